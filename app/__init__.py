@@ -1,0 +1,1 @@
+"""The worker process: REST, herder, storage, supervisor. No Spark in it."""

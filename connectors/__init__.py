@@ -1,0 +1,1 @@
+"""What a connector is: pure Python, no network, no Spark, no web framework."""

@@ -1,0 +1,24 @@
+"""Errors that carry their meaning from where they are raised to whoever shows them."""
+
+from __future__ import annotations
+
+
+class ConfigError(Exception):
+    """A setting has a wrong value. The text is one line for the user, worded as Kafka's ConfigException.
+
+    `value` is never put into the text of a secret setting: pass None and it is left out.
+    """
+
+    def __init__(self, name: str, value: str | None, problem: str) -> None:
+        self.name = name
+        self.problem = problem
+        shown = f"Invalid value {value} for configuration {name}" if value is not None else f"Invalid {name}"
+        super().__init__(f"{shown}: {problem}")
+
+
+class ClusterUnreachable(Exception):
+    """No broker of a cluster answered; the text names the addresses tried and the reason."""
+
+
+class NotAuthorized(Exception):
+    """The cluster refused credentials or a right; the text names the cluster, the principal's mechanism or the right."""

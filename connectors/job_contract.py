@@ -1,0 +1,137 @@
+"""What worker and Spark tasks tell each other: all that the two sides share.
+
+Everything here is a plain value with `to_json` / `from_json` (JSON objects of the standard library), because it travels over
+the internal HTTP. Specs hold secrets, so they are never logged: `repr` of a TaskSpec shows names only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+STARTING: Final = "STARTING"
+RUNNING: Final = "RUNNING"
+FINISHED: Final = "FINISHED"
+FAILED: Final = "FAILED"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TaskId:
+    """One Connect task: connector name and task number."""
+
+    connector: str
+    task: int
+
+    def __str__(self) -> str:
+        return f"{self.connector}-{self.task}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TaskPartition:
+    """A source partition and the target topic its records go to (the partition number stays)."""
+
+    topic: str
+    partition: int
+    remote_topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPosition:
+    """The last replicated source offset of a partition; None where nothing is known (start by auto.offset.reset)."""
+
+    topic: str
+    partition: int
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """All that a task needs to run, resolved: Java client properties, assigned partitions, where positions go.
+
+    `transactional_id` fences the previous owner (InitProducerId) even where no transactions are used.
+    `assignment_version` grows with every change of `assigned`; nothing else of a run's spec ever changes.
+    """
+
+    run_id: str
+    connector: str
+    task: int
+    connector_class: str
+    config: Mapping[str, str] = field(repr=False)
+    source: Mapping[str, str] = field(repr=False)
+    target: Mapping[str, str] = field(repr=False)
+    source_alias: str
+    target_alias: str
+    assigned: tuple[TaskPartition, ...]
+    assignment_version: int
+    transactional_id: str
+    offsets_topic: str
+    offsets_partitions: int
+    commit_interval_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object; `assigned` becomes a list of [topic, partition, remote topic]."""
+        return {
+            **{name: getattr(self, name) for name in self.__dataclass_fields__ if name != "assigned"},
+            "config": dict(self.config),
+            "source": dict(self.source),
+            "target": dict(self.target),
+            "assigned": [[a.topic, a.partition, a.remote_topic] for a in self.assigned],
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> TaskSpec:
+        """The inverse of `to_json`; unknown or missing members raise TypeError."""
+        return cls(**{**body, "assigned": tuple(TaskPartition(t, p, r) for t, p, r in body["assigned"])})
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """What a task process says of itself twice a second.
+
+    `attempt` is new for each process that runs the task (so a retry after a kill is told from its predecessor).
+    `assignment_version`: the newest version of which every removed partition is drained and committed.
+    `counters` only grow within an attempt: records, bytes, batches, reencoded, merged, commits.
+    `topics`: target topics written to since the last report. `notices`: one-line messages for the worker's log.
+    """
+
+    attempt: str
+    pid: int
+    state: str
+    trace: str | None = None
+    assignment_version: int = 0
+    counters: Mapping[str, int] = field(default_factory=dict)
+    topics: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> TaskReport:
+        """The inverse of `to_json`."""
+        return cls(**{**body, "topics": tuple(body["topics"]), "notices": tuple(body["notices"])})
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOrders:
+    """The worker's answer to a report.
+
+    `lease_ms`: how long the task may go on writing, from the moment it *sent* the report; 0 = stop writing now.
+    `finish`: commit and return, no later epoch of this run does anything. `abandon`: return at once, without committing.
+    """
+
+    lease_ms: int
+    finish: bool = False
+    abandon: bool = False
+    assignment_version: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> TaskOrders:
+        """The inverse of `to_json`."""
+        return cls(**body)
