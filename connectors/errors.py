@@ -21,4 +21,4 @@ class ClusterUnreachable(Exception):
 
 
 class NotAuthorized(Exception):
-    """The cluster refused credentials or a right; the text names the cluster, the principal's mechanism or the right."""
+    """The cluster refused credentials or a right; the text names the cluster and the mechanism or right."""

@@ -1,7 +1,7 @@
 """What worker and Spark tasks tell each other: all that the two sides share.
 
-Everything here is a plain value with `to_json` / `from_json` (JSON objects of the standard library), because it travels over
-the internal HTTP. Specs hold secrets, so they are never logged: `repr` of a TaskSpec shows names only.
+Everything here is a plain value with `to_json` / `from_json` (JSON objects of the standard library), because it travels
+over the internal HTTP. Specs hold secrets, so they are never logged: `repr` of a TaskSpec shows names only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TaskPartition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionPosition:
-    """The last replicated source offset of a partition; None where nothing is known (start by auto.offset.reset)."""
+    """The last replicated source offset of a partition; None where nothing is known (then auto.offset.reset decides)."""
 
     topic: str
     partition: int
@@ -119,7 +119,7 @@ class TaskOrders:
     """The worker's answer to a report.
 
     `lease_ms`: how long the task may go on writing, from the moment it *sent* the report; 0 = stop writing now.
-    `finish`: commit and return, no later epoch of this run does anything. `abandon`: return at once, without committing.
+    `finish`: commit and return, no later epoch of this run does anything. `abandon`: return at once, uncommitted.
     """
 
     lease_ms: int
