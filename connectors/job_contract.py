@@ -12,6 +12,7 @@ from typing import Any, Final
 
 STARTING: Final = "STARTING"
 RUNNING: Final = "RUNNING"
+EPOCH_ENDED: Final = "EPOCH_ENDED"
 FINISHED: Final = "FINISHED"
 FAILED: Final = "FAILED"
 
@@ -38,7 +39,7 @@ class TaskPartition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionPosition:
-    """The last replicated source offset of a partition; None where nothing is known (then auto.offset.reset decides)."""
+    """The last replicated source offset of a partition; None where nothing is known (auto.offset.reset decides)."""
 
     topic: str
     partition: int
@@ -89,6 +90,8 @@ class TaskSpec:
 class TaskReport:
     """What a task process says of itself twice a second.
 
+    `state`: STARTING until the source is being fetched, RUNNING, EPOCH_ENDED (committed and returned, the next epoch goes
+    on), FINISHED (committed and returned as ordered), FAILED with the trace.
     `attempt` is new for each process that runs the task (so a retry after a kill is told from its predecessor).
     `assignment_version`: the newest version of which every removed partition is drained and committed.
     `counters` only grow within an attempt: records, bytes, batches, reencoded, merged, commits.

@@ -1,0 +1,88 @@
+"""The internal HTTP between the worker and its Spark application: plan, specs, positions, reports. Loopback only.
+
+Every path needs a bearer token: the driver's own, or the capability of the one run that the path names. 410 says that a
+run is over, 503 that it can't be answered now and should be asked again.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from mirror_connect.app.supervisor.run import Run
+from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.job_contract import TaskReport
+
+PLAN_HOLD_S = 10.0
+REPORT_HOLD_S = 0.5
+GONE = 410
+UNAUTHORIZED = 401
+UNAVAILABLE = 503
+
+RunHandler = Callable[[Request, Run], Awaitable[Response]]
+
+
+def create_internal_application(supervisor: Supervisor) -> Starlette:
+    """The ASGI application, to be served on 127.0.0.1 only."""
+
+    def bearer_is(request: Request, token: str) -> bool:
+        given = request.headers.get("authorization", "")
+        return secrets.compare_digest(given.encode(), f"Bearer {token}".encode())
+
+    async def plan(request: Request) -> Response:
+        if not bearer_is(request, supervisor.driver_token):
+            return Response(status_code=UNAUTHORIZED)
+        return JSONResponse(await supervisor.plan(int(request.query_params.get("after", "-1")), PLAN_HOLD_S))
+
+    async def driver(request: Request) -> Response:
+        if not bearer_is(request, supervisor.driver_token):
+            return Response(status_code=UNAUTHORIZED)
+        body = json.loads(await request.body())
+        supervisor.driver_report(body["slots"], body["runs"])
+        return JSONResponse({})
+
+    def for_run(handler: RunHandler) -> Callable[[Request], Awaitable[Response]]:
+        async def handle(request: Request) -> Response:
+            run = supervisor.run_of(request.path_params["run_id"])
+            if run is None:
+                return Response(status_code=GONE)
+            if not bearer_is(request, run.token):
+                return Response(status_code=UNAUTHORIZED)
+            try:
+                return await handler(request, run)
+            except (ClusterUnreachable, NotAuthorized):
+                return Response(status_code=UNAVAILABLE)
+
+        return handle
+
+    async def spec(request: Request, run: Run) -> Response:
+        found = await supervisor.spec(run, request.query_params.get("attempt", ""))
+        return Response(status_code=GONE) if found is None else JSONResponse(found.to_json())
+
+    async def positions(request: Request, run: Run) -> Response:
+        asked = [(topic, partition) for topic, partition in json.loads(await request.body())]
+        found = await supervisor.positions(run, asked)
+        return JSONResponse([[each.topic, each.partition, each.offset] for each in found])
+
+    async def report(request: Request, run: Run) -> Response:
+        said = TaskReport.from_json(json.loads(await request.body()))
+        hold = REPORT_HOLD_S if request.query_params.get("hold") == "1" else 0.0
+        known = int(request.query_params.get("known", "0"))
+        return JSONResponse((await supervisor.report(run, said, hold_s=hold, known_version=known)).to_json())
+
+    return Starlette(
+        routes=[
+            Route("/plan", plan, methods=["GET"]),
+            Route("/driver", driver, methods=["POST"]),
+            Route("/runs/{run_id}/spec", for_run(spec), methods=["GET"]),
+            Route("/runs/{run_id}/positions", for_run(positions), methods=["POST"]),
+            Route("/runs/{run_id}/report", for_run(report), methods=["POST"]),
+        ]
+    )

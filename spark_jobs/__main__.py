@@ -1,0 +1,114 @@
+"""The Spark application of a worker: one streaming query for each run that the worker's plan names.
+
+The worker starts it with a pipe on standard input. The first line is JSON: `url` and `token` of the internal HTTP,
+`scratch` (a directory), `spark` (the worker's `spark.*` properties). The pipe's end means that the worker is gone, and
+this application ends at once, its JVM and tasks with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import shutil
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from mirror_connect.spark_jobs.epochs import start_query
+from mirror_connect.spark_jobs.session import open_session
+from mirror_connect.spark_jobs.worker_client import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
+
+log = logging.getLogger("mirror_connect.spark_jobs")
+REPORT_S: Final = 0.5
+PLAN_TIMEOUT_S: Final = 15.0
+
+
+class Application:
+    """Makes the running queries equal the plan, and tells the worker how each is."""
+
+    def __init__(self, hello: dict[str, Any]) -> None:
+        self._url: str = hello["url"]
+        self._plan_http = InternalHttp(self._url, hello["token"])
+        self._report_http = InternalHttp(self._url, hello["token"])
+        self._scratch = Path(hello["scratch"])
+        self._queries: dict[str, Any] = {}
+        self._failed_starts: dict[str, str] = {}
+        user = {"spark.local.dir": str(self._scratch), **hello["spark"]}
+        user.setdefault("spark.sql.warehouse.dir", str(self._scratch / "warehouse"))
+        self._session = open_session(user)
+        self._slots = self._session.sparkContext.defaultParallelism
+
+    def run(self) -> None:
+        """Follows the plan until the process is ended."""
+        threading.Thread(target=self._report_for_ever, name="reports", daemon=True).start()
+        version = -1
+        while True:
+            try:
+                plan = self._plan_http.call("GET", f"/plan?after={version}", timeout=PLAN_TIMEOUT_S)
+            except (WorkerUnreachableError, RunOverError):
+                time.sleep(REPORT_S)
+                continue
+            version = plan["version"]
+            self._follow({run["run_id"]: run["token"] for run in plan["runs"]})
+
+    def _follow(self, wanted: dict[str, str]) -> None:
+        for run_id in [known for known in self._queries if known not in wanted]:
+            # The worker takes a run from the plan when its task has returned, or has been killed.
+            self._queries.pop(run_id).stop()
+            shutil.rmtree(self._scratch / run_id, ignore_errors=True)
+        for run_id in [known for known in self._failed_starts if known not in wanted]:
+            del self._failed_starts[run_id]
+        for run_id, token in wanted.items():
+            if run_id in self._queries or run_id in self._failed_starts:
+                continue
+            try:
+                handle = RunHandle(self._url, run_id, token)
+                self._queries[run_id] = start_query(self._session, handle, str(self._scratch / run_id))
+            except Exception as error:  # the worker shows it as this one task's failure
+                log.exception("query of run %s did not start", run_id)
+                self._failed_starts[run_id] = f"{type(error).__name__}: {error}"
+
+    def _report_for_ever(self) -> None:
+        while True:
+            runs: dict[str, dict[str, str | None]] = {
+                run_id: {"state": "ENDED", "error": error} for run_id, error in self._failed_starts.copy().items()
+            }
+            for run_id, query in self._queries.copy().items():
+                error = None if query.isActive else str(query.exception() or "the query ended")
+                runs[run_id] = {"state": "ACTIVE" if query.isActive else "ENDED", "error": error}
+            with contextlib.suppress(WorkerUnreachableError, RunOverError):
+                self._report_http.call("POST", "/driver", {"slots": self._slots, "runs": runs, "pid": os.getpid()})
+            time.sleep(REPORT_S)
+
+
+def _end_with_the_worker(scratch: str) -> None:
+    """Blocks until standard input ends, then ends this whole process tree without asking anyone."""
+    while sys.stdin.readline():
+        pass
+    for child in psutil.Process().children(recursive=True):
+        try:
+            child.kill()
+        except psutil.NoSuchProcess:
+            continue
+    shutil.rmtree(scratch, ignore_errors=True)
+    os._exit(0)
+
+
+def main() -> None:
+    """Entry point of `python -m mirror_connect.spark_jobs`."""
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    for noisy in ("py4j", "pyspark"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)
+    hello = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_the_worker, args=(hello["scratch"],), name="stdin", daemon=True).start()
+    Application(hello).run()
+
+
+if __name__ == "__main__":
+    main()

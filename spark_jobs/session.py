@@ -1,0 +1,55 @@
+"""The Spark session of a worker's one Spark application, and the settings that are ours rather than the user's."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+# A user's own spark.* properties win over these; what may not be overridden is in FIXED.
+DEFAULTS = {
+    "spark.master": "local[64,4]",
+    "spark.driver.memory": "512m",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.streaming.numRecentProgressUpdates": "2",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.cleaner.periodicGC.interval": "60min",
+}
+# Serial collection and a small code cache: the JVM only places and watches tasks, so memory matters and pauses don't.
+JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -XX:ReservedCodeCacheSize=64m"
+FIXED = {
+    "spark.app.name": "mirror-connect",
+    "spark.pyspark.python": sys.executable,
+    "spark.pyspark.driver.python": sys.executable,
+    # Imports what a task needs before it forks, so that its pages are shared by all tasks.
+    "spark.python.daemon.module": "mirror_connect.spark_jobs.daemon",
+    "spark.python.worker.reuse": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+}
+
+
+def settings(user: Mapping[str, str]) -> dict[str, str]:
+    """Spark's configuration from the worker's `spark.*` properties; extra JVM options are added to ours."""
+    merged = {**DEFAULTS, **user, **FIXED}
+    extra = user.get("spark.driver.extraJavaOptions", "")
+    merged["spark.driver.extraJavaOptions"] = f"{JVM_OPTIONS} {extra}".strip()
+    return merged
+
+
+def open_session(user: Mapping[str, str]) -> SparkSession:
+    """Starts the JVM and the session (some seconds)."""
+    builder = SparkSession.builder
+    for name, value in settings(user).items():
+        builder = builder.config(name, value)
+    session: SparkSession = builder.getOrCreate()
+    session.sparkContext.setLogLevel(settings(user)["spark.log.level"])
+    return session

@@ -1,0 +1,256 @@
+"""A task's line to its worker: specs and positions on request, a report twice a second, orders back.
+
+Plain `http.client` in a thread of its own: reports go out while the event loop is busy copying, and a task needs no HTTP
+library in its memory. The wire is described in docs/architecture.md, "Internal HTTP".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+import os
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from mirror_connect.connectors.job_contract import (
+    STARTING,
+    PartitionPosition,
+    TaskOrders,
+    TaskPartition,
+    TaskReport,
+    TaskSpec,
+)
+
+REQUEST_TIMEOUT_S: Final = 5.0
+RETRY_S: Final = 0.5
+# A worker that has been silent for so long is gone or has given the task away; an orphan must not linger.
+GIVE_UP_AFTER_S: Final = 300.0
+
+
+class RunOverError(Exception):
+    """The worker no longer knows this run (HTTP 410): whatever it was, another one has taken its place."""
+
+
+class WorkerUnreachableError(Exception):
+    """The worker did not answer an internal request in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunHandle:
+    """What the pickled task function carries: where to ask, and the capability that is valid for this one run."""
+
+    url: str
+    run_id: str
+    token: str
+
+    def __repr__(self) -> str:
+        return f"RunHandle({self.run_id})"
+
+
+class InternalHttp:
+    """Requests to the worker's internal HTTP over one kept-alive connection; for one thread at a time."""
+
+    def __init__(self, url: str, token: str) -> None:
+        parts = urlsplit(url)
+        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=REQUEST_TIMEOUT_S)
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._lock = threading.Lock()
+
+    def call(self, method: str, path: str, body: Any = None, timeout: float = REQUEST_TIMEOUT_S) -> Any:
+        """The JSON answer. RunOverError for 410, WorkerUnreachableError for silence or any other status."""
+        with self._lock:
+            try:
+                self._connection.timeout = timeout
+                if self._connection.sock is not None:
+                    self._connection.sock.settimeout(timeout)
+                payload = None if body is None else json.dumps(body).encode()
+                self._connection.request(method, path, payload, self._headers)
+                response = self._connection.getresponse()
+                content = response.read()
+            except (OSError, http.client.HTTPException) as error:
+                self._connection.close()
+                raise WorkerUnreachableError(f"{method} {path}: {error}") from None
+            if response.status == http.client.GONE:
+                raise RunOverError(path)
+            if response.status != http.client.OK:
+                raise WorkerUnreachableError(f"{method} {path}: HTTP {response.status}")
+            return json.loads(content)
+
+    def close(self) -> None:
+        """Closes the connection; a request under way in another thread fails."""
+        self._connection.close()
+
+
+class WorkerClient:
+    """The worker link of one epoch (see worker_link.WorkerLink).
+
+    A thread reports and reads orders. `finish_wanted` is set by an order, by the end of the epoch, or when this process
+    has lost its parent; `abandon_wanted` when the run is over for good. Both wake `changed` on the event loop.
+    """
+
+    def __init__(self, handle: RunHandle, loop: asyncio.AbstractEventLoop) -> None:
+        self.attempt = uuid.uuid4().hex
+        self.changed = asyncio.Event()
+        self.orders = TaskOrders(lease_ms=0)
+        self.counters: dict[str, int] = {}
+        self.epoch_over = False
+        self.state = STARTING
+        self.trace: str | None = None
+        self.assignment_version = 0
+        self._handle = handle
+        self._loop = loop
+        self._requests = InternalHttp(handle.url, handle.token)
+        self._reports = InternalHttp(handle.url, handle.token)
+        self._lease_until = 0.0
+        self._topics: set[str] = set()
+        self._notices: list[str] = []
+        self._parent = os.getppid()
+        self._heard = time.monotonic()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._report_for_ever, name="reports", daemon=True)
+
+    # --- what a task asks -------------------------------------------------------------------------------------------
+
+    async def spec(self) -> TaskSpec:
+        """The task's spec as it is now; asked again after `orders.assignment_version` has grown."""
+        return TaskSpec.from_json(await self._ask("GET", f"/runs/{self._handle.run_id}/spec?attempt={self.attempt}"))
+
+    async def positions(self, partitions: Sequence[TaskPartition]) -> list[PartitionPosition]:
+        """The last replicated source offsets, read to the end of the offsets topic after this call was made."""
+        asked = [[p.topic, p.partition] for p in partitions]
+        answer = await self._ask("POST", f"/runs/{self._handle.run_id}/positions", asked, timeout=30.0)
+        return [PartitionPosition(topic, partition, offset) for topic, partition, offset in answer]
+
+    async def _ask(self, method: str, path: str, body: Any = None, timeout: float = REQUEST_TIMEOUT_S) -> Any:
+        while True:
+            try:
+                return await asyncio.to_thread(self._requests.call, method, path, body, timeout)
+            except WorkerUnreachableError:
+                if self.abandon_wanted:
+                    raise RunOverError(path) from None
+                await asyncio.sleep(RETRY_S)
+
+    # --- what a task says -------------------------------------------------------------------------------------------
+
+    def notice(self, line: str) -> None:
+        """One line for the worker's log."""
+        self._notices.append(line)
+
+    def wrote_to(self, topic: str) -> None:
+        """A target topic got a record; told to the worker with the next report."""
+        self._topics.add(topic)
+
+    # --- what a task obeys ------------------------------------------------------------------------------------------
+
+    @property
+    def finish_wanted(self) -> bool:
+        """Stop fetching, let what is in flight be acknowledged, commit, return."""
+        return self.epoch_over or self.orders.finish or self.orders.abandon
+
+    @property
+    def abandon_wanted(self) -> bool:
+        """Return at once without committing: another may be writing already."""
+        return self.orders.abandon
+
+    def lease_valid(self) -> bool:
+        """Whether the target may be written to at this moment."""
+        return time.monotonic() < self._lease_until
+
+    # --- the thread -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begins to report."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the reports; call `report_now` first for the last word."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout=REQUEST_TIMEOUT_S + 1)
+        self._requests.close()
+        self._reports.close()
+
+    def end_epoch(self) -> None:
+        """The epoch's time is over: the task commits and returns, and the next epoch goes on."""
+        self.epoch_over = True
+        self.changed.set()
+
+    def report_now(self, state: str, trace: str | None = None) -> None:
+        """Says the last word of an epoch, after the periodic reports have ended; gives up when nobody listens."""
+        self._stopped.set()
+        self._thread.join(timeout=REQUEST_TIMEOUT_S + 1)
+        self.state, self.trace = state, trace
+        for _ in range(3):
+            try:
+                self._report(hold=False)
+                return
+            except RunOverError:
+                return
+            except WorkerUnreachableError:
+                time.sleep(RETRY_S)
+
+    def _report(self, *, hold: bool = True) -> None:
+        topics, self._topics = self._topics, set()
+        notices, self._notices = self._notices, []
+        report = TaskReport(
+            attempt=self.attempt,
+            pid=os.getpid(),
+            state=self.state,
+            trace=self.trace,
+            assignment_version=self.assignment_version,
+            counters=dict(self.counters),
+            topics=tuple(topics),
+            notices=tuple(notices),
+        )
+        # The lease is counted from before the request was sent: however long the answer took, it is never too long.
+        sent = time.monotonic()
+        path = f"/runs/{self._handle.run_id}/report?hold={int(hold)}&known={self.orders.assignment_version}"
+        try:
+            orders = TaskOrders.from_json(self._reports.call("POST", path, report.to_json()))
+        except WorkerUnreachableError:
+            self._topics |= topics
+            self._notices[:0] = notices
+            raise
+        self._heard = sent
+        self._lease_until = sent + orders.lease_ms / 1000
+        if orders != self.orders:
+            self._obey(orders)
+
+    def _obey(self, orders: TaskOrders) -> None:
+        self.orders = orders
+        self._wake()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the epoch has ended meanwhile
+            self._loop.call_soon_threadsafe(self.changed.set)
+
+    def _report_for_ever(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                # The worker holds a report for up to half a second, so orders arrive at once and reports stay rare.
+                self._report()
+            except RunOverError:
+                self._obey(TaskOrders(lease_ms=0, finish=True, abandon=True))
+                return
+            except WorkerUnreachableError:
+                if time.monotonic() - self._heard > GIVE_UP_AFTER_S:
+                    self._obey(TaskOrders(lease_ms=0, finish=True, abandon=True))
+                    return
+                self._stopped.wait(RETRY_S)
+            if os.getppid() != self._parent and not self.epoch_over:
+                # Spark's daemon is gone: nobody would end this process, and Spark starts the task elsewhere.
+                self.epoch_over = True
+                self._wake()
+                threading.Thread(target=_die_soon, name="orphan", daemon=True).start()
+
+
+def _die_soon() -> None:
+    time.sleep(3.0)
+    os._exit(1)
