@@ -9,22 +9,39 @@ Usage::
     answer = await cluster.send(leader.node_id, wire.Produce(…), purpose="produce")
     await cluster.close()
 
-Requests are the classes of kafka_io/wire.py; `send` returns what the request's `decode` returns. Requests to one node
-with one purpose leave in the order in which `send` was called, and several may be in flight. When a connection
+Requests are the classes of wire.py and wire_control.py; `send` returns what the request's `decode` returns. Requests to
+one node with one purpose leave in the order in which `send` was called, and several may be in flight. When a connection
 breaks, everything sent or waiting on it raises ConnectionLost: nothing is sent again by itself, because only the caller
 knows whether that is safe. The next `send` connects again, after reconnect.backoff.ms.
 """
 
 from __future__ import annotations
 
+import asyncio
+import random
+import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from mirror_connect.kafka_io.wire_codec import Request
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.kafka_io import wire_codec as codes
+from mirror_connect.kafka_io.broker_link import BrokerLink, LinkSettings
+from mirror_connect.kafka_io.connection import ConnectionLost
+from mirror_connect.kafka_io.wire_codec import Request, error_name
+from mirror_connect.kafka_io.wire_control import (
+    BrokerEntry,
+    FindCoordinator,
+    Metadata,
+    MetadataResponse,
+    PartitionEntry,
+    TopicEntry,
+)
 
-Purpose = Literal["fetch", "produce", "control"]
+Purpose: TypeAlias = Literal["fetch", "produce", "control"]
 T = TypeVar("T")
+
+_COORDINATOR_LATER: Final = (codes.COORDINATOR_LOAD_IN_PROGRESS, codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR)
+_GROUP_AUTHORIZATION_FAILED: Final = 30
 
 
 class Leader(NamedTuple):
@@ -34,54 +51,146 @@ class Leader(NamedTuple):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A broker as the cluster advertises it; `rack` is None where none is set."""
-
-    node_id: int
-    host: str
-    port: int
-    rack: str | None
-
-
 class Cluster:
-    """A client of one cluster. `settings` are Java client properties; secrets in them appear in no repr or error."""
+    """A client of one cluster. `settings` are Java client properties; secrets in them appear in no repr or error.
 
-    cluster_id: str | None
-    nodes: Mapping[int, Node]
+    `nodes`: the brokers last heard of, with host, port and rack. `cluster_id`: None before `connect`.
+    """
 
-    def __init__(self, settings: Mapping[str, str], client_id: str) -> None: ...
+    def __init__(self, settings: Mapping[str, str], client_id: str) -> None:
+        self.cluster_id: str | None = None
+        self.nodes: Mapping[int, BrokerEntry] = {}
+        self._link_settings = LinkSettings.of(settings, client_id)
+        self._links: dict[tuple[str, int, Purpose], BrokerLink] = {}
+        self._topics: dict[str, TopicEntry] = {}
+        self._partitions: dict[tuple[str, int], PartitionEntry] = {}
+        self._closed = False
 
     async def connect(self) -> None:
         """Reach one bootstrap server and learn the brokers. Raises ClusterUnreachable, NotAuthorized."""
+        await self.refresh(())
 
     async def refresh(self, topics: Iterable[str]) -> None:
         """Ask for the metadata of these topics (none: brokers only). Raises ClusterUnreachable, NotAuthorized."""
+        wanted = sorted(set(topics))
+        self._learn(await self.any_node(Metadata(wanted)))
 
     def leader(self, topic: str, partition: int) -> Leader | None:
         """The leader as last heard; None when unknown or there is none."""
+        entry = self._partitions.get((topic, partition))
+        return None if entry is None or entry.leader < 0 else Leader(entry.leader, entry.leader_epoch)
 
     def topic_error(self, topic: str) -> int:
-        """The error code of the topic in the last metadata that named it (0: none, 3: does not exist)."""
-        return 3
+        """The error code of the topic in the last metadata that named it (0: none, 3: does not exist or not asked)."""
+        entry = self._topics.get(topic)
+        return codes.UNKNOWN_TOPIC_OR_PARTITION if entry is None else entry.error
+
+    def topic_id(self, topic: str) -> bytes | None:
+        """The topic's id (16 bytes), which a topic re-created under the same name doesn't have; None if not known."""
+        entry = self._topics.get(topic)
+        return None if entry is None else entry.topic_id
 
     def partition_count(self, topic: str) -> int | None:
         """How many partitions the topic had as last heard."""
+        entry = self._topics.get(topic)
+        return None if entry is None or entry.error else len(entry.partitions)
 
     async def send(self, node_id: int, request: Request[T], *, purpose: Purpose = "control") -> T:
         """Send to one broker and wait for its answer (request.timeout.ms).
 
-        Raises ConnectionLost (with the broker's address and the reason), NotAuthorized.
+        Raises ConnectionLost (with the broker's address and the reason), NotAuthorized, UnsupportedByBroker.
         """
-        raise NotImplementedError
+        node = self.nodes.get(node_id)
+        if node is None:
+            raise ConnectionLost(f"broker {node_id} is not among the cluster's brokers at present")
+        return await self._link(node.host, node.port, purpose).send(request)
 
     async def any_node(self, request: Request[T]) -> T:
-        """Send to whichever broker answers. Raises ClusterUnreachable when none does."""
-        raise NotImplementedError
+        """Send to whichever broker answers. Raises ClusterUnreachable when none does, NotAuthorized."""
+        failures: dict[str, str] = {}
+        for host, port in self._candidates():
+            address = f"{host}:{port}"
+            try:
+                return await self._link(host, port, "control").send(request)
+            except ConnectionLost as error:
+                failures[address] = str(error).removeprefix(f"broker {address}: ")
+        reasons = dict.fromkeys(failures.values())
+        raise ClusterUnreachable(f"no broker answers at {', '.join(failures)}: {'; '.join(reasons)}")
 
     async def coordinator(self, kind: Literal["group", "transaction"], key: str) -> int:
-        """The node id of the coordinator of a group or transactional id; retried while it is not available."""
-        raise NotImplementedError
+        """The node id of the coordinator of a group or transactional id.
+
+        Retried for default.api.timeout.ms while none is available. Raises ClusterUnreachable, NotAuthorized.
+        """
+        deadline = time.monotonic() + self._link_settings.api_timeout
+        while True:
+            found = await self.any_node(FindCoordinator(key, 1 if kind == "transaction" else 0))
+            if found.error == codes.NONE:
+                known = self.nodes.get(found.node_id)
+                entry = BrokerEntry(found.node_id, found.host, found.port, known.rack if known else None)
+                self.nodes = {**self.nodes, found.node_id: entry}
+                return found.node_id
+            what = f"{'transactional.id' if kind == 'transaction' else 'group.id'} {key}"
+            if found.error in (codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _GROUP_AUTHORIZATION_FAILED):
+                raise NotAuthorized(f"not authorized to use {what}: {error_name(found.error)}")
+            if found.error not in _COORDINATOR_LATER or time.monotonic() > deadline:
+                raise ClusterUnreachable(f"no coordinator for {what}: {found.message or error_name(found.error)}")
+            await asyncio.sleep(self._link_settings.retry_backoff)
 
     async def close(self) -> None:
-        """Close every connection; requests in flight raise ConnectionLost."""
+        """Close every connection; requests in flight raise ConnectionLost. The cluster can't be used afterwards."""
+        self._closed = True
+        links, self._links = list(self._links.values()), {}
+        for link in links:
+            link.close()
+        # Transports close in the loop's next rounds; without this an interpreter that ends now warns of open sockets.
+        await asyncio.sleep(0)
+
+    def _link(self, host: str, port: int, purpose: Purpose) -> BrokerLink:
+        if self._closed:
+            raise ConnectionLost("the connections to the cluster are closed")
+        key = (host, port, purpose)
+        if key not in self._links:
+            self._links[key] = BrokerLink(host, port, self._link_settings)
+        return self._links[key]
+
+    def _candidates(self) -> list[tuple[str, int]]:
+        """Known brokers first, open connections before others; then the bootstrap servers (KIP-899: rebootstrap)."""
+        known = [(node.host, node.port) for node in self.nodes.values()]
+        random.shuffle(known)
+        known.sort(key=self._reluctance)
+        if known and not self._link_settings.rebootstrap:
+            return known
+        bootstrap = list(self._link_settings.bootstrap)
+        random.shuffle(bootstrap)
+        return list(dict.fromkeys([*known, *bootstrap]))
+
+    def _reluctance(self, address: tuple[str, int]) -> float:
+        link = self._links.get((*address, "control"))
+        return 0.0 if link is None else -1.0 if link.is_open else link.backs_off_until
+
+    def _learn(self, answer: MetadataResponse) -> None:
+        if answer.brokers:
+            self.nodes = {broker.node_id: broker for broker in answer.brokers}
+            self._drop_stale_links()
+        self.cluster_id = answer.cluster_id or self.cluster_id
+        for topic in answer.topics:
+            former = self._topics.get(topic.name)
+            same = former is not None and former.topic_id == topic.topic_id
+            self._topics[topic.name] = topic
+            if not same or topic.error:
+                self._forget_partitions(topic.name)
+            for entry in topic.partitions:
+                key = (topic.name, entry.partition)
+                known = self._partitions.get(key)
+                # A broker that lags behind tells of an older leader: the newer epoch is the truth (KIP-320).
+                if known is None or entry.leader_epoch < 0 or entry.leader_epoch >= known.leader_epoch:
+                    self._partitions[key] = entry
+
+    def _forget_partitions(self, topic: str) -> None:
+        self._partitions = {key: entry for key, entry in self._partitions.items() if key[0] != topic}
+
+    def _drop_stale_links(self) -> None:
+        wanted = {(node.host, node.port) for node in self.nodes.values()} | set(self._link_settings.bootstrap)
+        for key in [key for key, link in self._links.items() if key[:2] not in wanted and not link.is_busy]:
+            self._links.pop(key).close()

@@ -1,0 +1,177 @@
+"""A connection to a broker that is made when needed and made again when it broke: order, back-off, throttling.
+
+Everything that waits before a request may leave is here, so that requests keep the order in which they were asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Self, TypeVar
+
+from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.kafka_io.connection import Connection, ConnectionLost, Login, open_connection
+from mirror_connect.kafka_io.wire_codec import Request
+
+T = TypeVar("T")
+
+_JITTER: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSettings:
+    """What the connections of a cluster have in common. Times in seconds."""
+
+    bootstrap: tuple[tuple[str, int], ...]
+    client_id: str
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    login: Login | None = field(default=None, repr=False)
+    request_timeout: float = 30.0
+    setup_timeout: float = 10.0
+    api_timeout: float = 60.0
+    max_idle: float = 540.0
+    retry_backoff: float = 0.1
+    reconnect_backoff: float = 0.05
+    reconnect_backoff_max: float = 1.0
+    rebootstrap: bool = True
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str], client_id: str) -> Self:
+        """From Java client properties. Raises ConfigError naming the property."""
+        bootstrap = tuple(
+            (h.rsplit(":", 1)[0], int(h.rsplit(":", 1)[1])) for h in settings["bootstrap.servers"].split(",")
+        )
+        login = None
+        if settings.get("security.protocol", "").startswith("SASL"):
+            jaas = dict(re.findall(r'(username|password)="([^"]*)"', settings["sasl.jaas.config"]))
+            login = Login(settings["sasl.mechanism"], jaas["username"], jaas["password"])
+
+        def ms(name: str, default: int) -> float:
+            return int(settings.get(name, default)) / 1000
+
+        return cls(
+            bootstrap=bootstrap,
+            client_id=client_id,
+            login=login,
+            request_timeout=ms("request.timeout.ms", 30_000),
+            setup_timeout=ms("socket.connection.setup.timeout.ms", 10_000),
+            api_timeout=ms("default.api.timeout.ms", 60_000),
+            max_idle=ms("connections.max.idle.ms", 540_000),
+            retry_backoff=ms("retry.backoff.ms", 100),
+            reconnect_backoff=ms("reconnect.backoff.ms", 50),
+            reconnect_backoff_max=ms("reconnect.backoff.max.ms", 1000),
+            rebootstrap=settings.get("metadata.recovery.strategy", "rebootstrap") == "rebootstrap",
+        )
+
+
+class BrokerLink:
+    """One broker, one purpose. `backs_off_until`: no connection is tried before that time (time.monotonic())."""
+
+    def __init__(self, host: str, port: int, settings: LinkSettings) -> None:
+        self.backs_off_until = 0.0
+        self._host = host
+        self._port = port
+        self._settings = settings
+        self._connection: Connection | None = None
+        self._turn = asyncio.Lock()
+        self._breaks = 0
+        self._failures = 0
+        self._throttled_until = 0.0
+        self._closed = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a working connection."""
+        return self._connection is not None and self._connection.broken is None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is waiting to be sent or answered."""
+        return self._turn.locked() or (self._connection is not None and self._connection.in_flight > 0)
+
+    async def send(self, request: Request[T]) -> T:
+        """Send in turn, wait for the answer. Raises ConnectionLost, NotAuthorized, UnsupportedByBroker."""
+        breaks = self._breaks
+        async with self._turn:
+            # What waited behind a request that was lost must not overtake its repetition.
+            if breaks != self._breaks:
+                raise ConnectionLost(f"broker {self._host}:{self._port}: the connection broke before the request left")
+            try:
+                connection = await self._ready()
+                answer = connection.start(request)
+            except (ConnectionLost, NotAuthorized):
+                self._breaks += 1
+                raise
+            connection.awaited += 1
+        try:
+            received = await answer
+        finally:
+            connection.awaited -= 1
+        throttle_ms = getattr(received, "throttle_ms", 0)
+        if throttle_ms > 0:
+            # KIP-219: the broker has answered at once and doesn't read from this connection for that long.
+            self._throttled_until = time.monotonic() + throttle_ms / 1000
+        return received
+
+    def close(self) -> None:
+        """Requests in flight raise ConnectionLost, later ones too."""
+        self._closed = True
+        self._breaks += 1
+        if self._connection is not None:
+            self._connection.lost("closed by this side")
+            self._connection = None
+
+    async def _ready(self) -> Connection:
+        """The connection, once it may take a request: not throttled, writable, not about to be closed as idle."""
+        delay = self._throttled_until - time.monotonic()
+        if delay > 0:
+            await asyncio.sleep(delay)
+        connection = self._connection
+        if connection is not None and connection.broken is None:
+            now = time.monotonic()
+            idle = connection.in_flight == 0 and now - connection.last_used > self._settings.max_idle
+            expired = connection.login_expires is not None and now > connection.login_expires
+            if idle or expired:
+                await connection.answered()
+                connection.lost("closed after its idle time or login ran out")
+        if connection is not None and connection.broken is not None and connection.awaited > 0:
+            # Some callers don't know yet that their requests are lost; a new one must not overtake what they do then.
+            raise ConnectionLost(f"broker {self._host}:{self._port}: {connection.broken}")
+        if connection is None or connection.broken is not None:
+            connection = self._connection = await self._open()
+        await connection.writable.wait()
+        return connection
+
+    async def _open(self) -> Connection:
+        delay = self.backs_off_until - time.monotonic()
+        if delay > 0:
+            await asyncio.sleep(delay)
+        if self._closed:
+            raise ConnectionLost(f"broker {self._host}:{self._port}: closed by this side")
+        settings = self._settings
+        try:
+            connection = await open_connection(
+                self._host,
+                self._port,
+                client_id=settings.client_id,
+                tls=settings.tls,
+                login=settings.login,
+                request_timeout=settings.request_timeout,
+                setup_timeout=settings.setup_timeout,
+            )
+        except BaseException:
+            pause = min(settings.reconnect_backoff * 2**self._failures, settings.reconnect_backoff_max)
+            self._failures = min(self._failures + 1, 16)
+            self.backs_off_until = time.monotonic() + pause * random.uniform(1 - _JITTER, 1 + _JITTER)
+            raise
+        self._failures = 0
+        # Also after a connection that worked: a broker that accepts and hangs up must not be called in a busy loop.
+        self.backs_off_until = time.monotonic() + settings.reconnect_backoff
+        if self._closed:
+            connection.lost("closed by this side")
+        return connection
