@@ -1,0 +1,164 @@
+"""Keys and values of the config topic, as Kafka Connect writes them (FORMATS.md §3).
+
+Only bytes ↔ values; what the records mean together is app/storage/config_view.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mirror_connect.app.storage import json_text
+
+CONNECTOR: Final = "connector-"
+TARGET_STATE: Final = "target-state-"
+TASK: Final = "task-"
+COMMIT: Final = "commit-"
+RESTART: Final = "restart-connector-"
+FENCING: Final = "tasks-fencing-"
+SESSION_KEY: Final = "session-key"
+LOGGER: Final = "logger-cluster-"
+
+STARTED: Final = "STARTED"
+PAUSED: Final = "PAUSED"
+STOPPED: Final = "STOPPED"
+TARGET_STATES: Final = frozenset({STARTED, PAUSED, STOPPED})
+
+RawConfig = Mapping[str, str | None]
+Entry = tuple[bytes, bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """The key that signs requests between workers; `created` in ms since the epoch."""
+
+    key: bytes = field(repr=False)
+    algorithm: str
+    created: int
+
+    @classmethod
+    def new(cls, created: int) -> SessionKey:
+        """A fresh key of the kind that Kafka's workers generate by default."""
+        return cls(secrets.token_bytes(32), "HmacSHA256", created)
+
+
+@dataclass(frozen=True, slots=True)
+class RestartRequest:
+    """POST …/restart with parameters: what is to be restarted."""
+
+    connector: str
+    include_tasks: bool
+    only_failed: bool
+
+
+def connector_entry(name: str, config: RawConfig) -> Entry:
+    """A connector's config in its own order; `name` is put last where the caller left it out."""
+    properties = dict(config) if "name" in config else {**config, "name": name}
+    return (CONNECTOR + name).encode(), json_text.encode({"properties": properties})
+
+
+def task_entry(connector: str, task: int, config: RawConfig) -> Entry:
+    """One task's config, in force from the next commit on."""
+    return f"{TASK}{connector}-{task}".encode(), json_text.encode({"properties": dict(config)})
+
+
+def commit_entry(connector: str, tasks: int) -> Entry:
+    """Puts the task configs before it in force."""
+    return (COMMIT + connector).encode(), json_text.encode({"tasks": tasks})
+
+
+def target_state_entry(connector: str, state: str) -> Entry:
+    """`state` is for workers older than 3.5, which know no STOPPED."""
+    if state not in TARGET_STATES:
+        raise ValueError(f"no target state: {state}")
+    v1 = PAUSED if state == STOPPED else state
+    return (TARGET_STATE + connector).encode(), json_text.encode({"state": v1, "state.v2": state})
+
+
+def restart_entry(request: RestartRequest) -> Entry:
+    """A restart request, acted on by every worker that reads it while it runs."""
+    value = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
+    return (RESTART + request.connector).encode(), json_text.encode(value)
+
+
+def fencing_entry(connector: str, tasks: int) -> Entry:
+    """How many tasks have been fenced and may start (exactly-once only)."""
+    return (FENCING + connector).encode(), json_text.encode({"task-count": tasks})
+
+
+def session_key_entry(key: SessionKey) -> Entry:
+    """The session key."""
+    encoded = base64.b64encode(key.key).decode()
+    value = {"key": encoded, "algorithm": key.algorithm, "creation-timestamp": key.created}
+    return SESSION_KEY.encode(), json_text.encode(value)
+
+
+def logger_entry(namespace: str, level: str) -> Entry:
+    """A cluster-wide log level."""
+    return (LOGGER + namespace).encode(), json_text.encode({"level": level})
+
+
+def deletion_entries(connector: str) -> list[Entry]:
+    """Both tombstones, even if there never was a target state: so does Kafka."""
+    return [((CONNECTOR + connector).encode(), None), ((TARGET_STATE + connector).encode(), None)]
+
+
+def task_key(key: str) -> tuple[str, int] | None:
+    """Connector and number in a `task-…` key: the number is what follows the last `-`."""
+    connector, dash, number = key.removeprefix(TASK).rpartition("-")
+    return (connector, int(number)) if dash and number.isascii() and number.isdigit() else None
+
+
+def properties(value: bytes | None) -> dict[str, str | None] | None:
+    """The `properties` of a connector or task record; None where the record is not of that form."""
+    found = (json_text.decode_object(value) or {}).get("properties")
+    return found if isinstance(found, dict) else None
+
+
+def target_state(value: bytes | None) -> str | None:
+    """The state of a target-state record: `state.v2` if it is text, else `state`; None for anything unknown."""
+    record = json_text.decode_object(value) or {}
+    state = record.get("state.v2")
+    if not isinstance(state, str):
+        state = record.get("state")
+    return state if isinstance(state, str) and state in TARGET_STATES else None
+
+
+def count(value: bytes | None, member: str) -> int | None:
+    """An integer member of a record."""
+    return _integer((json_text.decode_object(value) or {}).get(member))
+
+
+def restart_request(connector: str, value: bytes | None) -> RestartRequest | None:
+    """A restart request; a flag that is missing or no boolean counts as false, as in Kafka."""
+    record = json_text.decode_object(value)
+    if record is None:
+        return None
+    return RestartRequest(connector, record.get("include-tasks") is True, record.get("only-failed") is True)
+
+
+def session_key(value: bytes | None) -> SessionKey | None:
+    """The session key, None where anything is wrong with it."""
+    record = json_text.decode_object(value) or {}
+    key, algorithm = record.get("key"), record.get("algorithm")
+    created = _integer(record.get("creation-timestamp"))
+    if not isinstance(key, str) or not isinstance(algorithm, str) or created is None:
+        return None
+    try:
+        return SessionKey(base64.b64decode(key, validate=True), algorithm, created)
+    except binascii.Error:
+        return None
+
+
+def level(value: bytes | None) -> str | None:
+    """The level of a logger record."""
+    found = (json_text.decode_object(value) or {}).get("level")
+    return found if isinstance(found, str) else None
+
+
+def _integer(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

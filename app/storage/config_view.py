@@ -1,0 +1,259 @@
+"""What the records of the config topic mean together (FORMATS.md §3, "Reading rules").
+
+`ConfigView` takes records in order and says what each changed; `snapshot()` is the state as one immutable value.
+No I/O: the rules are those of Kafka's KafkaConfigBackingStore, so that both sorts of workers see the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from mirror_connect.app.storage import config_records as records
+from mirror_connect.app.storage.config_records import RawConfig, RestartRequest, SessionKey
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorUpdated:
+    """A connector's config was written (perhaps the same one again)."""
+
+    connector: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorRemoved:
+    """A connector was deleted."""
+
+    connector: str
+
+
+@dataclass(frozen=True, slots=True)
+class TasksUpdated:
+    """A commit was read: task configs are in force, or the connector has become inconsistent."""
+
+    connector: str
+
+
+@dataclass(frozen=True, slots=True)
+class TargetStateChanged:
+    """A connector's target state is another one than before."""
+
+    connector: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKeyChanged:
+    """There is a new session key in the snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggerLevelSet:
+    """Somebody set a log level for all workers."""
+
+    namespace: str
+    level: str
+
+
+Change = (
+    ConnectorUpdated
+    | ConnectorRemoved
+    | TasksUpdated
+    | TargetStateChanged
+    | RestartRequest
+    | SessionKeyChanged
+    | LoggerLevelSet
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSnapshot:
+    """The config topic at one moment. Configs are as stored: config provider references unresolved, secrets in clear.
+
+    `task_configs` holds configs of tasks that are gone too, as in Kafka: `task_counts` says how many count.
+    `generations` counts applied commits from 0; `fencing_counts` and `pending_fencing` matter to exactly-once only.
+    `applied_configs`: the connector config in force when its last task configs were committed.
+    """
+
+    connectors: Mapping[str, RawConfig] = field(repr=False)
+    target_states: Mapping[str, str]
+    task_counts: Mapping[str, int]
+    task_configs: Mapping[str, Mapping[int, RawConfig]] = field(repr=False)
+    inconsistent: frozenset[str]
+    generations: Mapping[str, int]
+    fencing_counts: Mapping[str, int]
+    pending_fencing: frozenset[str]
+    applied_configs: Mapping[str, RawConfig] = field(repr=False)
+    session_key: SessionKey | None
+
+    def contains(self, connector: str) -> bool:
+        """Whether there is such a connector."""
+        return connector in self.connectors
+
+    def target_state(self, connector: str) -> str | None:
+        """STARTED, PAUSED or STOPPED; None for a connector that does not exist."""
+        return self.target_states.get(connector, records.STARTED) if connector in self.connectors else None
+
+    def task_count(self, connector: str) -> int:
+        """How many tasks are in force; 0 while the connector is inconsistent, as in Kafka."""
+        return 0 if connector in self.inconsistent else self.task_counts.get(connector, 0)
+
+    def tasks(self, connector: str) -> list[RawConfig]:
+        """The configs of the tasks in force, by number."""
+        configs = self.task_configs.get(connector, {})
+        return [configs[task] for task in range(self.task_count(connector)) if task in configs]
+
+
+class ConfigView:
+    """Builds the state from the topic's records."""
+
+    def __init__(self) -> None:
+        self._connectors: dict[str, RawConfig] = {}
+        self._target_states: dict[str, str] = {}
+        self._task_counts: dict[str, int] = {}
+        self._task_configs: dict[str, dict[int, RawConfig]] = {}
+        self._uncommitted: dict[str, dict[int, RawConfig]] = {}
+        self._inconsistent: set[str] = set()
+        self._generations: dict[str, int] = {}
+        self._fencing_counts: dict[str, int] = {}
+        self._pending_fencing: set[str] = set()
+        self._applied: dict[str, RawConfig] = {}
+        self._session_key: SessionKey | None = None
+        self._snapshot: ConfigSnapshot | None = None
+
+    def snapshot(self) -> ConfigSnapshot:
+        """The present state; the same object until a record is read."""
+        if self._snapshot is None:
+            tasks = {name: MappingProxyType(dict(configs)) for name, configs in self._task_configs.items()}
+            self._snapshot = ConfigSnapshot(
+                connectors=MappingProxyType(dict(self._connectors)),
+                target_states=MappingProxyType(dict(self._target_states)),
+                task_counts=MappingProxyType(dict(self._task_counts)),
+                task_configs=MappingProxyType(tasks),
+                inconsistent=frozenset(self._inconsistent),
+                generations=MappingProxyType(dict(self._generations)),
+                fencing_counts=MappingProxyType(dict(self._fencing_counts)),
+                pending_fencing=frozenset(self._pending_fencing),
+                applied_configs=MappingProxyType(dict(self._applied)),
+                session_key=self._session_key,
+            )
+        return self._snapshot
+
+    def apply(self, key: bytes | None, value: bytes | None) -> Change | None:
+        """Take the next record; says what it changed, None where there is nothing to tell. Never raises."""
+        self._snapshot = None
+        text = (key or b"").decode(errors="replace")
+        if text == records.SESSION_KEY:
+            return self._session(value)
+        for prefix, read in _READERS:
+            if text.startswith(prefix):
+                return read(self, text.removeprefix(prefix), value)
+        log.error("Config topic: dropped a record with the unknown key %s", text)
+        return None
+
+    def _target(self, connector: str, value: bytes | None) -> Change | None:
+        before = self._target_states.get(connector)
+        if value is None:
+            # No change to tell: either the connector's own tombstone has told it, or it is STARTED again from here on.
+            self._target_states.pop(connector, None)
+            if connector in self._connectors:
+                self._target_states[connector] = records.STARTED
+            return None
+        state = records.target_state(value)
+        if state is None:
+            return _unreadable("target state", connector)
+        self._target_states[connector] = state
+        return TargetStateChanged(connector, state) if state != before else None
+
+    def _connector(self, connector: str, value: bytes | None) -> Change | None:
+        if value is None:
+            self._forget(connector)
+            return ConnectorRemoved(connector)
+        config = records.properties(value)
+        if config is None:
+            return _unreadable("config", connector)
+        self._connectors[connector] = MappingProxyType(config)
+        self._target_states.setdefault(connector, records.STARTED)
+        return ConnectorUpdated(connector)
+
+    def _task(self, rest: str, value: bytes | None) -> Change | None:
+        task, config = records.task_key(records.TASK + rest), records.properties(value)
+        if task is None or config is None:
+            return _unreadable("task config", rest)
+        self._uncommitted.setdefault(task[0], {})[task[1]] = MappingProxyType(config)
+        return None
+
+    def _commit(self, connector: str, value: bytes | None) -> Change | None:
+        if connector not in self._connectors:
+            # Deleted, and compaction has taken the rest: what is left of its tasks must not come alive again.
+            self._forget(connector)
+            return None
+        tasks = records.count(value, "tasks")
+        if tasks is None:
+            return _unreadable("commit", connector)
+        buffered = self._uncommitted.get(connector)
+        if set(range(tasks)) <= (buffered or {}).keys():
+            if buffered is not None:
+                self._task_configs.setdefault(connector, {}).update(buffered)
+                self._generations[connector] = self._generations.get(connector, -1) + 1
+            self._inconsistent.discard(connector)
+            self._applied[connector] = self._connectors[connector]
+        else:
+            # Compaction kept the commit but only some of its tasks; the leader makes the configs anew.
+            self._inconsistent.add(connector)
+        if buffered is not None:
+            # Emptied in any case: an incomplete set must never be completed by records of a later one.
+            buffered.clear()
+        self._task_counts[connector] = tasks
+        self._pending_fencing.add(connector)
+        return TasksUpdated(connector)
+
+    def _restart(self, connector: str, value: bytes | None) -> Change | None:
+        return records.restart_request(connector, value)
+
+    def _fencing(self, connector: str, value: bytes | None) -> Change | None:
+        tasks = records.count(value, "task-count")
+        if tasks is None:
+            return _unreadable("task count", connector)
+        self._fencing_counts[connector] = tasks
+        self._pending_fencing.discard(connector)
+        return None
+
+    def _session(self, value: bytes | None) -> Change | None:
+        key = records.session_key(value)
+        if key is None:
+            log.error("Config topic: dropped an unreadable session key")
+            return None
+        self._session_key = key
+        return SessionKeyChanged()
+
+    def _logger(self, namespace: str, value: bytes | None) -> Change | None:
+        level = records.level(value)
+        return None if level is None else LoggerLevelSet(namespace, level)
+
+    def _forget(self, connector: str) -> None:
+        # The fencing count stays: producers of the old tasks may still live when the name is used again.
+        for kept in (self._connectors, self._task_counts, self._task_configs, self._uncommitted, self._applied):
+            kept.pop(connector, None)
+
+
+# The order is Kafka's: prefixes are tested in turn.
+_READERS: Final = (
+    (records.TARGET_STATE, ConfigView._target),
+    (records.CONNECTOR, ConfigView._connector),
+    (records.TASK, ConfigView._task),
+    (records.COMMIT, ConfigView._commit),
+    (records.RESTART, ConfigView._restart),
+    (records.FENCING, ConfigView._fencing),
+    (records.LOGGER, ConfigView._logger),
+)
+
+
+def _unreadable(what: str, name: str) -> Change | None:
+    log.error("Config topic: dropped an unreadable %s record of %s", what, name)
+    return None

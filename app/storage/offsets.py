@@ -1,0 +1,86 @@
+"""The offset topic: how far tasks have come, by connector and source partition (FORMATS.md §5).
+
+Keys are looked up by their exact bytes, as Kafka's workers do: the member order of the partition is part of the
+identity. Task positions are written by the tasks' own producers; this store reads them, and writes what REST alters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mirror_connect.app.storage import json_text
+from mirror_connect.app.storage.topic_log import TopicLog
+from mirror_connect.kafka_io.topic_log_io import LogRecord
+
+Partition = Mapping[str, Any]
+Offset = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetEntry:
+    """One stored position, as `GET …/offsets` lists it."""
+
+    partition: Partition
+    offset: Offset
+
+
+def offset_key(connector: str, partition: Partition) -> bytes:
+    """The record key; `partition` must have the member order that FORMATS.md §5 gives for the connector."""
+    return json_text.encode([connector, dict(partition)])
+
+
+def offset_value(offset: Offset | None) -> bytes | None:
+    """The record value; None is the tombstone that forgets a position."""
+    return None if offset is None else json_text.encode(dict(offset))
+
+
+class OffsetStore:
+    """An offset topic, the worker's own or that of another cluster."""
+
+    def __init__(self, topic_log: TopicLog) -> None:
+        self._log = topic_log
+        self._values: dict[bytes, bytes] = {}
+
+    async def start(self) -> None:
+        """Read the topic to its end and follow it."""
+        self._values = {}
+        await self._log.start(self._receive)
+
+    async def stop(self) -> None:
+        """Stop following the topic."""
+        await self._log.stop()
+
+    async def positions(self, connector: str, partitions: Iterable[Partition]) -> list[Offset | None]:
+        """The stored offset of each partition, in their order; None where there is none.
+
+        Reads to the end first, so a position written and acknowledged before the call is never missed: who starts
+        a task calls this after fencing its predecessor. Raises ClusterUnreachable, NotAuthorized.
+        """
+        await self._log.read_to_end()
+        values = (self._values.get(offset_key(connector, partition)) for partition in partitions)
+        return [json_text.decode_object(value) for value in values]
+
+    async def entries(self, connector: str) -> list[OffsetEntry]:
+        """Everything stored for a connector, whatever the member order of the keys."""
+        await self._log.read_to_end()
+        found = []
+        for key, value in self._values.items():
+            match json_text.decode(key), json_text.decode_object(value):
+                case [[str(owner), dict(partition)], dict(offset)] if owner == connector:
+                    found.append(OffsetEntry(partition, offset))
+        return found
+
+    async def put(self, connector: str, offsets: Iterable[tuple[Partition, Offset | None]]) -> None:
+        """Write positions; None forgets one. Only while no task of the connector runs."""
+        await self._log.append_all([(offset_key(connector, part), offset_value(offset)) for part, offset in offsets])
+        await self._log.read_to_end()
+
+    def _receive(self, record: LogRecord) -> None:
+        if record.key is None:
+            return
+        if record.value is None:
+            self._values.pop(record.key, None)
+        else:
+            self._values[record.key] = record.value

@@ -1,0 +1,226 @@
+"""The status topic: what connectors and tasks are observed to do, and which topics they wrote to (FORMATS.md §4)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mirror_connect.app.storage import json_text
+from mirror_connect.app.storage.topic_log import TopicLog
+from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.kafka_io.topic_log_io import LogRecord
+
+log = logging.getLogger(__name__)
+
+# The Connect API whose behaviour we have: `version` of the root resource, of plugins and of statuses.
+CONNECT_VERSION: Final = "4.3.1"
+
+UNASSIGNED: Final = "UNASSIGNED"
+RUNNING: Final = "RUNNING"
+
+_CONNECTOR: Final = "status-connector-"
+_TASK: Final = "status-task-"
+_TOPIC: Final = "status-topic-"
+_TOPIC_OWNER: Final = ":connector-"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """State of a connector or task. `generation`: of the worker group; `trace` only with FAILED (or RESTARTING)."""
+
+    state: str
+    worker_id: str
+    generation: int
+    trace: str | None = None
+    version: str | None = CONNECT_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStatus:
+    """A topic that a task wrote to; `discovered` in ms since the epoch."""
+
+    topic: str
+    connector: str
+    task: int
+    discovered: int
+
+
+def encode_status(status: Status) -> bytes:
+    """The record value of a connector's or task's status."""
+    return json_text.encode(
+        {
+            "state": status.state,
+            "trace": status.trace,
+            "worker_id": status.worker_id,
+            "generation": status.generation,
+            "version": status.version,
+        }
+    )
+
+
+def decode_status(value: bytes) -> Status | None:
+    """None where the value is no status; `version` may be missing (workers before 4.1)."""
+    record = json_text.decode_object(value) or {}
+    match record:
+        case {"state": str(state), "worker_id": str(worker_id), "generation": int(generation)}:
+            return Status(state, worker_id, generation, record.get("trace"), record.get("version"))
+    return None
+
+
+def topic_key(connector: str, topic: str) -> bytes:
+    """The record key of a topic status."""
+    return f"{_TOPIC}{topic}{_TOPIC_OWNER}{connector}".encode()
+
+
+def encode_topic(status: TopicStatus) -> bytes:
+    """The record value of a topic status."""
+    inner: dict[str, Any] = {
+        "name": status.topic,
+        "connector": status.connector,
+        "task": status.task,
+        "discoverTimestamp": status.discovered,
+    }
+    return json_text.encode({"topic": inner})
+
+
+class StatusStore:
+    """The status topic as the herder uses it: reads from memory, writes to the topic.
+
+    A write is seen by reads once it has come back (milliseconds later). Writes raise ClusterUnreachable, NotAuthorized.
+    """
+
+    def __init__(self, topic_log: TopicLog) -> None:
+        self._log = topic_log
+        self._connectors: dict[str, Status] = {}
+        self._tasks: dict[str, dict[int, Status]] = {}
+        self._topics: dict[str, dict[str, TopicStatus]] = {}
+
+    async def start(self) -> None:
+        """Read the topic to its end and follow it."""
+        self._connectors, self._tasks, self._topics = {}, {}, {}
+        await self._log.start(self._receive)
+
+    async def stop(self) -> None:
+        """Stop following the topic."""
+        await self._log.stop()
+
+    async def refresh(self) -> None:
+        """Read to the topic's present end."""
+        await self._log.read_to_end()
+
+    def connector(self, name: str) -> Status | None:
+        """A connector's status, None if there is none (not yet, or deleted)."""
+        return self._connectors.get(name)
+
+    def connectors(self) -> frozenset[str]:
+        """Connectors that have a status or whose tasks have one."""
+        return frozenset(self._connectors) | frozenset(self._tasks)
+
+    def task(self, task: TaskId) -> Status | None:
+        """A task's status."""
+        return self._tasks.get(task.connector, {}).get(task.task)
+
+    def tasks(self, connector: str) -> Mapping[int, Status]:
+        """The statuses of a connector's tasks, by number."""
+        return dict(sorted(self._tasks.get(connector, {}).items()))
+
+    def topics(self, connector: str) -> list[TopicStatus]:
+        """Topics a connector wrote to since its creation or the last reset."""
+        return list(self._topics.get(connector, {}).values())
+
+    async def put_connector(self, name: str, status: Status, *, safe: bool = False) -> bool:
+        """Write a connector's status; `safe`: not over a newer one of another worker. Says whether it was written."""
+        if safe and not _may_replace(self.connector(name), status):
+            return False
+        await self._log.append((_CONNECTOR + name).encode(), encode_status(status))
+        return True
+
+    async def put_task(self, task: TaskId, status: Status, *, safe: bool = False) -> bool:
+        """Write a task's status. Readers ignore UNASSIGNED where they know RUNNING of the same or a later generation."""
+        if safe and not _may_replace(self.task(task), status):
+            return False
+        await self._log.append(f"{_TASK}{task}".encode(), encode_status(status))
+        return True
+
+    async def put_topic(self, status: TopicStatus) -> bool:
+        """Remember that a task writes to a topic; says whether that was new and so written."""
+        if status.topic in self._topics.get(status.connector, {}):
+            return False
+        await self._log.append(topic_key(status.connector, status.topic), encode_topic(status))
+        return True
+
+    async def delete_task(self, task: TaskId) -> None:
+        """Forget a task's status."""
+        await self._log.append(f"{_TASK}{task}".encode(), None)
+
+    async def delete_topics(self, connector: str) -> None:
+        """Forget the topics of a connector; a task that writes on makes them known again."""
+        await self._log.append_all([(topic_key(connector, topic), None) for topic in self._topics.get(connector, {})])
+
+    async def delete_connector(self, name: str) -> None:
+        """Forget everything of a deleted connector: its topics, its tasks, itself."""
+        topics = [topic_key(name, topic) for topic in self._topics.get(name, {})]
+        tasks = [f"{_TASK}{TaskId(name, task)}".encode() for task in self._tasks.get(name, {})]
+        await self._log.append_all([(key, None) for key in [*topics, *tasks, (_CONNECTOR + name).encode()]])
+
+    def _receive(self, record: LogRecord) -> None:
+        key = (record.key or b"").decode(errors="replace")
+        if key.startswith(_CONNECTOR):
+            self._read_connector(key.removeprefix(_CONNECTOR), record.value)
+        elif key.startswith(_TASK):
+            self._read_task(key.removeprefix(_TASK), record.value)
+        elif key.startswith(_TOPIC):
+            self._read_topic(key.removeprefix(_TOPIC), record.value)
+        else:
+            log.warning("Status topic: dropped a record with the unknown key %s", key)
+
+    def _read_connector(self, name: str, value: bytes | None) -> None:
+        if not name:
+            return
+        if value is None:
+            self._connectors.pop(name, None)
+            self._tasks.pop(name, None)
+        elif status := decode_status(value):
+            self._connectors[name] = status
+
+    def _read_task(self, key: str, value: bytes | None) -> None:
+        connector, dash, number = key.rpartition("-")
+        if not (dash and number.isascii() and number.isdigit()):
+            log.warning("Status topic: dropped a record with the unknown task key %s", key)
+            return
+        task = TaskId(connector, int(number))
+        if value is None:
+            tasks = self._tasks.get(connector, {})
+            tasks.pop(task.task, None)
+            if not tasks:
+                self._tasks.pop(connector, None)
+        elif (status := decode_status(value)) and not _stale(self.task(task), status):
+            self._tasks.setdefault(connector, {})[task.task] = status
+
+    def _read_topic(self, key: str, value: bytes | None) -> None:
+        # A topic's name can't hold a colon, a connector's can.
+        topic, colon, connector = key.partition(_TOPIC_OWNER)
+        if not (topic and colon and connector):
+            log.warning("Status topic: dropped a record with the unknown topic key %s", key)
+        elif value is None:
+            self._topics.get(connector, {}).pop(topic, None)
+        else:
+            match (json_text.decode_object(value) or {}).get("topic"):
+                case {"name": str(name), "connector": str(owner), "task": int(task), "discoverTimestamp": int(when)}:
+                    self._topics.setdefault(owner, {})[name] = TopicStatus(name, owner, task, when)
+
+
+def _may_replace(known: Status | None, status: Status) -> bool:
+    return known is None or known.worker_id == status.worker_id or known.generation <= status.generation
+
+
+def _stale(known: Status | None, status: Status) -> bool:
+    # Written by a worker that gave the task up after another had already started it.
+    return (
+        known is not None
+        and status.state == UNASSIGNED
+        and known.state == RUNNING
+        and known.generation >= status.generation
+    )

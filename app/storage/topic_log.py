@@ -1,0 +1,145 @@
+"""A compacted topic read to its end and then followed: the worker's only memory.
+
+`TopicLog` is what the stores need (tests have one in memory); `KafkaTopicLog` is the real one. Records reach the store
+on the event loop, in the order of their partition, each exactly once while the log is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
+
+from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.kafka_io.topic_log_io import Follower, LogClients, LogRecord
+from mirror_connect.kafka_io.topic_plan import TopicPlan, ensure_topic
+
+OnRecord = Callable[[LogRecord], None]
+Entry = tuple[bytes, bytes | None]
+
+# As long as Kafka's own worker waits for its config topic before it gives a REST call up.
+READ_TIMEOUT: Final = 30.0
+_RETRY_PAUSE: Final = 0.25
+
+
+class TopicLog(Protocol):
+    """What a store needs of its topic."""
+
+    async def start(self, on_record: OnRecord) -> None:
+        """Create or check the topic, hand over everything in it, then go on following it.
+
+        Raises ConfigError (wrong settings or topic), ClusterUnreachable, NotAuthorized; it can be called again then.
+        """
+
+    async def read_to_end(self, timeout: float = READ_TIMEOUT) -> None:
+        """Return when all that was in the topic at the time of the call has been handed over.
+
+        Raises ClusterUnreachable after `timeout` seconds.
+        """
+
+    async def append(self, key: bytes, value: bytes | None) -> None:
+        """Write one record (None: tombstone); returns when all in-sync replicas have it."""
+
+    async def append_all(self, entries: Sequence[Entry]) -> None:
+        """Write records in this order. Not atomic: after ClusterUnreachable any of them may have been written."""
+
+    async def stop(self) -> None:
+        """Stop following; nothing is handed over afterwards."""
+
+
+class KafkaTopicLog:
+    """A TopicLog in Kafka. `clients` is shared by the logs of one cluster and closed by whoever made it."""
+
+    def __init__(self, clients: LogClients, plan: TopicPlan, *, read_committed: bool = False) -> None:
+        self._clients = clients
+        self._plan = plan
+        self._read_committed = read_committed
+        self._follower: Follower | None = None
+        self._partitions = 0
+        self._positions: dict[int, int] = {}
+        self._moved = asyncio.Event()
+        self._on_record: OnRecord = _ignore
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self._plan.name
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the topic has; 0 before `start`."""
+        return self._partitions
+
+    async def start(self, on_record: OnRecord, timeout: float = READ_TIMEOUT) -> None:
+        """See TopicLog.start; `timeout` bounds each of its two steps, creation and first reading."""
+        self._partitions = await asyncio.to_thread(ensure_topic, self._clients, self._plan, timeout)
+        self._on_record = on_record
+        self._positions = {}
+        loop = asyncio.get_running_loop()
+
+        def deliver(records: Sequence[LogRecord], positions: Mapping[int, int]) -> None:
+            loop.call_soon_threadsafe(self._receive, records, positions)
+
+        self._follower = Follower(
+            self._clients, self._plan.name, range(self._partitions), deliver, read_committed=self._read_committed
+        )
+        try:
+            await self.read_to_end(timeout)
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def read_to_end(self, timeout: float = READ_TIMEOUT) -> None:
+        """See TopicLog.read_to_end."""
+        deadline = time.monotonic() + timeout
+        ends = await self._end_offsets(deadline)
+        # The end is asked for after the call began: a record acknowledged before it is below it, whoever wrote it.
+        while behind := [p for p, end in ends.items() if self._positions.get(p, 0) < end]:
+            self._moved.clear()
+            try:
+                async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                    await self._moved.wait()
+            except TimeoutError:
+                raise self._clients.unreachable(
+                    f"topic {self.topic}: partitions {behind} were not read to their end in {timeout:g} s"
+                ) from None
+
+    async def append(self, key: bytes, value: bytes | None) -> None:
+        """See TopicLog.append."""
+        await self._clients.write(self.topic, [(key, value)])
+
+    async def append_all(self, entries: Sequence[Entry]) -> None:
+        """See TopicLog.append_all."""
+        if entries:
+            await self._clients.write(self.topic, entries)
+
+    async def stop(self) -> None:
+        """See TopicLog.stop."""
+        follower, self._follower, self._on_record = self._follower, None, _ignore
+        if follower is not None:
+            await asyncio.to_thread(follower.stop)
+
+    async def _end_offsets(self, deadline: float) -> Mapping[int, int]:
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                return await self._clients.end_offsets(
+                    self.topic, range(self._partitions), max(left, 1.0), read_committed=self._read_committed
+                )
+            except ClusterUnreachable:
+                # Leaders move and brokers restart; asking again is harmless.
+                if deadline - time.monotonic() <= _RETRY_PAUSE:
+                    raise
+                await asyncio.sleep(_RETRY_PAUSE)
+
+    def _receive(self, records: Sequence[LogRecord], positions: Mapping[int, int]) -> None:
+        if self._follower is None:
+            return
+        for record in records:
+            self._on_record(record)
+        self._positions.update(positions)
+        self._moved.set()
+
+
+def _ignore(_: LogRecord) -> None: ...

@@ -1,0 +1,305 @@
+"""librdkafka's part of a topic log: follow a topic in a thread, ask for its end, write with acknowledgement.
+
+Everything a worker keeps in Kafka goes through here. One `LogClients` serves all logs of one cluster (one admin client,
+one idempotent producer); each log has a `Follower` with a consumer of its own that belongs to no group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+
+log = logging.getLogger(__name__)
+
+Deliver = Callable[[Sequence["LogRecord"], Mapping[int, int]], None]
+
+_POLL_SECONDS: Final = 0.5
+_AUTHENTICATION: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
+_DENIED: Final = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """One record of a followed topic; `timestamp` in ms since the epoch, `value` None for a tombstone."""
+
+    key: bytes | None
+    value: bytes | None
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class LogClients:
+    """The clients of one cluster that internal topics share. `settings` are Java client properties."""
+
+    def __init__(self, settings: Mapping[str, str], client_id: str) -> None:
+        self.settings = settings
+        self.client_id = client_id
+        self._trouble: KafkaError | None = None
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._admin: AdminClient | None = None
+        self._producer: Producer | None = None
+        self._poller: threading.Thread | None = None
+
+    def __repr__(self) -> str:
+        return f"LogClients({self.settings.get('bootstrap.servers')})"
+
+    @property
+    def admin(self) -> AdminClient:
+        """The admin client, made at first use."""
+        with self._lock:
+            if self._admin is None:
+                self._admin = AdminClient(self.librdkafka("admin") | {"error_cb": self.noticed})
+            return self._admin
+
+    def librdkafka(self, kind: str) -> dict[str, Any]:
+        """What all clients have in common: address, security, and quick reconnects after a broker's restart."""
+        return {
+            "bootstrap.servers": self.settings["bootstrap.servers"],
+            "client.id": f"{self.client_id}-{kind}",
+            "reconnect.backoff.max.ms": 1000,
+            # Errors go to callbacks and results; librdkafka's own lines on standard error would double them.
+            "log_level": 2,
+        }
+
+    async def end_offsets(
+        self, topic: str, partitions: Iterable[int], timeout: float, *, read_committed: bool
+    ) -> dict[int, int]:
+        """The offset after the last record of each partition, as their leaders know it now.
+
+        Raises ClusterUnreachable (also while a partition has no leader), NotAuthorized.
+        """
+        level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+        asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in partitions}
+        try:
+            futures = self.admin.list_offsets(asked, isolation_level=level, request_timeout=min(timeout, 10.0))
+            answers = await asyncio.gather(*map(asyncio.wrap_future, futures.values()))
+        except KafkaException as problem:
+            raise self.explained(f"topic {topic}: its end is unknown", problem.args[0]) from None
+        return {asked_for.partition: answer.offset for asked_for, answer in zip(futures, answers, strict=True)}
+
+    async def write(self, topic: str, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Write records in order, by Java's partitioner; returns when all in-sync replicas have every one.
+
+        Raises ClusterUnreachable after 30 s without an acknowledgement, NotAuthorized.
+        """
+        loop = asyncio.get_running_loop()
+        producer = self._running_producer()
+        waiting: list[asyncio.Future[None]] = []
+        for key, value in entries:
+            done: asyncio.Future[None] = loop.create_future()
+            waiting.append(done)
+            producer.produce(topic, value=value, key=key, on_delivery=_Acknowledgement(loop, done))
+        try:
+            await asyncio.gather(*waiting)
+        except KafkaException as problem:
+            error: KafkaError = problem.args[0]
+            if error.fatal():
+                # An idempotent producer never recovers from a fatal error; the next write gets a new one.
+                with self._lock:
+                    if self._producer is producer:
+                        self._producer = None
+            raise self.explained(f"topic {topic}: a record was not written", error) from None
+
+    def explained(self, what: str, error: KafkaError) -> ClusterUnreachable | NotAuthorized:
+        """The error to raise for librdkafka's `error`, with the reason the connections gave if there is a better one."""
+        if error.code() in _DENIED:
+            return NotAuthorized(f"{what}: the cluster at {self._addresses()} denied it ({error.str()})")
+        if error.code() in _AUTHENTICATION:
+            self._trouble = error
+        return self.unreachable(what) if self._trouble else self._unreachable(f"{what}: {error.str()}")
+
+    def unreachable(self, what: str) -> ClusterUnreachable | NotAuthorized:
+        """The error to raise when something took too long, with the last trouble the connections reported."""
+        trouble = self._trouble
+        if trouble is None:
+            return self._unreachable(what)
+        if trouble.code() in _AUTHENTICATION:
+            mechanism = self.settings.get("sasl.mechanism", "GSSAPI")
+            return NotAuthorized(
+                f"The cluster at {self._addresses()} refused the credentials (sasl.mechanism {mechanism}): "
+                f"{_reason(trouble)}"
+            )
+        return self._unreachable(f"{what}: {_reason(trouble)}")
+
+    def warm_up(self) -> None:
+        """Start connecting. The producer's polled callbacks are what tells why a cluster can't be reached."""
+        self._running_producer()
+
+    def close(self) -> None:
+        """Stop the producer; records not yet acknowledged get a second."""
+        self._closed.set()
+        with self._lock:
+            producer, self._producer, self._admin = self._producer, None, None
+        if self._poller is not None:
+            self._poller.join()
+        if producer is not None:
+            producer.flush(1.0)
+
+    def _running_producer(self) -> Producer:
+        with self._lock:
+            if self._producer is None:
+                self._producer = Producer(
+                    self.librdkafka("producer")
+                    | {
+                        "acks": "all",
+                        "enable.idempotence": True,
+                        "partitioner": "murmur2",
+                        "linger.ms": 0,
+                        "delivery.timeout.ms": 30000,
+                        "error_cb": self.noticed,
+                    }
+                )
+            if self._poller is None:
+                self._poller = threading.Thread(target=self._poll, name=f"{self.client_id}-writes", daemon=True)
+                self._poller.start()
+            return self._producer
+
+    def _poll(self) -> None:
+        while not self._closed.is_set():
+            producer = self._producer
+            if producer is None:
+                self._closed.wait(_POLL_SECONDS)
+            else:
+                producer.poll(_POLL_SECONDS)
+
+    def noticed(self, error: KafkaError) -> None:
+        """Remember what a client's connections reported: a time-out later says nothing of its cause."""
+        # "All brokers down" only says that there was another error before it.
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._trouble = error
+
+    def recovered(self) -> None:
+        """Forget old trouble: the cluster answers."""
+        self._trouble = None
+
+    def _addresses(self) -> str:
+        return self.settings.get("bootstrap.servers", "")
+
+    def _unreachable(self, what: str) -> ClusterUnreachable:
+        return ClusterUnreachable(f"{what} (bootstrap.servers {self._addresses()})")
+
+
+class Follower:
+    """A thread that reads a topic from its beginning and never stops before it is told to.
+
+    `deliver` is called in that thread with the records in order and with the positions (next offset) they lead to;
+    positions move over transaction markers too, which are no records.
+    """
+
+    def __init__(
+        self, clients: LogClients, topic: str, partitions: Iterable[int], deliver: Deliver, *, read_committed: bool
+    ) -> None:
+        self._clients = clients
+        self._topic = topic
+        self._deliver = deliver
+        self._stopping = threading.Event()
+        self._told: set[int] = set()
+        self._consumer = Consumer(
+            clients.librdkafka(f"{topic}-reader")
+            | {
+                "group.id": f"{topic}-reader",  # librdkafka wants one; nothing is ever joined or committed
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed" if read_committed else "read_uncommitted",
+                "queued.max.messages.kbytes": 16384,
+                "error_cb": clients.noticed,
+            }
+        )
+        self._consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+        self._thread = threading.Thread(target=self._run, name=f"{topic}-reader", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop reading; waits for the thread, half a second at most as a rule."""
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                first = self._consumer.poll(_POLL_SECONDS)
+                if first is not None:
+                    self._hand_over([first, *self._consumer.consume(1000, 0)])
+        finally:
+            self._consumer.close()
+
+    def _hand_over(self, messages: Sequence[Message]) -> None:
+        records: list[LogRecord] = []
+        positions: dict[int, int] = {}
+        for message in messages:
+            error = message.error()
+            if error is None:
+                record = _record(message)
+                records.append(record)
+                positions[record.partition] = record.offset + 1
+            elif error.code() == KafkaError._PARTITION_EOF:
+                # The end may lie behind the last record: transaction markers and compacted-away records take offsets.
+                positions[message.partition()] = message.offset()
+            elif error.code() not in self._told:
+                self._told.add(error.code())
+                log.warning("Reading topic %s: %s", self._topic, error.str())
+        if positions:
+            self._told.clear()
+            self._clients.recovered()
+            self._deliver(records, positions)
+
+
+class _Acknowledgement:
+    """Hands a delivery report, which comes in the polling thread, to the future that waits on the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, done: asyncio.Future[None]) -> None:
+        self._loop = loop
+        self._done = done
+
+    def __call__(self, error: KafkaError | None, _: Message) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._settle, error)
+
+    def _settle(self, error: KafkaError | None) -> None:
+        if self._done.done():
+            return
+        if error is None:
+            self._done.set_result(None)
+        else:
+            self._done.set_exception(KafkaException(error))
+
+
+def _record(message: Message) -> LogRecord:
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None
+    assert offset is not None
+    return LogRecord(message.key(), message.value(), partition, offset, message.timestamp()[1])
+
+
+def _reason(error: KafkaError) -> str:
+    # librdkafka puts the broker's address in front and how often it repeated itself behind.
+    text: str = error.str()
+    return text.split(" (after ", maxsplit=1)[0]

@@ -1,0 +1,185 @@
+"""An internal topic as the worker's settings want it, and how it is made or checked: as Kafka Connect does it.
+
+A topic that is absent is created (compacted); one that exists is never changed, only refused when the worker would
+lose data in it. FORMATS.md §2; texts of the refusals are Connect's.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
+
+from mirror_connect.connectors.errors import ConfigError, NotAuthorized
+
+if TYPE_CHECKING:
+    from mirror_connect.kafka_io.topic_log_io import LogClients
+
+log = logging.getLogger(__name__)
+
+_ANSWER_SECONDS: Final = 5.0
+_LATER: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """What the worker wants of one internal topic.
+
+    `prefix` is the family of worker settings ("config.storage": …`.topic`, `.partitions`, `.replication.factor`).
+    `partitions` and `replication_factor` count at creation only; -1 leaves them to the broker.
+    `settings` are further topic settings for the creation; `cleanup.policy` among them is overridden.
+    """
+
+    name: str
+    prefix: str
+    purpose: str
+    partitions: int
+    replication_factor: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+    single_partition: bool = False
+
+    @classmethod
+    def for_configs(
+        cls, name: str, replication_factor: int = 3, settings: Mapping[str, str] | None = None
+    ) -> TopicPlan:
+        """The config topic: always one partition, because the order of all its records counts."""
+        purpose = "connector configurations"
+        return cls(name, "config.storage", purpose, 1, replication_factor, settings or {}, single_partition=True)
+
+    @classmethod
+    def for_offsets(
+        cls, name: str, partitions: int = 25, replication_factor: int = 3, settings: Mapping[str, str] | None = None
+    ) -> TopicPlan:
+        """The offset topic."""
+        return cls(name, "offset.storage", "source connector offsets", partitions, replication_factor, settings or {})
+
+    @classmethod
+    def for_statuses(
+        cls, name: str, partitions: int = 5, replication_factor: int = 3, settings: Mapping[str, str] | None = None
+    ) -> TopicPlan:
+        """The status topic."""
+        purpose = "connector and task statuses"
+        return cls(name, "status.storage", purpose, partitions, replication_factor, settings or {})
+
+
+def ensure_topic(clients: LogClients, plan: TopicPlan, timeout: float) -> int:
+    """Create the topic if it is absent, else check it; returns its partition count. Blocks up to `timeout` seconds.
+
+    Raises ConfigError (what the settings ask is impossible, or the topic is unfit), ClusterUnreachable, NotAuthorized.
+    """
+    deadline = time.monotonic() + timeout
+    clients.warm_up()
+    created = False
+    while True:
+        try:
+            count = _partition_count(clients, plan)
+            if count:
+                break
+            if not created:
+                created = _create(clients, plan)
+        except KafkaException as problem:
+            error: KafkaError = problem.args[0]
+            if not error.retriable() and error.code() > 0:
+                raise clients.explained(f"topic {plan.name}", error) from None
+            explained = clients.explained(f"topic {plan.name}: no broker answers", error)
+            if time.monotonic() + _LATER > deadline or isinstance(explained, NotAuthorized):
+                raise explained from None
+        if time.monotonic() > deadline:
+            raise clients.unreachable(f"topic {plan.name} has not come into being in {timeout:g} s")
+        time.sleep(_LATER)
+    if not created:
+        _check(clients, plan, count)
+    return count
+
+
+def _partition_count(clients: LogClients, plan: TopicPlan) -> int:
+    """How many partitions the topic has, 0 when it does not exist. Asking never creates it."""
+    asked = clients.admin.describe_topics(TopicCollection([plan.name]), request_timeout=_ANSWER_SECONDS)
+    try:
+        return len(_answer(asked[plan.name]).partitions)
+    except KafkaException as problem:
+        if problem.args[0].code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:
+            return 0
+        raise
+
+
+def _create(clients: LogClients, plan: TopicPlan) -> bool:
+    """Ask for the topic's creation; False if somebody else was quicker."""
+    # As Kafka Connect: only compaction keeps the last value of each key for ever, so nothing may override it.
+    settings = {**plan.settings, "cleanup.policy": "compact"}
+    topic = NewTopic(plan.name, plan.partitions, plan.replication_factor, config=settings)
+    try:
+        _answer(clients.admin.create_topics([topic], request_timeout=_ANSWER_SECONDS)[plan.name])
+    except KafkaException as problem:
+        error: KafkaError = problem.args[0]
+        match error.code():
+            case KafkaError.TOPIC_ALREADY_EXISTS:
+                return False
+            case KafkaError.INVALID_REPLICATION_FACTOR:
+                raise _too_few_brokers(plan, error) from None
+            case KafkaError.INVALID_PARTITIONS:
+                name = f"{plan.prefix}.partitions"
+                raise ConfigError(name, str(plan.partitions), _refused(plan, error)) from None
+            case KafkaError.INVALID_CONFIG:
+                raise ConfigError(f"{plan.prefix}.*", None, _refused(plan, error)) from None
+        raise
+    log.info("Created topic %s for %s", plan.name, plan.purpose)
+    return True
+
+
+def _check(clients: LogClients, plan: TopicPlan, partitions: int) -> None:
+    prop = f"{plan.prefix}.topic"
+    policies = _cleanup_policies(clients, plan)
+    if policies and policies != ["compact"]:
+        found = ",".join(policies)
+        raise ConfigError(
+            prop,
+            plan.name,
+            f"Topic '{plan.name}' supplied via the '{prop}' property is required to have 'cleanup.policy=compact' to "
+            f"guarantee consistency and durability of {plan.purpose}, but found the topic currently has "
+            f"'cleanup.policy={found}'. Continuing would likely result in eventually losing {plan.purpose} and problems "
+            f"restarting this Connect cluster in the future. Change the '{prop}' property in the Connect worker "
+            f"configurations to use a topic with 'cleanup.policy=compact'.",
+        )
+    if plan.single_partition and partitions != 1:
+        raise ConfigError(
+            prop,
+            plan.name,
+            f"Topic '{plan.name}' supplied via the '{prop}' property is required to have a single partition in order "
+            f"to guarantee consistency of {plan.purpose}, but found {partitions} partitions.",
+        )
+
+
+def _cleanup_policies(clients: LogClients, plan: TopicPlan) -> list[str]:
+    resource = ConfigResource(ResourceType.TOPIC, plan.name)
+    try:
+        settings = _answer(clients.admin.describe_configs([resource], request_timeout=_ANSWER_SECONDS)[resource])
+    except KafkaException as problem:
+        # Connect goes on too: reading a topic's settings needs a right of its own.
+        log.info("Topic %s: its cleanup.policy could not be checked: %s", plan.name, problem.args[0].str())
+        return []
+    return sorted(policy.strip() for policy in settings["cleanup.policy"].value.split(",") if policy.strip())
+
+
+def _too_few_brokers(plan: TopicPlan, error: KafkaError) -> ConfigError:
+    name = f"{plan.prefix}.replication.factor"
+    return ConfigError(
+        name,
+        str(plan.replication_factor),
+        f"{_refused(plan, error)} Set {name} to at most the number of brokers, or to -1 for the brokers' default.",
+    )
+
+
+def _refused(plan: TopicPlan, error: KafkaError) -> str:
+    return f"topic {plan.name} can't be created: {error.str().rstrip('.')}."
+
+
+def _answer(future: Future[Any]) -> Any:
+    # librdkafka's own request timeout comes first; this one only keeps a lost reply from blocking for ever.
+    return future.result(timeout=2 * _ANSWER_SECONDS)

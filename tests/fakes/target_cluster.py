@@ -1,0 +1,142 @@
+"""A target cluster in memory that keeps producer sequences as a Kafka broker does, and fails as a test says."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mirror_connect.kafka_io.cluster import Leader
+from mirror_connect.kafka_io.connection import ConnectionLost
+from mirror_connect.kafka_io.wire import Produce, ProducedPartition, ProduceResponse
+from mirror_connect.kafka_io.wire_codec import Writer
+from mirror_connect.kafka_io.wire_control import CoordinatorResponse, FindCoordinator, InitProducerId, ProducerIdResponse
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+OUT_OF_ORDER = 45
+INVALID_EPOCH = 47
+TOO_LARGE = 10
+
+
+@dataclass
+class Batch:
+    producer_id: int
+    epoch: int
+    sequence: int
+    count: int
+    payload: bytes
+
+
+@dataclass
+class Log:
+    """One partition: `lost_state` makes the broker forget its producers once, as after a truncation."""
+
+    batches: list[Batch] = field(default_factory=list)
+    epoch: int = -1
+    recent: deque[Batch] = field(default_factory=lambda: deque(maxlen=5))
+
+    @property
+    def end(self) -> int:
+        return sum(batch.count for batch in self.batches)
+
+    def append(self, payload: bytes, limit: int) -> tuple[int, int]:
+        """(error code, base offset), by the rules of ProducerAppendInfo."""
+        if len(payload) > limit:
+            return TOO_LARGE, -1
+        fields = HEADER.unpack_from(payload)
+        batch = Batch(fields[9], fields[10], fields[11], fields[12], payload)
+        if batch.producer_id >= 0:
+            if batch.epoch < self.epoch:
+                return INVALID_EPOCH, -1
+            if batch.epoch > self.epoch:
+                if batch.sequence != 0:
+                    return OUT_OF_ORDER, -1
+                self.epoch = batch.epoch
+                self.recent.clear()
+            for known in self.recent:
+                if (known.sequence, known.count) == (batch.sequence, batch.count):
+                    return 0, 0
+            last = self.recent[-1] if self.recent else None
+            if last is not None and batch.sequence != (last.sequence + last.count) & 0x7FFFFFFF:
+                return OUT_OF_ORDER, -1
+            self.recent.append(batch)
+        base = self.end
+        self.batches.append(batch)
+        return 0, base
+
+
+class FakeTarget:
+    """`before`/`after` look at each Produce: raise ConnectionLost there, or return an error code for all its batches.
+
+    `delay` gives the seconds until a request's answer. `limit`: max.message.bytes of every topic.
+    """
+
+    def __init__(self) -> None:
+        self.logs: dict[tuple[str, int], Log] = {}
+        self.before: Callable[[Produce], int] = lambda _request: 0
+        self.after: Callable[[Produce], int] = lambda _request: 0
+        self.delay: Callable[[], float] = lambda: 0.0
+        self.limit = 1 << 20
+        self.epoch = -1
+        self.producer_id = 7
+        self.requests: list[Produce] = []
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.missing: set[str] = set()
+        self.throttle_ms = 0
+        self.refreshes = 0
+        self.transactional_id_error = 0
+
+    def log(self, topic: str, partition: int) -> Log:
+        return self.logs.setdefault((topic, partition), Log())
+
+    def leader(self, topic: str, partition: int) -> Leader | None:
+        return None if topic in self.missing else Leader(1, 0)
+
+    async def refresh(self, topics: Iterable[str]) -> None:
+        self.refreshes += 1
+        await asyncio.sleep(0)
+
+    async def any_node(self, request: Any) -> Any:
+        await asyncio.sleep(0)
+        if isinstance(request, FindCoordinator):
+            return CoordinatorResponse(0, self.transactional_id_error, "", 1, "localhost", 9092)
+        return await self.send(1, request)
+
+    async def send(self, node_id: int, request: Any, *, purpose: str = "control") -> Any:
+        await asyncio.sleep(0)
+        if isinstance(request, InitProducerId):
+            known = (request.producer_id, request.producer_epoch)
+            if request.transactional_id and known != (-1, -1) and known != (self.producer_id, self.epoch):
+                return ProducerIdResponse(0, INVALID_EPOCH, -1, -1)
+            self.epoch += 1
+            return ProducerIdResponse(0, 0, self.producer_id, self.epoch)
+        assert isinstance(request, Produce)
+        request.encode(8, Writer())
+        self.requests.append(request)
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            return await self._produce(request)
+        finally:
+            self.in_flight -= 1
+
+    async def _produce(self, request: Produce) -> ProduceResponse:
+        error = self.before(request)
+        answers = []
+        for batch in request.batches:
+            payload = b"".join(bytes(part) for part in batch.batch)
+            code, base = (error, -1) if error else self.log(batch.topic, batch.partition).append(payload, self.limit)
+            answers.append(ProducedPartition(batch.topic, batch.partition, code, base, -1, 0, ""))
+        late = self.after(request)
+        if late:
+            answers = [answer._replace(error=late, base_offset=-1) for answer in answers]
+        await asyncio.sleep(self.delay())
+        return ProduceResponse(answers, self.throttle_ms)
+
+
+def lost() -> ConnectionLost:
+    return ConnectionLost("broker localhost:9092: the broker closed the connection")

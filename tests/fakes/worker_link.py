@@ -1,0 +1,74 @@
+"""A worker link in memory: a test gives orders, and reads what the task reported."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from mirror_connect.connectors.job_contract import (
+    STARTING,
+    PartitionPosition,
+    TaskOrders,
+    TaskPartition,
+    TaskSpec,
+)
+
+
+class FakeWorkerLink:
+    """Orders as a test sets them; `stored` gives the last replicated offset of (topic, partition)."""
+
+    def __init__(self, spec: TaskSpec, stored: Callable[[str, int], int | None] = lambda _topic, _partition: None) -> None:
+        self.changed = asyncio.Event()
+        self.state = STARTING
+        self.assignment_version = 0
+        self.orders = TaskOrders(lease_ms=10_000, assignment_version=spec.assignment_version)
+        self.counters: dict[str, int] = {}
+        self.notices: list[str] = []
+        self.topics: set[str] = set()
+        self.lease = True
+        self._spec = spec
+        self._stored = stored
+
+    @property
+    def finish_wanted(self) -> bool:
+        return self.orders.finish or self.orders.abandon
+
+    @property
+    def abandon_wanted(self) -> bool:
+        return self.orders.abandon
+
+    def lease_valid(self) -> bool:
+        return self.lease
+
+    async def spec(self) -> TaskSpec:
+        return self._spec
+
+    async def positions(self, partitions: Sequence[TaskPartition]) -> list[PartitionPosition]:
+        def read() -> list[PartitionPosition]:
+            return [PartitionPosition(p.topic, p.partition, self._stored(p.topic, p.partition)) for p in partitions]
+
+        return await asyncio.to_thread(read)
+
+    def notice(self, line: str) -> None:
+        self.notices.append(line)
+
+    def wrote_to(self, topic: str) -> None:
+        self.topics.add(topic)
+
+    # --- what a test does -------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Orders the task to commit and return."""
+        self.orders = TaskOrders(lease_ms=10_000, finish=True, assignment_version=self.orders.assignment_version)
+        self.changed.set()
+
+    def abandon(self) -> None:
+        """Orders the task to return uncommitted."""
+        self.orders = TaskOrders(lease_ms=0, finish=True, abandon=True)
+        self.changed.set()
+
+    def assign(self, spec: TaskSpec) -> None:
+        """Changes the assignment; the spec needs a higher version."""
+        self._spec = spec
+        self.orders = TaskOrders(lease_ms=10_000, assignment_version=spec.assignment_version)
+        self.changed.set()

@@ -1,0 +1,147 @@
+"""The status topic against the records of a real Kafka Connect 4.3.1 worker (tests/fixtures/worker-connect-status)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mirror_connect.app.storage import status as module
+from mirror_connect.app.storage.status import Status, StatusStore, TopicStatus
+from mirror_connect.connectors.job_contract import TaskId
+from tests.fakes.topic_log import FakeTopic, FakeTopicLog
+
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "worker-connect-status.jsonl"
+LINES: list[dict[str, Any]] = [json.loads(line) for line in FIXTURE.read_text().splitlines()]
+A_0 = TaskId("a", 0)
+
+
+def status(state: str = "RUNNING", worker: str = "w:1", generation: int = 3) -> Status:
+    return Status(state, worker, generation)
+
+
+async def started_store(topic: FakeTopic | None = None) -> StatusStore:
+    store = StatusStore(FakeTopicLog(topic))
+    await store.start()
+    return store
+
+
+@pytest.mark.parametrize(
+    "line",
+    [pytest.param(line, id=f"{line['partition']}-{line['offset']}") for line in LINES if line["value_hex"] is not None],
+)
+def test_encoders_write_the_bytes_that_kafka_wrote(line: dict[str, Any]) -> None:
+    value = bytes.fromhex(line["value_hex"])
+    topic = json.loads(value).get("topic")
+    if topic is not None:
+        read = TopicStatus(topic["name"], topic["connector"], topic["task"], topic["discoverTimestamp"])
+        assert module.topic_key(read.connector, read.topic).hex() == line["key_hex"]
+        assert module.encode_topic(read) == value
+    else:
+        decoded = module.decode_status(value)
+        assert decoded is not None
+        assert module.encode_status(decoded) == value
+
+
+async def test_recorded_topic_gives_the_statuses_that_its_worker_showed_at_the_end() -> None:
+    topic = FakeTopic()
+    for line in sorted(LINES, key=lambda line: int(line["timestamp"])):
+        topic.add(bytes.fromhex(line["key_hex"]), bytes.fromhex(line["value_hex"]) if line["value_hex"] else None)
+    store = await started_store(topic)
+    assert store.connectors() == {"mm2-source", "mm2-checkpoint", "mm2-heartbeat", "mm2-altchk"}
+    assert store.connector("mm2-altchk") == Status("UNASSIGNED", "127.0.0.1:8583", 45, version=None)
+    assert {number: task.state for number, task in store.tasks("mm2-source").items()}[0] == "FAILED"
+    assert {entry.connector for entry in store.topics("mm2-source")} == {"mm2-source"}
+    assert "A.exp-tx" in {entry.topic for entry in store.topics("mm2-source")}
+
+
+@pytest.mark.parametrize(
+    ("known", "written", "seen"),
+    [
+        pytest.param(status(), status("UNASSIGNED"), "RUNNING", id="same_generation"),
+        pytest.param(status(), status("UNASSIGNED", generation=2), "RUNNING", id="earlier_generation"),
+        pytest.param(status(), status("UNASSIGNED", generation=4), "UNASSIGNED", id="later_generation"),
+        pytest.param(status("PAUSED"), status("UNASSIGNED"), "UNASSIGNED", id="over_a_paused_task"),
+        pytest.param(status(), status("FAILED"), "FAILED", id="any_other_state"),
+    ],
+)
+async def test_task_given_up_is_no_news_after_another_worker_has_started_it(
+    known: Status, written: Status, seen: str
+) -> None:
+    store = await started_store()
+    await store.put_task(A_0, known)
+    await store.put_task(A_0, written)
+    await store.refresh()
+    found = store.task(A_0)
+    assert found is not None
+    assert found.state == seen
+
+
+async def test_connector_that_is_unassigned_is_shown_so_at_once() -> None:
+    store = await started_store()
+    await store.put_connector("a", status())
+    await store.put_connector("a", status("UNASSIGNED"))
+    await store.refresh()
+    assert store.connector("a") == status("UNASSIGNED")
+
+
+@pytest.mark.parametrize(
+    ("written", "allowed"),
+    [
+        pytest.param(status(worker="w:2", generation=2), False, id="other_worker_earlier_generation"),
+        pytest.param(status(worker="w:2", generation=3), True, id="other_worker_same_generation"),
+        pytest.param(status(worker="w:1", generation=2), True, id="same_worker"),
+    ],
+)
+async def test_safe_write_leaves_newer_statuses_of_other_workers(written: Status, allowed: bool) -> None:
+    store = await started_store()
+    await store.put_connector("a", status())
+    await store.put_task(A_0, status())
+    await store.refresh()
+    assert await store.put_connector("a", written, safe=True) is allowed
+    assert await store.put_task(A_0, written, safe=True) is allowed
+
+
+async def test_deletion_leaves_tombstones_for_topics_tasks_and_connector() -> None:
+    topic = FakeTopic()
+    store = await started_store(topic)
+    await store.put_connector("a", status())
+    await store.put_task(A_0, status())
+    await store.put_topic(TopicStatus("A.t", "a", 0, 1))
+    await store.refresh()
+    await store.delete_connector("a")
+    await store.refresh()
+    assert topic.entries()[-3:] == [
+        (b"status-topic-A.t:connector-a", None),
+        (b"status-task-a-0", None),
+        (b"status-connector-a", None),
+    ]
+    assert store.connectors() == frozenset()
+
+
+async def test_topic_is_written_once_until_it_is_reset() -> None:
+    store = await started_store()
+    first = TopicStatus("A.t", "a:connector-b", 0, 1)
+    assert await store.put_topic(first)
+    await store.refresh()
+    assert not await store.put_topic(TopicStatus("A.t", "a:connector-b", 1, 2))
+    assert store.topics("a:connector-b") == [first]
+    await store.delete_topics("a:connector-b")
+    await store.refresh()
+    assert store.topics("a:connector-b") == []
+    assert await store.put_topic(first)
+
+
+async def test_status_of_a_worker_older_than_the_version_member_is_read() -> None:
+    value = b'{"state":"RUNNING","trace":null,"worker_id":"w:1","generation":4}'
+    assert module.decode_status(value) == Status("RUNNING", "w:1", 4, None, None)
+
+
+async def test_records_that_can_not_be_read_are_skipped() -> None:
+    topic = FakeTopic()
+    for key in (b"status-task-a", b"status-topic-x", b"status-topic-:connector-", b"else", None):
+        topic.add(key, b"{}")
+    topic.add(b"status-connector-a", b'{"state":1}')
+    assert (await started_store(topic)).connectors() == frozenset()
