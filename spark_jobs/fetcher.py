@@ -4,71 +4,55 @@ How mirror_source uses it (all in one event loop)::
 
     fetcher = Fetcher(cluster, settings, on_records=take, on_notice=notices.append)
     fetcher.add(SourcePartition("orders", 0), position=17)     # next offset wanted; None = by auto.offset.reset
-    await fetcher.run()                                        # until cancelled; never raises for a broker or a partition
+    await fetcher.run()                                        # until cancelled; no broker or partition makes it raise
 
 `take(fetched)` is called in the loop's thread, in offset order within a partition. It must not block: it puts the value
 into the caller's own queue of that partition. The fetcher has no queue: it counts the bytes of every Fetched until
 `fetched.release()`, which the caller calls once when it no longer needs `buffer` (its batches are acknowledged, or
 copied, or dropped). A partition with too many unreleased bytes is left out of the next fetch, others go on.
+
+The next fetch leaves as soon as the former answer is cut up, if there is room. While a broker has partitions that were
+left out for want of room, its fetches wait for news 20 ms at most instead of fetch.max.wait.ms, so that a partition with
+room again is soon read; a partition newly added waits fetch.max.wait.ms at most. That costs no second connection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.kafka_io import wire_codec as codes
 from mirror_connect.kafka_io.cluster import Cluster
+from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
+from mirror_connect.kafka_io.wire import (
+    EARLIEST,
+    LATEST,
+    Fetch,
+    FetchedPartition,
+    FetchPartition,
+    FetchResponse,
+    ListOffsets,
+)
+from mirror_connect.spark_jobs.fetch_budget import FetchBudget
+from mirror_connect.spark_jobs.fetch_session import FetchSession
+from mirror_connect.spark_jobs.fetch_settings import FetchSettings
+from mirror_connect.spark_jobs.fetch_state import LEADERSHIP_ERRORS, NOWHERE, PartitionState, PartitionWork
+from mirror_connect.spark_jobs.fetched import Fetched, Share, SourcePartition, whole_batches
 
+__all__ = ["Fetched", "Fetcher", "PartitionState", "SourcePartition"]
 
-class SourcePartition(NamedTuple):
-    """A partition of the source cluster."""
-
-    topic: str
-    partition: int
-
-
-@dataclass(eq=False, slots=True)
-class Fetched:
-    """What one fetch brought of one partition: whole batches only (a cut-off one at the end is not in `buffer`).
-
-    `buffer` may start in the middle of a batch: its first records can lie below `fetch_offset` and are not wanted.
-    `next_offset` is one past the last offset of the last batch. `aborted`: (producer id, first offset) of the aborted
-    transactions that overlap (read_committed only). `last_stable_offset` and `log_start` are -1 if the broker didn't say.
-    """
-
-    partition: SourcePartition
-    buffer: memoryview
-    fetch_offset: int
-    next_offset: int
-    high_watermark: int
-    last_stable_offset: int
-    log_start: int
-    aborted: tuple[tuple[int, int], ...]
-
-    def release(self) -> None:
-        """The bytes are no longer needed; frees room for further fetches. Calling it twice does nothing more."""
-
-
-class PartitionState(NamedTuple):
-    """Where a partition stands: next offset to fetch (None: not known yet), end and start of its log as last heard.
-
-    `error`: one line, when the partition can't be read at present; "" otherwise. `failed`: it will not be tried again.
-    """
-
-    position: int | None
-    high_watermark: int
-    log_start: int
-    error: str
-    failed: bool
+_WAIT_WITH_SOME_LEFT_OUT_MS: Final = 20
 
 
 class Fetcher:
     """Fetches the added partitions until `run` is cancelled. Not thread-safe; everything in one event loop.
 
-    `settings`: Java consumer properties (fetch.min.bytes, fetch.max.wait.ms, fetch.max.bytes, max.partition.fetch.bytes,
-    isolation.level, client.rack, auto.offset.reset, metadata.max.age.ms, retry.backoff.ms …).
-    `buffer_limit_bytes` bounds unreleased and in-flight bytes together (exceeded by at most one batch per broker).
+    `settings`: Java consumer properties, see fetch_settings.py. `buffer_limit_bytes` bounds unreleased and in-flight
+    bytes together (exceeded by at most one batch per broker). `on_notice` gets one line for each thing a user should
+    know, once. Raises ConfigError for a wrong setting.
     """
 
     def __init__(
@@ -79,23 +63,413 @@ class Fetcher:
         on_records: Callable[[Fetched], None],
         on_notice: Callable[[str], None],
         buffer_limit_bytes: int = 32 << 20,
-    ) -> None: ...
+    ) -> None:
+        self._cluster = cluster
+        self._settings = FetchSettings.of(settings)
+        self._on_records = on_records
+        self._on_notice = on_notice
+        self._budget = FetchBudget(buffer_limit_bytes, self._settings.max_bytes, self._settings.partition_max_bytes)
+        self._work: dict[tuple[str, int], PartitionWork] = {}
+        self._by_node: dict[int, dict[tuple[str, int], PartitionWork]] = {}
+        self._wakers: dict[int, asyncio.Event] = {}
+        self._starved: set[int] = set()
+        self._chores = asyncio.Event()
+        self._refresh_at = 0.0
+        self._paused = False
+        self._unreachable = ""
+        self._troubled: set[int] = set()
+        self._loops: asyncio.TaskGroup | None = None
 
     def add(self, partition: SourcePartition, position: int | None) -> None:
         """Start fetching at `position` (the next offset wanted); None lets auto.offset.reset decide."""
+        self.remove(partition)
+        work = self._work[partition] = PartitionWork(partition, position)
+        if self._cluster.leader(*partition) is None:
+            self._want_metadata()
+        self._place(work)
+        self._chores.set()
 
     def remove(self, partition: SourcePartition) -> None:
         """Stop fetching: no call of on_records for it after this one. What was handed over stays valid until released."""
+        work = self._work.pop(partition, None)
+        if work is not None:
+            self._move(work, NOWHERE)
 
     def state(self, partition: SourcePartition) -> PartitionState:
         """Where an added partition stands; raises KeyError for another."""
-        raise NotImplementedError
+        return self._work[partition].view
 
     def pause(self) -> None:
         """Send no further fetch and hand nothing over (a task that is told to finish); `resume` undoes it."""
+        self._paused = True
 
     def resume(self) -> None:
         """Go on after `pause`."""
+        self._paused = False
+        self._wake(self._wakers)
 
     async def run(self) -> None:
         """Fetch until cancelled. Raises NotAuthorized when the cluster refuses the credentials, nothing else."""
+        try:
+            async with asyncio.TaskGroup() as self._loops:
+                self._loops.create_task(self._do_chores())
+                for node in self._wakers:
+                    self._loops.create_task(self._read_from(node))
+        except* NotAuthorized as refused:
+            raise refused.exceptions[0] from None
+        finally:
+            self._loops = None
+
+    # Chores: metadata, and positions that aren't known.
+
+    async def _do_chores(self) -> None:
+        while True:
+            self._chores.clear()
+            if self._work and time.monotonic() >= self._refresh_at:
+                await self._refresh()
+            await self._look_up_positions()
+            # Metadata and lookups aren't asked for more often than retry.backoff.ms, however many errors want them.
+            await asyncio.sleep(self._settings.retry_backoff_s)
+            self._wake(self._wakers)
+            try:
+                async with asyncio.timeout(self._next_chore()):
+                    await self._chores.wait()
+            except TimeoutError:
+                continue
+
+    def _next_chore(self) -> float:
+        """Seconds until something is due: a refresh, a lookup, or a partition that has backed off."""
+        if not self._work:
+            return self._settings.metadata_max_age_s
+        now = time.monotonic()
+        due = [
+            0.0 if work.is_due() else work.retry_at - now
+            for work in self._work.values()
+            if not work.failed and (work.retry_at > now or (work.position is None and work.node != NOWHERE))
+        ]
+        return max(0.0, min([self._refresh_at - now, *due]))
+
+    async def _refresh(self) -> None:
+        self._refresh_at = time.monotonic() + self._settings.metadata_max_age_s
+        try:
+            await self._cluster.refresh({key[0] for key in self._work})
+        except ClusterUnreachable as error:
+            self._refresh_at = time.monotonic() + self._settings.retry_backoff_max_s
+            if not self._unreachable:
+                self._on_notice(f"source cluster: {error}; tried again until it answers")
+            self._unreachable = str(error)
+            return
+        if self._unreachable:
+            self._unreachable = ""
+            self._on_notice("source cluster: answers again")
+        for work in list(self._work.values()):
+            self._check_incarnation(work)
+            code = self._metadata_error(work)
+            if code == codes.NONE:
+                self._place(work)
+            elif work.is_due():
+                self._move(work, NOWHERE)
+                self._note_error(work, code)
+                self._refresh_at = min(self._refresh_at, work.retry_at)
+
+    def _metadata_error(self, work: PartitionWork) -> int:
+        code = self._cluster.topic_error(work.key.topic)
+        if code == codes.NONE and self._cluster.leader(*work.key) is None:
+            exists = work.key.partition < (self._cluster.partition_count(work.key.topic) or 0)
+            return codes.LEADER_NOT_AVAILABLE if exists else codes.UNKNOWN_TOPIC_OR_PARTITION
+        return code
+
+    def _check_incarnation(self, work: PartitionWork) -> None:
+        """A topic deleted and created again has another id; its offsets mean nothing to the former position."""
+        topic_id = self._cluster.topic_id(work.key.topic)
+        if topic_id is None:
+            return
+        if work.topic_id not in (None, topic_id):
+            self._on_notice(
+                f"source topic {work.key.topic} was deleted and created again: "
+                f"partition {work.key.partition} is read from the beginning of the new one"
+            )
+            work.position, work.lost, work.timestamp = None, None, EARLIEST
+        work.topic_id = topic_id
+
+    async def _look_up_positions(self) -> None:
+        by_node: dict[int, list[PartitionWork]] = {}
+        for work in self._work.values():
+            leader = self._cluster.leader(*work.key)
+            if work.position is None and leader is not None and work.is_due():
+                if work.timestamp is None and self._settings.reset.timestamp is None:
+                    self._fail_without_position(work)
+                else:
+                    by_node.setdefault(leader.node_id, []).append(work)
+        await asyncio.gather(*(self._look_up(node, works) for node, works in by_node.items()))
+
+    def _fail_without_position(self, work: PartitionWork) -> None:
+        where = "has no known position" if work.lost is None else f"has no offset {work.lost}"
+        work.error = f"source partition {work.key} {where} and auto.offset.reset is none: set it to earliest or latest"
+        work.failed = True
+        self._move(work, NOWHERE)
+        self._on_notice(work.error)
+
+    async def _look_up(self, node: int, works: Iterable[PartitionWork]) -> None:
+        asked: dict[tuple[str, int], tuple[PartitionWork, int]] = {}
+        for work in works:
+            leader = self._cluster.leader(*work.key)
+            if leader is not None:
+                asked[work.key] = (work, leader.epoch)
+        wanted = {key: (self._reset_timestamp(work), epoch) for key, (work, epoch) in asked.items()}
+        try:
+            found = await self._cluster.send(node, ListOffsets(wanted, read_committed=self._settings.read_committed))
+        except (ConnectionLost, UnsupportedByBroker) as error:
+            for work, _ in asked.values():
+                work.back_off(self._settings.retry_backoff_s, self._settings.retry_backoff_max_s)
+            self._broker_trouble(node, str(error))
+            return
+        for answer in found:
+            work = asked[SourcePartition(answer.topic, answer.partition)][0]
+            if self._work.get(work.key) is not work or work.position is not None:
+                continue
+            if answer.error != codes.NONE:
+                self._note_error(work, answer.error)
+                self._want_metadata()
+            elif answer.offset < 0:
+                work.timestamp = LATEST  # nothing is as late as the time asked for
+                self._chores.set()
+            else:
+                notice = work.moved(answer.offset)
+                if notice:
+                    self._on_notice(notice)
+                self._place(work)
+
+    def _reset_timestamp(self, work: PartitionWork) -> int:
+        reset = self._settings.reset
+        if work.timestamp is not None:
+            return work.timestamp
+        if reset.ago_ms is not None:
+            return int(time.time() * 1000) - reset.ago_ms
+        return EARLIEST if reset.timestamp is None else reset.timestamp
+
+    # Reading: one loop per broker.
+
+    async def _read_from(self, node: int) -> None:
+        session = FetchSession()
+        waker = self._wakers[node]
+        while True:
+            waker.clear()
+            wanted, left_out = ({}, False) if self._paused else self._wanted_of(node)
+            room = self._budget.reserve(self._brokers_in_use()) if wanted else 0
+            if room == 0:
+                if wanted or left_out:
+                    self._starved.add(node)
+                await waker.wait()
+                continue
+            try:
+                await self._fetch(node, session, wanted, room, left_out=left_out)
+            except (ConnectionLost, UnsupportedByBroker) as error:
+                session.failed()
+                self._broker_trouble(node, str(error))
+                await asyncio.sleep(self._settings.retry_backoff_s)
+            finally:
+                self._budget.unreserve(room)
+                self._wake(self._starved)
+
+    async def _fetch(
+        self,
+        node: int,
+        session: FetchSession,
+        wanted: dict[tuple[str, int], FetchPartition],
+        room: int,
+        *,
+        left_out: bool,
+    ) -> None:
+        settings = self._settings
+        part = session.request(wanted)
+        request = Fetch(
+            part.partitions,
+            min(settings.max_wait_ms, _WAIT_WITH_SOME_LEFT_OUT_MS) if left_out else settings.max_wait_ms,
+            settings.min_bytes,
+            room,
+            read_committed=settings.read_committed,
+            session_id=part.session_id,
+            session_epoch=part.session_epoch,
+            forgotten=part.forgotten,
+            rack=settings.rack,
+        )
+        answer = await self._cluster.send(node, request, purpose="fetch")
+        if node in self._troubled:
+            self._troubled.discard(node)
+            self._on_notice(f"source broker {node}: answers again")
+        if answer.error == codes.NONE:
+            session.answered(answer.session_id)
+            self._take(node, session, answer)
+        else:
+            session.failed(answer.error)
+            if answer.error not in (codes.FETCH_SESSION_ID_NOT_FOUND, codes.INVALID_FETCH_SESSION_EPOCH):
+                self._on_notice(f"source broker {node} refuses to be read: {codes.error_name(answer.error)}")
+                await asyncio.sleep(settings.retry_backoff_max_s)
+
+    def _wanted_of(self, node: int) -> tuple[dict[tuple[str, int], FetchPartition], bool]:
+        """The partitions to ask this broker for; whether some were left out because they hold too much."""
+        wanted: dict[tuple[str, int], FetchPartition] = {}
+        left_out = False
+        now = time.monotonic()
+        cap, size = self._budget.partition_cap(), self._budget.partition_bytes()
+        for key, work in list(self._by_node.get(node, {}).items()):
+            if work.preferred != NOWHERE and now >= work.preferred_until:
+                work.preferred = NOWHERE
+                self._place(work)
+                if work.node != node:
+                    continue
+            leader = self._cluster.leader(*key)
+            if work.position is None or leader is None or not work.is_due():
+                continue
+            if work.unreleased > 0 and work.unreleased + min(size, work.max_bytes) > cap:
+                left_out = True
+                continue
+            wanted[key] = work.wanted(leader.epoch, size)
+        return wanted, left_out
+
+    def _take(self, node: int, session: FetchSession, answer: FetchResponse) -> None:
+        fresh: list[tuple[PartitionWork, FetchedPartition]] = []
+        for part in answer.partitions:
+            work = self._work.get((part.topic, part.partition))
+            asked = session.asked((part.topic, part.partition))
+            # Removed, moved to another broker or set to another position meanwhile: the answer is nobody's.
+            if self._paused or work is None or work.node != node or asked is None or asked.offset != work.position:
+                continue
+            if part.error != codes.NONE:
+                self._partition_error(work, part.error)
+                continue
+            work.high_watermark = max(part.high_watermark, -1)
+            work.log_start = part.log_start if part.log_start >= 0 else work.log_start
+            self._say(work.succeeded())
+            if part.preferred_replica >= 0 and part.preferred_replica != node:
+                self._prefer(work, part.preferred_replica)
+            if len(part.records) > 0:
+                fresh.append((work, part))
+        whole = [(work, part, *whole_batches(part.records)) for work, part in fresh]
+        self._hand_over([entry for entry in whole if entry[2] > 0], answer.size)
+
+    def _hand_over(self, pieces: list[tuple[PartitionWork, FetchedPartition, int, int]], frame_size: int) -> None:
+        if not pieces:
+            return
+        budget = self._budget
+        copied = budget.is_tight and len(pieces) > 1
+        common = Share(frame_size, len(pieces), self._free)
+        if not copied:
+            budget.take(frame_size)
+        for work, part, size, next_offset in pieces:
+            buffer, share = part.records[:size], common
+            if copied:
+                # A slow partition's piece must not keep the frame of all the others alive.
+                buffer, share = memoryview(bytes(buffer)), Share(size, 1, self._free)
+                budget.take(size)
+            budget.loaded_partitions += work.unreleased == 0
+            work.unreleased += size
+            position = work.position or 0  # known: the answer was to it
+            fetched = Fetched(
+                work.key,
+                buffer,
+                position,
+                next_offset,
+                part.high_watermark,
+                part.last_stable_offset,
+                part.log_start,
+                part.aborted,
+                self._release_of(work, share),
+            )
+            work.position = max(next_offset, position)
+            self._on_records(fetched)
+
+    def _release_of(self, work: PartitionWork, share: Share) -> Callable[[int], None]:
+        def released(size: int) -> None:
+            work.unreleased -= size
+            self._budget.loaded_partitions -= work.unreleased == 0
+            share.part_done()
+            self._wake(self._starved)
+
+        return released
+
+    def _free(self, size: int) -> None:
+        self._budget.free(size)
+
+    # Errors.
+
+    def _partition_error(self, work: PartitionWork, code: int) -> None:
+        leader = self._cluster.leader(*work.key)
+        if leader is not None and work.node != leader.node_id:
+            # A follower's word isn't the last one: it may lag behind or have been restarted. The leader is asked.
+            work.preferred = NOWHERE
+            self._place(work)
+            if code == codes.OFFSET_OUT_OF_RANGE:
+                return
+        if code == codes.OFFSET_OUT_OF_RANGE:
+            work.lost, work.position, work.timestamp = work.position, None, None
+            self._chores.set()
+        else:
+            self._note_error(work, code)
+            self._want_metadata()
+
+    def _note_error(self, work: PartitionWork, code: int) -> None:
+        work.back_off(self._settings.retry_backoff_s)
+        if code in LEADERSHIP_ERRORS:
+            work.preferred = NOWHERE
+        else:
+            self._say(work.explain(code))
+
+    def _broker_trouble(self, node: int, reason: str) -> None:
+        for work in list(self._by_node.get(node, {}).values()):
+            if work.preferred == node:
+                work.preferred = NOWHERE
+                self._place(work)
+        self._want_metadata()
+        if node not in self._troubled:
+            self._troubled.add(node)
+            self._on_notice(f"source {reason}; tried again until it answers")
+
+    def _say(self, line: str | None) -> None:
+        if line:
+            self._on_notice(line)
+
+    # Which broker a partition is read from.
+
+    def _prefer(self, work: PartitionWork, replica: int) -> None:
+        work.preferred = replica
+        work.preferred_until = time.monotonic() + self._settings.metadata_max_age_s
+        self._place(work)
+
+    def _place(self, work: PartitionWork) -> None:
+        leader = self._cluster.leader(*work.key)
+        if work.preferred != NOWHERE and work.preferred not in self._cluster.nodes:
+            work.preferred = NOWHERE
+        if work.topic_id is None:
+            work.topic_id = self._cluster.topic_id(work.key.topic)
+        node = work.preferred if work.preferred != NOWHERE else NOWHERE if leader is None else leader.node_id
+        if not work.failed:
+            self._move(work, node)
+
+    def _move(self, work: PartitionWork, node: int) -> None:
+        if work.node != node:
+            self._by_node.get(work.node, {}).pop(work.key, None)
+            work.node = node
+            if node != NOWHERE:
+                self._by_node.setdefault(node, {})[work.key] = work
+        if node == NOWHERE:
+            return
+        if node not in self._wakers:
+            self._wakers[node] = asyncio.Event()
+            if self._loops is not None:
+                self._loops.create_task(self._read_from(node))
+        self._wakers[node].set()
+
+    def _brokers_in_use(self) -> int:
+        return max(1, sum(1 for works in self._by_node.values() if works))
+
+    def _want_metadata(self) -> None:
+        self._refresh_at = 0.0
+        self._chores.set()
+
+    def _wake(self, nodes: Iterable[int]) -> None:
+        for node in list(nodes):
+            self._wakers[node].set()
+        if nodes is self._starved:
+            self._starved.clear()

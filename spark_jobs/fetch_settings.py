@@ -1,0 +1,88 @@
+"""The consumer properties that steer fetching, read once: names and meanings are Kafka's, some defaults are not.
+
+fetch.max.bytes and max.partition.fetch.bytes default to values that fill a line of 100 ms round trip, because whole
+batches are passed on and not unpacked; a value that is set is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.kafka_io.wire import EARLIEST, LATEST
+
+_DURATION: Final = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.\d+)?S)?)?")
+_UNIT_SECONDS: Final = (86_400, 3_600, 60, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """auto.offset.reset. `timestamp`: EARLIEST or LATEST, None for `none`; `ago_ms`: that long before now instead."""
+
+    timestamp: int | None
+    ago_ms: int | None = None
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        """earliest, latest, none or by_duration:<ISO-8601 duration> (KIP-1106). Raises ConfigError."""
+        named = {"earliest": EARLIEST, "latest": LATEST, "none": None}
+        if value.lower() in named:
+            return cls(named[value.lower()])
+        found = _DURATION.fullmatch(value)
+        if found is None or not any(found.groups()):
+            raise ConfigError("auto.offset.reset", value, "must be earliest, latest, none or by_duration:<duration>")
+        return cls(
+            LATEST, sum(int(n or 0) * unit for n, unit in zip(found.groups(), _UNIT_SECONDS, strict=True)) * 1000
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """Bytes and milliseconds as Kafka has them; the names ending in _s are seconds."""
+
+    min_bytes: int
+    max_wait_ms: int
+    max_bytes: int
+    partition_max_bytes: int
+    read_committed: bool
+    rack: str
+    reset: Reset
+    metadata_max_age_s: float
+    retry_backoff_s: float
+    retry_backoff_max_s: float
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str]) -> Self:
+        """From Java consumer properties. Raises ConfigError naming the property."""
+        max_bytes = _number(settings, "fetch.max.bytes", 16 << 20)
+        isolation = settings.get("isolation.level", "read_uncommitted").lower()
+        if isolation not in ("read_uncommitted", "read_committed"):
+            raise ConfigError("isolation.level", isolation, "must be read_uncommitted or read_committed")
+        return cls(
+            min_bytes=_number(settings, "fetch.min.bytes", 1),
+            max_wait_ms=_number(settings, "fetch.max.wait.ms", 500),
+            max_bytes=max_bytes,
+            partition_max_bytes=_number(settings, "max.partition.fetch.bytes", max_bytes),
+            read_committed=isolation == "read_committed",
+            rack=settings.get("client.rack", ""),
+            reset=Reset.parse(settings.get("auto.offset.reset", "earliest")),
+            metadata_max_age_s=_number(settings, "metadata.max.age.ms", 300_000) / 1000,
+            retry_backoff_s=_number(settings, "retry.backoff.ms", 100) / 1000,
+            retry_backoff_max_s=_number(settings, "retry.backoff.max.ms", 1000) / 1000,
+        )
+
+
+def _number(settings: Mapping[str, str], name: str, default: int) -> int:
+    value = settings.get(name)
+    if value is None:
+        return default
+    try:
+        number = int(value)
+    except ValueError:
+        raise ConfigError(name, value, "Not a number of type INT") from None
+    if number < 0:
+        raise ConfigError(name, value, "Value must be at least 0")
+    return number
