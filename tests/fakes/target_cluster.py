@@ -13,7 +13,12 @@ from mirror_connect.kafka_io.cluster import Leader
 from mirror_connect.kafka_io.connection import ConnectionLost
 from mirror_connect.kafka_io.wire import Produce, ProducedPartition, ProduceResponse
 from mirror_connect.kafka_io.wire_codec import Writer
-from mirror_connect.kafka_io.wire_control import CoordinatorResponse, FindCoordinator, InitProducerId, ProducerIdResponse
+from mirror_connect.kafka_io.wire_control import (
+    CoordinatorResponse,
+    FindCoordinator,
+    InitProducerId,
+    ProducerIdResponse,
+)
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 OUT_OF_ORDER = 45
@@ -110,7 +115,7 @@ class FakeTarget:
         await asyncio.sleep(0)
         if isinstance(request, InitProducerId):
             known = (request.producer_id, request.producer_epoch)
-            if request.transactional_id and known != (-1, -1) and known != (self.producer_id, self.epoch):
+            if request.transactional_id and known not in ((-1, -1), (self.producer_id, self.epoch)):
                 return ProducerIdResponse(0, INVALID_EPOCH, -1, -1)
             self.epoch += 1
             return ProducerIdResponse(0, 0, self.producer_id, self.epoch)

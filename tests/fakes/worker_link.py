@@ -17,7 +17,9 @@ from mirror_connect.connectors.job_contract import (
 class FakeWorkerLink:
     """Orders as a test sets them; `stored` gives the last replicated offset of (topic, partition)."""
 
-    def __init__(self, spec: TaskSpec, stored: Callable[[str, int], int | None] = lambda _topic, _partition: None) -> None:
+    def __init__(
+        self, spec: TaskSpec, stored: Callable[[str, int], int | None] = lambda _topic, _partition: None
+    ) -> None:
         self.changed = asyncio.Event()
         self.state = STARTING
         self.assignment_version = 0

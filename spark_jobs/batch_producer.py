@@ -1,0 +1,417 @@
+"""Batches into the target cluster: idempotent, in order within each partition, several requests in flight per broker.
+
+The producer pulls: a partition has a feed, `wake` says that the feed has something, and a batch is taken out of it when a
+request with room for it is about to leave. So what waits in a feed can still be merged, and memory holds a batch twice
+only while it is on the wire. Work and wake-ups are per request: a batch costs no future and no task of its own.
+
+Delivery never times out. What ends it: `failed` (fenced, credentials refused), or a partition's own refusal, which its
+feed hears of. Nothing is written while the lease is not valid.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.kafka_io.cluster import Cluster
+from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
+from mirror_connect.kafka_io.wire import Produce, ProducePartition, ProduceResponse
+from mirror_connect.kafka_io.wire_codec import Writer
+from mirror_connect.spark_jobs import produce_outcome as codes
+from mirror_connect.spark_jobs.copier_settings import ProducerSettings
+from mirror_connect.spark_jobs.produce_outcome import FencedError, Outcome, PartitionRefusedError
+from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
+from mirror_connect.spark_jobs.target_partition import Feed, ProducerId, Sent, TargetPartition
+
+# Below the broker's default max.message.bytes (1,048,588), as merged batches should never have to be split again.
+MERGE_LIMIT: Final = 1_000_000
+WIRE_LIMIT: Final = 16 << 20
+# The broker remembers the last five batches of a producer in a partition; more in flight could not be told apart.
+WINDOW: Final = 5
+# From this round trip on it is latency that bounds a partition (five batches per round trip), so larger batches merge.
+SLOW_LINK_S: Final = 0.02
+LEASE_POLL_S: Final = 0.05
+MAX_BACKOFF_S: Final = 1.0
+# Retries of one partition before anyone is told: a moved leader or a topic just being created is nothing to tell.
+QUIET_RETRIES: Final = 5
+
+
+class LeaseLostError(Exception):
+    """The lease ran out between taking the batches and writing them: nothing was written."""
+
+
+class _LeasedProduce(Produce):
+    """Looks at the lease when it is written, which may be long after it was asked for (a connection to be made)."""
+
+    def __init__(self, batches: Sequence[ProducePartition], timeout_ms: int, lease: Callable[[], bool]) -> None:
+        super().__init__(batches, timeout_ms=timeout_ms)
+        object.__setattr__(self, "_lease", lease)
+
+    def encode(self, version: int, writer: Writer) -> None:
+        lease: Callable[[], bool] = object.__getattribute__(self, "_lease")
+        if not lease():
+            raise LeaseLostError
+        super().encode(version, writer)
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    """What the producer knows of one broker. `round_trip`: the shortest of late, in seconds."""
+
+    node_id: int
+    ready: dict[TargetPartition, None] = field(default_factory=dict)
+    requests: int = 0
+    throttled_until: float = 0.0
+    round_trip: float = float("inf")
+
+
+class BatchProducer:
+    """Sends what its partitions' feeds hold. One event loop; `start` first, `close` last.
+
+    `lease()` tells whether the target may be written to; `notice(line)` takes lines for the worker's log.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: ProducerSettings,
+        transactional_id: str,
+        lease: Callable[[], bool],
+        notice: Callable[[str], None],
+    ) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._identity = ProducerIdentity(cluster, transactional_id, notice, idempotent=settings.idempotent)
+        self._transactional_id = transactional_id
+        self._lease = lease
+        self._notice = notice
+        self._loop = asyncio.get_running_loop()
+        self.failed: asyncio.Future[None] = self._loop.create_future()
+        self._producer = ProducerId()
+        self._partitions: dict[tuple[str, int], TargetPartition] = {}
+        self._nodes: dict[int, _Node] = {}
+        self._leaderless: dict[TargetPartition, None] = {}
+        self._wire_bytes = 0
+        self._requests = 0
+        self._halted = True
+        self._closed = False
+        self._bump_wanted = False
+        self._pump_scheduled = False
+        self._answered = asyncio.Event()
+        self._stale = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._told: set[tuple[str, int]] = set()
+
+    # --- what a task calls ------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Takes the producer id, which fences the former owner of the transactional id.
+
+        Tried until it works; raises NotAuthorized, FencedError.
+        """
+        self._producer = await self._identity.take()
+        self._halted = False
+        self._spawn(self._keep_metadata())
+
+    def partition(self, topic: str, partition: int, feed: Feed) -> TargetPartition:
+        """The sending side of a partition. Asked for again after `release`, its sequences go on."""
+        known = self._partitions.get((topic, partition))
+        if known is not None and not known.closing:
+            raise ValueError(f"{topic}-{partition} already has a feed in this task")
+        window = min(WINDOW, self._settings.max_in_flight) if self._producer.idempotent else 1
+        target = TargetPartition(topic, partition, feed, window, MERGE_LIMIT)
+        if known is not None:
+            target.next_sequence, target.limit = known.next_sequence, known.limit
+        self._partitions[topic, partition] = target
+        return target
+
+    def wake(self, target: TargetPartition) -> None:
+        """The target's feed has something. Cheap when it was known."""
+        if target.node is None or target not in self._nodes[target.node].ready:
+            self._make_ready(target)
+
+    async def settle(self, targets: Iterable[TargetPartition], seconds: float) -> bool:
+        """Takes no more from their feeds and waits until all that was taken is acknowledged; False when time is up."""
+        waited = list(targets)
+        for target in waited:
+            target.closing = True
+        deadline = self._loop.time() + seconds
+        while any(target.unacked for target in waited):
+            self._answered.clear()
+            remaining = deadline - self._loop.time()
+            if remaining <= 0 or self.failed.done():
+                return False
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._answered.wait(), remaining)
+        return True
+
+    async def release(self, targets: Iterable[TargetPartition], seconds: float) -> None:
+        """Settles partitions that were taken away, and forgets what is not acknowledged in time.
+
+        Returns when no request with a batch of theirs is under way: another task may have them after this.
+        """
+        waited = list(targets)
+        if not await self.settle(waited, seconds):
+            for target in waited:
+                target.again.clear()
+                target.recovering = True
+            while any(target.on_wire for target in waited):
+                self._answered.clear()
+                await self._answered.wait()
+        for target in waited:
+            target.abandon()
+
+    async def close(self) -> None:
+        """Sends nothing more. The cluster's connections are the caller's to close."""
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.failed.done():
+            self.failed.exception()
+        else:
+            self.failed.cancel()
+
+    # --- which partitions can send ----------------------------------------------------------------------------------
+
+    def _make_ready(self, target: TargetPartition) -> None:
+        if not target.sendable() or self._closed:
+            return
+        wait = target.blocked_until - self._loop.time()
+        if wait > 0:
+            return  # a timer set with `blocked_until` calls again
+        if target.node is None:
+            leader = self._cluster.leader(target.topic, target.partition)
+            if leader is None or leader.node_id < 0:
+                self._leaderless[target] = None
+                self._stale.set()
+                return
+            target.node = leader.node_id
+        self._nodes.setdefault(target.node, _Node(target.node)).ready[target] = None
+        self._schedule_pump()
+
+    def _block(self, target: TargetPartition, *, elsewhere: bool, longest: float) -> None:
+        target.failures_in_row += 1
+        wait = min(longest, self._settings.retry_backoff_s * 2 ** min(target.failures_in_row - 1, 10))
+        target.blocked_until = self._loop.time() + wait
+        if target.node is not None:
+            self._nodes[target.node].ready.pop(target, None)
+        if elsewhere:
+            target.node = None
+            self._stale.set()
+        self._loop.call_at(target.blocked_until + 0.001, self._make_ready, target)
+
+    # --- requests ---------------------------------------------------------------------------------------------------
+
+    def _schedule_pump(self) -> None:
+        # Once per turn of the loop: what one fetch brought for many partitions leaves in one request.
+        if not self._pump_scheduled:
+            self._pump_scheduled = True
+            self._loop.call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._pump_scheduled = False
+        if self._halted or self._closed or self.failed.done():
+            return
+        if not self._lease():
+            self._loop.call_later(LEASE_POLL_S, self._schedule_pump)
+            return
+        now = self._loop.time()
+        for node in self._nodes.values():
+            while (
+                node.ready
+                and node.requests < self._settings.max_in_flight
+                and now >= node.throttled_until
+                and self._wire_bytes < WIRE_LIMIT
+            ):
+                taken = self._take(node)
+                if taken:
+                    self._spawn(self._exchange(node, taken))
+
+    def _take(self, node: _Node) -> list[tuple[TargetPartition, Sent]]:
+        taken: list[tuple[TargetPartition, Sent]] = []
+        size = 0
+        slow_link = SLOW_LINK_S < node.round_trip < float("inf")
+        for target in tuple(node.ready):
+            del node.ready[target]
+            sent = target.next_batch(self._producer, slow_link=slow_link) if target.sendable() else None
+            if sent is None:
+                continue
+            taken.append((target, sent))
+            size += sent.size
+            # To the end of the row: partitions that did not fit into this request come first in the next.
+            if target.sendable():
+                node.ready[target] = None
+            if size >= self._settings.max_request_bytes:
+                break
+        if taken:
+            node.requests += 1
+            self._requests += 1
+            self._wire_bytes += size
+        return taken
+
+    async def _exchange(self, node: _Node, taken: list[tuple[TargetPartition, Sent]]) -> None:
+        size = sum(sent.size for _, sent in taken)
+        batches = [ProducePartition(target.topic, target.partition, [sent.payload]) for target, sent in taken]
+        answer: ProduceResponse | None = None
+        lost = "the connection to the target was lost"
+        started = self._loop.time()
+        try:
+            request = _LeasedProduce(batches, self._settings.request_timeout_ms, self._lease)
+            answer = await self._cluster.send(node.node_id, request, purpose="produce")
+        except LeaseLostError:
+            pass
+        except (ClusterUnreachable, ConnectionLost) as error:
+            lost = str(error)
+        except (NotAuthorized, UnsupportedByBroker) as error:
+            self._fail(error)
+        finally:
+            node.requests -= 1
+            self._requests -= 1
+            self._wire_bytes -= size
+            if not self._closed:
+                self._take_answer(node, taken, answer, lost, started)
+
+    def _take_answer(
+        self,
+        node: _Node,
+        taken: list[tuple[TargetPartition, Sent]],
+        answer: ProduceResponse | None,
+        lost: str,
+        started: float,
+    ) -> None:
+        now = self._loop.time()
+        if answer is None:
+            for target, sent in taken:
+                target.answered(sent, Outcome.RETRY)
+                self._block(target, elsewhere=True, longest=MAX_BACKOFF_S)
+                if target.failures_in_row == QUIET_RETRIES:
+                    self._tell(("", node.node_id), f"Broker {node.node_id} of the target: {lost}; trying on")
+        else:
+            self._told.discard(("", node.node_id))
+            node.round_trip = min(node.round_trip * 1.05, now - started)
+            if answer.throttle_ms > 0:
+                node.throttled_until = now + answer.throttle_ms / 1000
+                self._loop.call_at(node.throttled_until + 0.001, self._schedule_pump)
+            # Answers come in the order of the request but for topics put together: by name, then.
+            by_name = {(entry.topic, entry.partition): entry for entry in answer.partitions}
+            for target, sent in taken:
+                entry = by_name.get((target.topic, target.partition))
+                if entry is None:
+                    self._take_code(target, sent, -1, -1, "the broker did not answer for it")
+                else:
+                    self._take_code(target, sent, entry.error, entry.base_offset, entry.message)
+        for target, _ in taken:
+            self._make_ready(target)
+        self._answered.set()
+        if self._bump_wanted and self._requests == 0:
+            self._bump_wanted = False
+            self._spawn(self._begin_anew())
+        self._schedule_pump()
+
+    def _take_code(self, target: TargetPartition, sent: Sent, code: int, base_offset: int, message: str) -> None:
+        outcome = codes.outcome(code)
+        if outcome is Outcome.WRITTEN:
+            if target.failures_in_row:
+                self._told.difference_update({told for told in self._told if told[0] == str(target)})
+            target.answered(sent, outcome, base_offset)
+            return
+        head = target.is_head(sent)
+        if outcome is Outcome.TOO_LARGE and target.failure is None:
+            try:
+                target.split(sent, self._producer)
+            except PartitionRefusedError as error:
+                target.fail(error)
+            target.answered(sent, Outcome.RETRY)
+            return
+        target.answered(sent, Outcome.RETRY)
+        if target.failure is not None:
+            return
+        if outcome is Outcome.FENCED and self._identity.fenced_by_others:
+            self._fail(FencedError(self._transactional_id))
+        elif outcome in (Outcome.FENCED, Outcome.SEQUENCE):
+            # Of a later batch it only says that the head is missing, and the head goes again anyway.
+            if head:
+                self._halted = True
+                self._bump_wanted = True
+                self._tell((str(target), code), f"{target}: the target lost track of this producer, it begins anew")
+        elif outcome is Outcome.REFUSED:
+            text = (
+                f"Batch at offset {sent.outgoing.first_offset} for {target} was refused: {codes.reason(code, message)}"
+            )
+            if head:
+                target.fail(PartitionRefusedError(text))
+        else:
+            self._retry(target, code, message, elsewhere=outcome is Outcome.RETRY_ELSEWHERE)
+
+    def _retry(self, target: TargetPartition, code: int, message: str, *, elsewhere: bool) -> None:
+        refused = code == codes.TOPIC_AUTHORIZATION_FAILED
+        self._block(target, elsewhere=elsewhere, longest=5.0 if refused else MAX_BACKOFF_S)
+        if refused:
+            self._tell((str(target), code), f"Not authorized to write to topic {target.topic} on the target; trying on")
+        elif target.failures_in_row == QUIET_RETRIES:
+            why = "the topic or partition does not exist on the target" if code == 3 else codes.reason(code, message)
+            self._tell((str(target), code), f"{target} can't be written to at present: {why}; trying on")
+
+    async def _begin_anew(self) -> None:
+        """Another epoch for all partitions, after everything in flight has been answered or lost (KIP-360)."""
+        try:
+            self._producer = await self._identity.take(self._producer)
+        except (FencedError, NotAuthorized) as error:
+            self._fail(error)
+            return
+        for target in self._partitions.values():
+            if target.failure is None:
+                target.restamp(self._producer)
+        self._halted = False
+        for target in self._partitions.values():
+            self._make_ready(target)
+        self._schedule_pump()
+
+    # --- metadata ---------------------------------------------------------------------------------------------------
+
+    async def _keep_metadata(self) -> None:
+        """New metadata when a leader is missing or has moved, and now and then."""
+        unreachable = 0
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stale.wait(), self._settings.metadata_max_age_s)
+            self._stale.clear()
+            try:
+                await self._cluster.refresh({target.topic for target in self._partitions.values()})
+                unreachable = 0
+            except ClusterUnreachable as error:
+                unreachable += 1
+                if unreachable == QUIET_RETRIES:
+                    self._notice(f"{error}; trying on")
+                self._stale.set()
+            except NotAuthorized as error:
+                self._fail(error)
+                return
+            waiting, self._leaderless = self._leaderless, {}
+            for target in waiting:
+                self._make_ready(target)
+            # A partition without a leader asks again at once: not more often than this.
+            await asyncio.sleep(min(MAX_BACKOFF_S, self._settings.retry_backoff_s * 2 ** min(unreachable, 10)))
+
+    # --- the rest ---------------------------------------------------------------------------------------------------
+
+    def _fail(self, error: Exception) -> None:
+        self._halted = True
+        if not self.failed.done():
+            self.failed.set_exception(error)
+        self._answered.set()
+
+    def _tell(self, key: tuple[str, int], line: str) -> None:
+        if key not in self._told:
+            self._told.add(key)
+            self._notice(line)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,166 @@
+"""Which consumer and producer properties mean something to a copier of whole batches, and what becomes of the others.
+
+The two tables are the rule: a property in HONOURED is read by the part named, one in IGNORED is known to Kafka's clients
+but has no meaning where records are not unpacked, and is named once in a notice. Anything else is not ours to judge:
+kafka_io/client_settings.py says what it doesn't know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mirror_connect.connectors.errors import ConfigError
+
+# Connections and login, on both sides: kafka_io reads them.
+_CONNECTION: Final = frozenset(
+    {
+        "bootstrap.servers",
+        "client.id",
+        "connections.max.idle.ms",
+        "default.api.timeout.ms",
+        "metadata.max.age.ms",
+        "reconnect.backoff.max.ms",
+        "reconnect.backoff.ms",
+        "request.timeout.ms",
+        "retry.backoff.max.ms",
+        "retry.backoff.ms",
+        "security.protocol",
+        "socket.connection.setup.timeout.max.ms",
+        "socket.connection.setup.timeout.ms",
+        "metadata.recovery.strategy",
+    }
+)
+_CONNECTION_PREFIXES: Final = ("sasl.", "ssl.")
+
+CONSUMER_HONOURED: Final = _CONNECTION | {
+    "auto.offset.reset",
+    "check.crcs",
+    "client.rack",
+    "fetch.max.bytes",
+    "fetch.max.wait.ms",
+    "fetch.min.bytes",
+    "isolation.level",
+    "max.partition.fetch.bytes",
+}
+PRODUCER_HONOURED: Final = _CONNECTION | {
+    "acks",
+    "enable.idempotence",
+    "max.in.flight.requests.per.connection",
+    "max.request.size",
+}
+# What Connect and MirrorMaker 2 set by themselves, or what says what is done anyway: not worth a word.
+_SILENT: Final = frozenset(
+    {
+        "allow.auto.create.topics",
+        "auto.include.jmx.reporter",
+        "delivery.timeout.ms",
+        "enable.auto.commit",
+        "enable.metrics.push",
+        "group.id",
+        "key.deserializer",
+        "key.serializer",
+        "linger.ms",
+        "max.block.ms",
+        "max.poll.interval.ms",
+        "metric.reporters",
+        "poll.timeout.ms",
+        "retries",
+        "transactional.id",
+        "value.deserializer",
+        "value.serializer",
+    }
+)
+
+MIN_REQUEST: Final = 1 << 10
+DEFAULT_REQUEST: Final = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSettings:
+    """The target side's. Times in seconds but for the one that goes on the wire."""
+
+    idempotent: bool = True
+    max_in_flight: int = 5
+    max_request_bytes: int = DEFAULT_REQUEST
+    request_timeout_ms: int = 30_000
+    retry_backoff_s: float = 0.1
+    metadata_max_age_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSettings:
+    """The source side's, as far as the fetcher doesn't read them itself."""
+
+    check_crcs: bool = True
+    read_committed: bool = False
+
+
+def producer_settings(properties: Mapping[str, str]) -> ProducerSettings:
+    """From Java producer properties; raises ConfigError naming a wrong one."""
+    in_flight = _integer(properties, "max.in.flight.requests.per.connection", 5, least=1)
+    return ProducerSettings(
+        idempotent=_boolean(properties, "enable.idempotence", default=True),
+        # More than five can't be told from repetitions by the broker; Java refuses that with idempotence, we stay below.
+        max_in_flight=min(5, in_flight),
+        # A batch that waits is a batch late: the default is ours, larger than Java's 1 MiB. A user's value below one
+        # batch still lets every batch through alone.
+        max_request_bytes=_integer(properties, "max.request.size", DEFAULT_REQUEST, least=0) or MIN_REQUEST,
+        request_timeout_ms=_integer(properties, "request.timeout.ms", 30_000, least=1),
+        retry_backoff_s=max(1, _integer(properties, "retry.backoff.ms", 100, least=0)) / 1000,
+        metadata_max_age_s=max(100, _integer(properties, "metadata.max.age.ms", 300_000, least=0)) / 1000,
+    )
+
+
+def consumer_settings(properties: Mapping[str, str]) -> ConsumerSettings:
+    """From Java consumer properties; raises ConfigError naming a wrong one."""
+    level = properties.get("isolation.level", "read_uncommitted").strip().lower()
+    if level not in ("read_committed", "read_uncommitted"):
+        raise ConfigError(
+            "isolation.level", properties["isolation.level"], "must be read_committed or read_uncommitted"
+        )
+    return ConsumerSettings(
+        check_crcs=_boolean(properties, "check.crcs", default=True), read_committed=level == "read_committed"
+    )
+
+
+def notices(source: Mapping[str, str], target: Mapping[str, str]) -> list[str]:
+    """One line for each kind of property that is given and does nothing here."""
+    lines = []
+    for kind, given, honoured in (("consumer", source, CONSUMER_HONOURED), ("producer", target, PRODUCER_HONOURED)):
+        idle = sorted(
+            name
+            for name in given
+            if name not in honoured and name not in _SILENT and not name.startswith(_CONNECTION_PREFIXES)
+        )
+        if idle:
+            lines.append(
+                f"Batches are copied as they are, so these {kind} properties have no effect: {', '.join(idle)}"
+            )
+    acks = target.get("acks", "all").strip()
+    if acks not in ("all", "-1"):
+        lines.append(f"producer property acks={acks} is not obeyed: batches are always written with acks=all")
+    return lines
+
+
+def _integer(properties: Mapping[str, str], name: str, default: int, *, least: int) -> int:
+    text = properties.get(name)
+    if text is None:
+        return default
+    try:
+        value = int(text.strip())
+    except ValueError:
+        raise ConfigError(name, text, "Not a number of type INT") from None
+    if value < least:
+        raise ConfigError(name, text, f"Value must be at least {least}")
+    return value
+
+
+def _boolean(properties: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = properties.get(name)
+    if text is None:
+        return default
+    if text.strip().lower() not in ("true", "false"):
+        raise ConfigError(name, text, "Expected value to be either true or false")
+    return text.strip().lower() == "true"

@@ -1,0 +1,280 @@
+"""The task of a MirrorSourceConnector: fetch → decide → produce → commit, for its assigned partitions.
+
+The order of the start is what makes a takeover safe: the producer id first (from then on the former owner is fenced), then
+the positions (nothing newer than them can appear), then fetching. A kill at any point loses nothing: positions follow the
+acknowledgements. It repeats what was acknowledged since the last commit, half a second at most while the target answers.
+
+How it ends: told to finish, it stops fetching, waits up to 1.5 s for what is in flight, commits, returns. Told to abandon,
+it returns at once. Unreachable clusters are waited for, as MirrorMaker 2 does it; wrong credentials or settings raise.
+A partition that the target refuses for good raises too, but after the others have been drained and committed: until
+partitions have a status of their own, a failed task is the only way to show it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.job_contract import RUNNING, TaskPartition, TaskSpec
+from mirror_connect.kafka_io.cluster import Cluster
+from mirror_connect.spark_jobs.batch_producer import BatchProducer
+from mirror_connect.spark_jobs.copier_settings import consumer_settings, notices, producer_settings
+from mirror_connect.spark_jobs.fetcher import Fetched, Fetcher, SourcePartition
+from mirror_connect.spark_jobs.partition_flow import PartitionFlow
+from mirror_connect.spark_jobs.positions_writer import PositionsWriter
+from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from mirror_connect.spark_jobs.record_batch import CorruptBatchError
+from mirror_connect.spark_jobs.target_partition import TargetPartition
+from mirror_connect.spark_jobs.worker_link import WorkerLink
+
+COMMIT_S: Final = 0.5
+# Told to finish, everything is over within two seconds: 1.5 for acknowledgements, the rest for the commit.
+SETTLE_S: Final = 1.5
+LAST_COMMIT_S: Final = 0.4
+FETCH_BUFFER: Final = 32 << 20
+CORRUPT_RETRY_S: Final = 1.0
+CORRUPT_RETRY_MAX_S: Final = 60.0
+CONNECT_WAIT_S: Final = 0.2
+CONNECT_WAIT_MAX_S: Final = 5.0
+QUIET_TRIES: Final = 3
+
+
+async def run_source_task(spec: TaskSpec, link: WorkerLink) -> None:
+    """Copies until the link wants it to end. Raises ConfigError, NotAuthorized, FencedError, PartitionRefusedError."""
+    task = SourceTask(spec, link)
+    try:
+        await task.run()
+    finally:
+        await task.close()
+
+
+class SourceTask:
+    """One run of a source task, in one event loop."""
+
+    def __init__(self, spec: TaskSpec, link: WorkerLink) -> None:
+        self._spec = spec
+        self._link = link
+        self._consumer_settings = consumer_settings(spec.source)
+        producing = producer_settings(spec.target)
+        name = f"{spec.source_alias}->{spec.target_alias}|{spec.connector}-{spec.task}|replication-consumer"
+        configured = spec.source.get("client.id")
+        self._source = Cluster(spec.source, f"{configured}|{name}" if configured else name)
+        self._target = Cluster(
+            spec.target, spec.target.get("client.id") or f"connector-producer-{spec.connector}-{spec.task}"
+        )
+        self._producer = BatchProducer(self._target, producing, spec.transactional_id, link.lease_valid, link.notice)
+        self._positions = PositionsWriter(self._producer, spec)
+        self._fetcher = Fetcher(
+            self._source,
+            spec.source,
+            on_records=self._put,
+            on_notice=link.notice,
+            buffer_limit_bytes=FETCH_BUFFER,
+        )
+        self._flows: dict[SourcePartition, PartitionFlow] = {}
+        self._targets: dict[SourcePartition, TargetPartition] = {}
+        self._corrupt: dict[SourcePartition, tuple[int, float]] = {}
+        self._refused: asyncio.Event = asyncio.Event()
+        self._refusal: PartitionRefusedError | None = None
+        self._timers: set[asyncio.TimerHandle] = set()
+
+    # --- the whole --------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """From the first connection to the last commit."""
+        for line in notices(self._spec.source, self._spec.target):
+            self._link.notice(line)
+        if not await self._unless_told_to_end(self._start()):
+            return
+        self._link.state = RUNNING
+        self._link.assignment_version = self._spec.assignment_version
+        fetching = asyncio.create_task(self._fetcher.run(), name="fetch")
+        working = (fetching, asyncio.create_task(self._commit_for_ever(), name="commit"))
+        ending = asyncio.create_task(self._until_told_to_end(), name="orders")
+        refused = asyncio.create_task(self._refused.wait(), name="refused")
+        endings: set[asyncio.Future[Any]] = {
+            ending,
+            refused,
+            *working,
+            self._producer.failed,
+            self._positions.failure,
+        }
+        try:
+            await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
+            for ended in (self._producer.failed, self._positions.failure, *working, ending):
+                if ended.done():
+                    ended.result()
+            if self._link.abandon_wanted:
+                return
+            self._fetcher.pause()
+            await self._finish()
+            if self._refusal is not None:
+                raise self._refusal
+        finally:
+            for task in (*working, ending, refused):
+                task.cancel()
+            await asyncio.gather(*working, ending, refused, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Ends connections and tasks; what is not committed stays uncommitted."""
+        for timer in self._timers:
+            timer.cancel()
+        await self._producer.close()
+        self._positions.close()
+        await self._source.close()
+        await self._target.close()
+
+    async def _start(self) -> None:
+        await self._connected(self._target)
+        await self._producer.start()
+        await self._take_on(self._spec.assigned, connect=True)
+
+    async def _connected(self, cluster: Cluster) -> None:
+        wait, tries = CONNECT_WAIT_S, 0
+        while True:
+            try:
+                await cluster.connect()
+                return
+            except ClusterUnreachable as error:
+                tries += 1
+                if tries == QUIET_TRIES:
+                    self._link.notice(f"{error}; trying on")
+                    # As with MirrorMaker 2, a task that waits for a cluster runs.
+                    self._link.state = RUNNING
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, CONNECT_WAIT_MAX_S)
+
+    async def _finish(self) -> None:
+        await self._producer.settle(self._targets.values(), SETTLE_S)
+        if self._producer.failed.done():
+            self._producer.failed.result()
+        if not self._link.abandon_wanted:
+            await self._positions.flush(self._present_positions(), LAST_COMMIT_S)
+
+    # --- orders -----------------------------------------------------------------------------------------------------
+
+    async def _unless_told_to_end(self, work: Awaitable[None]) -> bool:
+        """Awaits the work; False when the task was told to end before it was done."""
+        doing = asyncio.ensure_future(work)
+        told = asyncio.create_task(self._until_told_to_end(follow_assignments=False))
+        try:
+            await asyncio.wait({doing, told}, return_when=asyncio.FIRST_COMPLETED)
+            if doing.done():
+                doing.result()
+                return True
+            told.result()
+            return False
+        finally:
+            for task in (doing, told):
+                task.cancel()
+            await asyncio.gather(doing, told, return_exceptions=True)
+
+    async def _until_told_to_end(self, *, follow_assignments: bool = True) -> None:
+        link = self._link
+        while not link.finish_wanted and not link.abandon_wanted:
+            if follow_assignments and link.orders.assignment_version > link.assignment_version:
+                await self._follow(await link.spec())
+                continue
+            await link.changed.wait()
+            link.changed.clear()
+
+    async def _follow(self, spec: TaskSpec) -> None:
+        """A changed assignment: first out with what was taken away, told to the worker, then in with what is new."""
+        wanted = {SourcePartition(a.topic, a.partition): a for a in spec.assigned}
+        leaving = [p for p, flow in self._flows.items() if wanted.get(p) != flow.partition]
+        for partition in leaving:
+            self._fetcher.remove(partition)
+        await self._producer.release([self._targets[p] for p in leaving], SETTLE_S)
+        flushed = await self._positions.flush(self._present_positions(), SETTLE_S) if leaving else True
+        if not flushed:
+            self._link.notice(
+                "Positions of partitions that were taken away are not committed in time; some records repeat"
+            )
+        for partition in leaving:
+            flow = self._flows.pop(partition)
+            flow.clear()
+            del self._targets[partition]
+            self._corrupt.pop(partition, None)
+            self._positions.forget(flow.partition)
+        self._spec = spec
+        self._link.assignment_version = spec.assignment_version
+        await self._take_on([a for p, a in wanted.items() if p not in self._flows])
+
+    async def _take_on(self, partitions: Iterable[TaskPartition], *, connect: bool = False) -> None:
+        added = list(partitions)
+        known = {(p.topic, p.partition): p.offset for p in await self._link.positions(added)} if added else {}
+        if connect:
+            await self._connected(self._source)
+        for partition in added:
+            committed = known.get((partition.topic, partition.partition))
+            position = None if committed is None else committed + 1
+            if committed is not None:
+                self._positions.known(partition, committed)
+            source = SourcePartition(partition.topic, partition.partition)
+            flow = PartitionFlow(
+                partition,
+                position,
+                self._link.counters,
+                check_crcs=self._consumer_settings.check_crcs,
+                read_committed=self._consumer_settings.read_committed,
+                on_corrupt=self._stop_at_corrupt,
+                on_refused=self._refuse,
+                on_written=self._written,
+            )
+            self._flows[source] = flow
+            self._targets[source] = self._producer.partition(partition.remote_topic, partition.partition, flow)
+            self._fetcher.add(source, position)
+
+    # --- records ----------------------------------------------------------------------------------------------------
+
+    def _put(self, fetched: Fetched) -> None:
+        self._flows[fetched.partition].put(fetched)
+        self._producer.wake(self._targets[fetched.partition])
+
+    def _written(self, flow: PartitionFlow) -> None:
+        self._link.wrote_to(flow.partition.remote_topic)
+
+    def _present_positions(self) -> dict[TaskPartition, int]:
+        return {flow.partition: flow.position for flow in self._flows.values()}
+
+    async def _commit_for_ever(self) -> None:
+        interval = min(COMMIT_S, self._spec.commit_interval_ms / 1000)
+        while True:
+            await asyncio.sleep(interval)
+            self._positions.commit(self._present_positions())
+            self._link.counters["commits"] = self._positions.commits
+
+    # --- partitions that can't go on --------------------------------------------------------------------------------
+
+    def _refuse(self, flow: PartitionFlow, error: PartitionRefusedError) -> None:
+        self._link.notice(f"{flow}: {error}")
+        self._fetcher.remove(SourcePartition(flow.partition.topic, flow.partition.partition))
+        self._refusal = self._refusal or error
+        self._refused.set()
+
+    def _stop_at_corrupt(self, flow: PartitionFlow, error: CorruptBatchError) -> None:
+        """Names it once, lets the other partitions go on, and looks again later: a replica may have it whole."""
+        source = SourcePartition(flow.partition.topic, flow.partition.partition)
+        offset, wait = self._corrupt.get(source, (-1, CORRUPT_RETRY_S))
+        if offset != error.offset:
+            wait = CORRUPT_RETRY_S
+            self._link.notice(
+                f"{flow} stops at offset {error.offset}: its batch is corrupt ({error.reason}); trying on"
+            )
+        self._corrupt[source] = (error.offset, min(wait * 2, CORRUPT_RETRY_MAX_S))
+        self._fetcher.remove(source)
+        self._later(wait, lambda: self._look_again(source, flow))
+
+    def _look_again(self, source: SourcePartition, flow: PartitionFlow) -> None:
+        if self._flows.get(source) is flow:
+            self._fetcher.add(source, flow.restart())
+
+    def _later(self, seconds: float, action: Callable[[], None]) -> None:
+        def act() -> None:
+            self._timers.discard(timer)
+            action()
+
+        timer = asyncio.get_running_loop().call_later(seconds, act)
+        self._timers.add(timer)

@@ -1,0 +1,231 @@
+"""One source partition on its way to the target: what was fetched, what is decided of each batch, how far it has come.
+
+*Decide* happens when the producer has room for a batch, not when it was fetched: only then is it known whether there is a
+backlog, and a fetched megabyte of tiny batches isn't turned into thousands of objects that wait.
+
+- As it is: nearly always.
+- Dropped: control batches, aborted transactions under read_committed, what was had already (a fetch may start in the
+  middle of a batch, or bring one twice).
+- Re-encoded: what record_batch.needs_rewrite says, and a batch that starts below the wanted offset.
+- Merged: small neighbours, when there is a backlog. Merging a record costs about as much CPU as a batch of some ten
+  records copied raw, so larger batches are merged only where latency bounds the partition (a slow link).
+
+The position is the last source offset of which everything at or below is on the target or was dropped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Final
+
+from mirror_connect.connectors.job_contract import TaskPartition
+from mirror_connect.spark_jobs.fetcher import Fetched
+from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from mirror_connect.spark_jobs.record_batch import (
+    AbortedFilter,
+    BatchView,
+    CorruptBatchError,
+    Outgoing,
+    as_is,
+    merge,
+    needs_rewrite,
+    rewrite,
+    split_fetch,
+    verify,
+)
+
+NOTHING_YET: Final = -1
+# Up to so many records and bytes a batch is merged with its neighbours even on a fast link.
+SMALL_RECORDS: Final = 10
+SMALL_BYTES: Final = 16 << 10
+# On a slow link everything up to this size is.
+SLOW_LINK_BYTES: Final = 512 << 10
+# Merging is done in the event loop: not more than so many records at a time, so that it is back within some 10 ms.
+MERGED_RECORDS: Final = 4_000
+
+
+class PartitionFlow:
+    """The feed (target_partition.Feed) of one partition. `position`: NOTHING_YET until something was copied or dropped.
+
+    `on_corrupt(flow, error)` hears of a batch that can't be copied: the flow has stopped in front of it; `restart` goes on.
+    """
+
+    def __init__(
+        self,
+        partition: TaskPartition,
+        next_offset: int | None,
+        counters: MutableMapping[str, int],
+        *,
+        check_crcs: bool,
+        read_committed: bool,
+        on_corrupt: Callable[[PartitionFlow, CorruptBatchError], None],
+        on_refused: Callable[[PartitionFlow, PartitionRefusedError], None],
+        on_written: Callable[[PartitionFlow], None],
+    ) -> None:
+        self.partition = partition
+        # Offsets below are done; None until the first fetch has told where auto.offset.reset leads.
+        self.next_offset = next_offset
+        self.stopped = False
+        self._counters = counters
+        self._check_crcs = check_crcs
+        self._read_committed = read_committed
+        self._on_corrupt = on_corrupt
+        self._on_refused = on_refused
+        self._on_written = on_written
+        self._fetched: deque[Fetched] = deque()
+        self._current: Fetched | None = None
+        self._views: Iterator[BatchView] = iter(())
+        self._aborted: AbortedFilter | None = None
+        # Decided, not sent: what was looked at while merging and didn't fit.
+        self._held: deque[Outgoing] = deque()
+        self._taken: int = 0
+        self._acked = NOTHING_YET
+
+    def __str__(self) -> str:
+        return f"{self.partition.topic}-{self.partition.partition}"
+
+    @property
+    def position(self) -> int:
+        """The offset to commit: the last one of which nothing at or below is missing on the target."""
+        if self._taken == 0 and not self._held and self.next_offset is not None:
+            # What was dropped behind the last copied batch counts too: a restart needn't look at it again.
+            return self.next_offset - 1
+        return self._acked
+
+    def put(self, fetched: Fetched) -> None:
+        """More from the source, in order."""
+        if self.stopped:
+            fetched.release()
+            return
+        self._fetched.append(fetched)
+
+    def restart(self) -> int | None:
+        """Forgets what was fetched and not sent; returns the offset to fetch from."""
+        self.clear()
+        self.stopped = False
+        return self.next_offset
+
+    def clear(self) -> None:
+        """Gives back what was fetched and not sent; takes nothing more until `restart`."""
+        self.stopped = True
+        if self._held:
+            # Decided anew after a restart.
+            self.next_offset = self._held[0].first_offset
+            self._held.clear()
+        for fetched in (self._current, *self._fetched):
+            if fetched is not None:
+                fetched.release()
+        self._fetched.clear()
+        self._current, self._views = None, iter(())
+
+    # --- the feed ---------------------------------------------------------------------------------------------------
+
+    def waiting(self) -> bool:
+        """Whether there may be a batch; it may turn out that all are dropped."""
+        return not self.stopped and bool(self._held or self._current or self._fetched)
+
+    def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
+        """The next batch for the target, merged with its neighbours where that pays."""
+        first = self._next()
+        if first is None:
+            return None
+        self._taken += 1
+        if not _is_small(first, limit, slow_link=slow_link):
+            return first
+        group, size, records = [first], first.size, first.count
+        while records < MERGED_RECORDS:
+            following = self._next()
+            if following is None:
+                break
+            if size + following.size > limit or not _is_small(following, limit, slow_link=slow_link):
+                self._held.appendleft(following)
+                break
+            group.append(following)
+            size += following.size
+            records += following.count
+        if len(group) == 1:
+            return first
+        try:
+            merged = merge(group, limit)
+        except CorruptBatchError:
+            # Its CRC is right, so the producer wrote it so: what can't be decompressed is copied as it is.
+            self._held.extendleft(reversed(group[1:]))
+            return first
+        self._counters["merged"] = self._counters.get("merged", 0) + len(group)
+        return merged
+
+    def acked(self, outgoing: Outgoing, base_offset: int) -> None:
+        """The target has this batch, and all before it."""
+        self._taken -= 1
+        self._acked = outgoing.last_offset
+        counters = self._counters
+        counters["records"] = counters.get("records", 0) + outgoing.count
+        counters["bytes"] = counters.get("bytes", 0) + outgoing.size
+        counters["batches"] = counters.get("batches", 0) + 1
+        self._on_written(self)
+
+    def failed(self, error: PartitionRefusedError) -> None:
+        """The target takes no more of this partition."""
+        self.clear()
+        self._on_refused(self, error)
+
+    # --- decide -----------------------------------------------------------------------------------------------------
+
+    def _next(self) -> Outgoing | None:
+        """The next batch that is not dropped; None when nothing is left of what was fetched."""
+        if self._held:
+            return self._held.popleft()
+        try:
+            while True:
+                for view in self._views:
+                    outgoing = self._decide(view)
+                    if outgoing is not None:
+                        return outgoing
+                if not self._open_next():
+                    return None
+        except CorruptBatchError as error:
+            self.clear()
+            self._on_corrupt(self, error)
+            return None
+
+    def _open_next(self) -> bool:
+        if self._current is not None:
+            # Offsets that compaction has emptied to the end of the fetch are done as well.
+            self.next_offset = self._current.next_offset
+            self._current.release()
+            self._current = None
+        if self.stopped or not self._fetched:
+            return False
+        self._current = self._fetched.popleft()
+        # Also where it is lower than before: the fetcher begins anew after a topic was re-created, and has said so.
+        self.next_offset = self._current.fetch_offset
+        self._views = iter(split_fetch(self._current.buffer))
+        self._aborted = AbortedFilter(self._current.aborted) if self._read_committed else None
+        return True
+
+    def _decide(self, view: BatchView) -> Outgoing | None:
+        wanted = self.next_offset or 0
+        if view.last_offset < wanted:
+            if self._aborted is not None:
+                self._aborted.drops(view)
+            return None
+        if self._check_crcs:
+            verify(view)
+        # The filter follows transactions through control batches, so it sees every batch, in order.
+        aborted = self._aborted is not None and self._aborted.drops(view)
+        if aborted or view.is_control:
+            outgoing = None
+        elif needs_rewrite(view, wanted):
+            outgoing = rewrite(view, wanted)
+            self._counters["reencoded"] = self._counters.get("reencoded", 0) + 1
+        else:
+            outgoing = as_is(view)
+        self.next_offset = view.last_offset + 1
+        return outgoing
+
+
+def _is_small(outgoing: Outgoing, limit: int, *, slow_link: bool) -> bool:
+    if slow_link:
+        return outgoing.size <= min(SLOW_LINK_BYTES, limit // 2)
+    return outgoing.count <= SMALL_RECORDS and outgoing.size <= SMALL_BYTES

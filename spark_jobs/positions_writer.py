@@ -1,0 +1,127 @@
+"""Writes a task's positions to connect-offsets, with the task's own producer.
+
+A position is committed after the target has acknowledged every record at or below it (acks=all): partition_flow.position
+promises that, and a crash in between only repeats records. Because it is the same producer id and epoch as the data's, a
+former owner of the task that still hangs somewhere is fenced here as it is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Mapping
+
+from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
+from mirror_connect.connectors.partitioner import partition_for
+from mirror_connect.connectors.positions import position_key, position_value
+from mirror_connect.spark_jobs.batch_producer import BatchProducer
+from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing, build
+from mirror_connect.spark_jobs.target_partition import TargetPartition
+
+
+class _OffsetsFeed:
+    """One partition of the offsets topic: the batches of positions that wait for it."""
+
+    def __init__(self, writer: PositionsWriter) -> None:
+        self._writer = writer
+        self.batches: deque[Outgoing] = deque()
+
+    def waiting(self) -> bool:
+        return bool(self.batches)
+
+    def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
+        return self.batches.popleft() if self.batches else None
+
+    def acked(self, outgoing: Outgoing, base_offset: int) -> None:
+        self._writer.one_acked()
+
+    def failed(self, error: PartitionRefusedError) -> None:
+        self._writer.failed(error)
+
+
+class PositionsWriter:
+    """Positions out. `failure` is set when the offsets topic refuses them: then the task can't go on."""
+
+    def __init__(self, producer: BatchProducer, spec: TaskSpec) -> None:
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.commits = 0
+        self._producer = producer
+        self._spec = spec
+        self._targets: dict[int, tuple[TargetPartition, _OffsetsFeed]] = {}
+        self._committed: dict[TaskPartition, int] = {}
+        self._pending = 0
+        self._settled = asyncio.Event()
+        self._settled.set()
+
+    def commit(self, positions: Mapping[TaskPartition, int]) -> bool:
+        """Sends what has changed since the last commit; True unless an earlier commit is still under way.
+
+        One at a time: the next one has the newer positions anyway, so a slow target gets no queue of old ones.
+        """
+        if self._pending:
+            return False
+        changed = {p: offset for p, offset in positions.items() if offset >= 0 and self._committed.get(p) != offset}
+        now = int(time.time() * 1000)
+        records: dict[int, list[NewRecord]] = {}
+        for partition, offset in changed.items():
+            key = position_key(self._spec.connector, self._spec.source_alias, partition.topic, partition.partition)
+            number = partition_for(key, self._spec.offsets_partitions)
+            records.setdefault(number, []).append(NewRecord(key, position_value(offset), now))
+        for number, batch in records.items():
+            target, feed = self._target(number)
+            feed.batches.append(build(batch))
+            self._pending += 1
+            self._settled.clear()
+            self._producer.wake(target)
+        self._committed.update(changed)
+        return True
+
+    async def flush(self, positions: Mapping[TaskPartition, int], seconds: float) -> bool:
+        """Commits, and waits until the target has the positions; False when time is up before."""
+        deadline = time.monotonic() + seconds
+        committed = False
+        while True:
+            if not committed:
+                committed = self.commit(positions)
+            if committed and not self._pending:
+                return True
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                return False
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), remaining)
+
+    def known(self, partition: TaskPartition, offset: int) -> None:
+        """What the topic holds already need not be written again."""
+        self._committed[partition] = offset
+
+    def forget(self, partition: TaskPartition) -> None:
+        """Another task has the partition now; should it come back, its position is written again."""
+        self._committed.pop(partition, None)
+
+    def close(self) -> None:
+        """Nothing is written after this."""
+        if self.failure.done() and not self.failure.cancelled():
+            self.failure.exception()
+        self.failure.cancel()
+
+    def _target(self, number: int) -> tuple[TargetPartition, _OffsetsFeed]:
+        if number not in self._targets:
+            feed = _OffsetsFeed(self)
+            self._targets[number] = (self._producer.partition(self._spec.offsets_topic, number, feed), feed)
+        return self._targets[number]
+
+    def one_acked(self) -> None:
+        """One batch of positions is on the target."""
+        self._pending -= 1
+        if not self._pending:
+            self.commits += 1
+            self._settled.set()
+
+    def failed(self, error: PartitionRefusedError) -> None:
+        """The offsets topic refuses positions."""
+        if not self.failure.done():
+            self.failure.set_exception(error)

@@ -1,0 +1,102 @@
+"""Where a producer's id and epoch come from: InitProducerId, with the transactional id as the fence around a task.
+
+With a transactional id the coordinator raises the epoch at every start, and a target partition refuses the former owner
+after the new one's first batch there. No transaction is needed for that: the batches don't carry the transactional bit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.kafka_io.cluster import Cluster
+from mirror_connect.kafka_io.connection import ConnectionLost
+from mirror_connect.kafka_io.wire_control import FindCoordinator, InitProducerId, ProducerIdResponse
+from mirror_connect.spark_jobs.produce_outcome import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    COORDINATOR_BUSY,
+    FENCED,
+    NO_ERROR,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    FencedError,
+)
+from mirror_connect.spark_jobs.target_partition import ProducerId
+
+_FIRST_WAIT_S: Final = 0.02
+_LONGEST_WAIT_S: Final = 1.0
+_QUIET_TRIES: Final = 8
+_TRANSACTION: Final = 1
+
+
+class ProducerIdentity:
+    """Takes producer ids. `fenced_by_others`: whether an epoch error means another owner rather than our own past."""
+
+    def __init__(
+        self, cluster: Cluster, transactional_id: str, notice: Callable[[str], None], *, idempotent: bool
+    ) -> None:
+        self._cluster = cluster
+        self._transactional_id: str | None = transactional_id
+        self._notice = notice
+        self._idempotent = idempotent
+
+    @property
+    def fenced_by_others(self) -> bool:
+        """True with a transactional id: nobody raises its epoch but another owner."""
+        return self._idempotent and self._transactional_id is not None
+
+    async def take(self, current: ProducerId | None = None) -> ProducerId:
+        """A first id, or after `current` the next epoch. Waits for the cluster; raises NotAuthorized, FencedError."""
+        if not self._idempotent:
+            return ProducerId()
+        wait, tries = _FIRST_WAIT_S, 0
+        while True:
+            try:
+                answer = await self._ask(current)
+            except (ClusterUnreachable, ConnectionLost) as error:
+                problem = str(error)
+            else:
+                if answer is not None:
+                    taken = self._judge(answer, current)
+                    if taken is not None:
+                        return taken
+                problem = "the coordinator of transactional ids is not available"
+            tries += 1
+            if tries == _QUIET_TRIES:
+                self._notice(f"No producer id from the target yet: {problem}; trying on")
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, _LONGEST_WAIT_S)
+
+    async def _ask(self, current: ProducerId | None) -> ProducerIdResponse | None:
+        if self._transactional_id is None:
+            return await self._cluster.any_node(InitProducerId())
+        found = await self._cluster.any_node(FindCoordinator(self._transactional_id, _TRANSACTION))
+        if found.error == TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            return ProducerIdResponse(0, found.error, -1, -1)
+        if found.error != NO_ERROR:
+            return None
+        known = current or ProducerId()
+        request = InitProducerId(self._transactional_id, producer_id=known.producer_id, producer_epoch=known.epoch)
+        return await self._cluster.send(found.node_id, request)
+
+    def _judge(self, answer: ProducerIdResponse, current: ProducerId | None) -> ProducerId | None:
+        if answer.error == NO_ERROR:
+            return ProducerId(answer.producer_id, answer.producer_epoch)
+        if answer.error in COORDINATOR_BUSY:
+            return None
+        if answer.error in FENCED and current is not None:
+            raise FencedError(self._transactional_id or "")
+        if answer.error == TRANSACTIONAL_ID_AUTHORIZATION_FAILED and self._transactional_id is not None:
+            self._notice(
+                f"Not authorized to use the transactional id {self._transactional_id} on the target (WRITE and DESCRIBE "
+                "are needed): a task that was replaced while it hung is held off by its lease alone"
+            )
+            self._transactional_id = None
+            return None
+        if answer.error == CLUSTER_AUTHORIZATION_FAILED:
+            raise NotAuthorized(
+                "the target gives no producer id: allow IDEMPOTENT_WRITE on its cluster, or set "
+                "producer.override.enable.idempotence=false"
+            )
+        raise NotAuthorized(f"the target gives no producer id: error code {answer.error}")

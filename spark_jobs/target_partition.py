@@ -1,0 +1,218 @@
+"""The sending side of one target partition: which batch goes next, with which sequence, and what an answer changes.
+
+No I/O and no clock here: batch_producer.py sends, this decides. The rules, for an idempotent producer:
+
+- Batches leave in order, and none that is `window` or more behind the oldest unacknowledged one: the broker remembers a
+  producer's last five batches, and what has fallen out of its memory can't be repeated safely.
+- After a failure nothing is sent until every request that carries a batch of this partition is answered or lost. Then
+  everything unacknowledged goes again, in order, with the same sequences and the same bytes, so that the broker can
+  tell a repetition from a new batch.
+- The head (the oldest unacknowledged) decides: a sequence error of a later batch only says that the head is missing.
+- Until its first batch is acknowledged a producer (id and epoch) has one batch in flight: a broker that has no state of
+  it takes any sequence, so the second batch would be let in although the first one failed, and the first never again.
+- Splitting a batch changes no sequence of those behind it: the pieces hold the same number of records.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Protocol
+
+from mirror_connect.spark_jobs.produce_outcome import Outcome, PartitionRefusedError
+from mirror_connect.spark_jobs.record_batch import Outgoing, RecordTooLargeError, next_sequence, split, stamp
+
+NO_PRODUCER_ID = -1
+NO_SEQUENCE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerId:
+    """What a batch is stamped with; id -1 makes it a plain batch, without sequences."""
+
+    producer_id: int = NO_PRODUCER_ID
+    epoch: int = -1
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether the broker recognises repetitions."""
+        return self.producer_id != NO_PRODUCER_ID
+
+
+class Feed(Protocol):
+    """Where the batches of a partition come from. All calls happen in the event loop and must not block."""
+
+    def waiting(self) -> bool:
+        """Whether `take` may have something."""
+
+    def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
+        """The next batch, at most `limit` bytes if it was merged; None when there is none at present."""
+
+    def acked(self, outgoing: Outgoing, base_offset: int) -> None:
+        """The target has it, at `base_offset` (-1: not told); called in the order of `take`."""
+
+    def failed(self, error: PartitionRefusedError) -> None:
+        """The partition goes no further; what was taken and not acknowledged is given up."""
+
+
+@dataclass(slots=True, eq=False)
+class Sent:
+    """A batch between `take` and its acknowledgement: its bytes and sequence stay what they were at the first try."""
+
+    outgoing: Outgoing
+    sequence: int
+    payload: bytes
+    on_wire: bool = False
+    acked: bool = False
+    base_offset: int = -1
+
+    @property
+    def size(self) -> int:
+        """Bytes on the wire."""
+        return self.outgoing.size
+
+
+@dataclass(slots=True, eq=False)
+class TargetPartition:
+    """One target partition of a producer. `limit`: what a batch may measure, learned from refusals."""
+
+    topic: str
+    partition: int
+    feed: Feed
+    window: int
+    limit: int
+    next_sequence: int = 0
+    unacked: deque[Sent] = field(default_factory=deque)
+    again: deque[Sent] = field(default_factory=deque)
+    on_wire: int = 0
+    established: bool = False
+    recovering: bool = False
+    closing: bool = False
+    failure: PartitionRefusedError | None = None
+    node: int | None = None
+    blocked_until: float = 0.0
+    failures_in_row: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    def sendable(self) -> bool:
+        """Whether `next_batch` may have something now."""
+        if self.failure is not None or self.recovering:
+            return False
+        window = self.window if self.established else 1
+        if self.again:
+            return any(sent is self.again[0] for sent in islice(self.unacked, window))
+        return len(self.unacked) < window and not self.closing and self.feed.waiting()
+
+    def next_batch(self, producer: ProducerId, *, slow_link: bool) -> Sent | None:
+        """The batch to put into the next request; None when there is none. Only when `sendable`."""
+        if self.again:
+            sent = self.again.popleft()
+        else:
+            outgoing = self.feed.take(self.limit, slow_link=slow_link)
+            if outgoing is None:
+                return None
+            sent = self._stamped(outgoing, producer)
+            self.unacked.append(sent)
+        sent.on_wire = True
+        self.on_wire += 1
+        return sent
+
+    def _stamped(self, outgoing: Outgoing, producer: ProducerId) -> Sent:
+        if not producer.idempotent:
+            return Sent(outgoing, NO_SEQUENCE, stamp(outgoing, NO_PRODUCER_ID, -1, NO_SEQUENCE))
+        sequence = self.next_sequence
+        self.next_sequence = next_sequence(sequence, outgoing.count)
+        return Sent(outgoing, sequence, stamp(outgoing, producer.producer_id, producer.epoch, sequence))
+
+    def answered(self, sent: Sent, outcome: Outcome, base_offset: int = -1) -> None:
+        """Takes the answer for one batch in; Outcome.RETRY stands for a lost connection too."""
+        sent.on_wire = False
+        self.on_wire -= 1
+        if outcome is Outcome.WRITTEN:
+            self.established = True
+            sent.acked, sent.base_offset = True, base_offset
+            self.failures_in_row = 0
+            self._acknowledge()
+        else:
+            self.recovering = True
+        self._recover()
+
+    def _acknowledge(self) -> None:
+        # In order even if answers were not: a position must never pass a batch that is still missing.
+        while self.unacked and self.unacked[0].acked:
+            head = self.unacked.popleft()
+            self.feed.acked(head.outgoing, head.base_offset)
+
+    def _recover(self) -> None:
+        if self.recovering and self.on_wire == 0:
+            self.recovering = False
+            self.again = deque(sent for sent in self.unacked if not sent.acked)
+
+    def is_head(self, sent: Sent) -> bool:
+        """Whether nothing older is unacknowledged."""
+        return bool(self.unacked) and self.unacked[0] is sent
+
+    def split(self, sent: Sent, producer: ProducerId) -> None:
+        """Replaces a batch that the target found too large by smaller ones; call before `answered`.
+
+        Raises PartitionRefusedError when it is a single record.
+        """
+        if sent.outgoing.count == 1:
+            raise PartitionRefusedError(
+                f"Record at offset {sent.outgoing.first_offset} for {self} has {sent.outgoing.size} bytes, more than the "
+                f"target takes: raise max.message.bytes of topic {self.topic} on the target (or message.max.bytes of its "
+                "brokers)"
+            )
+        # The limit itself is not told, so halves are tried; a record larger than a half is tried alone.
+        limit = max(1, sent.outgoing.size // 2)
+        while True:
+            try:
+                pieces = split(sent.outgoing, limit)
+                break
+            except RecordTooLargeError as error:
+                limit = max(limit + 1, error.size)
+        self.limit = min(self.limit, max(limit, 1024))
+        sequence, replacement = sent.sequence, []
+        for piece in pieces:
+            if producer.idempotent:
+                payload = stamp(piece, producer.producer_id, producer.epoch, sequence)
+                replacement.append(Sent(piece, sequence, payload))
+                sequence = next_sequence(sequence, piece.count)
+            else:
+                replacement.append(Sent(piece, NO_SEQUENCE, stamp(piece, NO_PRODUCER_ID, -1, NO_SEQUENCE)))
+        at = self.unacked.index(sent)
+        del self.unacked[at]
+        for offset, piece_sent in enumerate(replacement):
+            self.unacked.insert(at + offset, piece_sent)
+
+    def restamp(self, producer: ProducerId) -> None:
+        """Begins anew with another producer id or epoch, sequences from 0. Nothing of any partition may be on the wire.
+
+        A batch whose answer was lost may be on the target already. The broker can't tell its repetition under the new
+        epoch, so it is there twice: at least once is kept, exactly once is not, as with Java's producer (KIP-360).
+        """
+        self.next_sequence = 0
+        self.established = False
+        for sent in self.unacked:
+            restamped = self._stamped(sent.outgoing, producer)
+            sent.sequence, sent.payload = restamped.sequence, restamped.payload
+        self.recovering = False
+        self.again = deque(self.unacked)
+
+    def fail(self, error: PartitionRefusedError) -> None:
+        """Gives the partition up; its feed is told, its unacknowledged batches are forgotten."""
+        self.failure = error
+        self.unacked.clear()
+        self.again.clear()
+        self.feed.failed(error)
+
+    def abandon(self) -> None:
+        """Forgets what is unacknowledged (a partition that was taken away). Only when nothing is on the wire."""
+        # The sequence goes on after the forgotten ones: should the target not have them, it says so when the partition
+        # comes back, and the producer begins anew.
+        self.unacked.clear()
+        self.again.clear()
+        self.recovering = False

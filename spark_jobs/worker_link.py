@@ -1,0 +1,55 @@
+"""What a task function may ask of its worker and must obey: the frame around every task, without its HTTP.
+
+spark_jobs/worker_client.py is the real one; tests/fakes/worker_link.py is an in-memory one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import MutableMapping, Sequence
+from typing import Protocol
+
+from mirror_connect.connectors.job_contract import PartitionPosition, TaskOrders, TaskPartition, TaskSpec
+
+
+class WorkerLink(Protocol):
+    """A task's side of its run. Everything happens in the task's event loop.
+
+    `changed` is set whenever orders changed or the epoch's time is over; the task clears it before it looks.
+    `state`, `assignment_version` and `counters` are written by the task and travel with the next report.
+    """
+
+    changed: asyncio.Event
+    state: str
+    assignment_version: int
+
+    @property
+    def orders(self) -> TaskOrders:
+        """The newest orders."""
+
+    @property
+    def counters(self) -> MutableMapping[str, int]:
+        """Numbers that only grow within an attempt: records, bytes, batches, reencoded, merged, commits."""
+
+    @property
+    def finish_wanted(self) -> bool:
+        """Stop fetching, let what is in flight be acknowledged, commit, return."""
+
+    @property
+    def abandon_wanted(self) -> bool:
+        """Return at once without committing: another may be writing already."""
+
+    def lease_valid(self) -> bool:
+        """Whether the target may be written to at this moment."""
+
+    async def spec(self) -> TaskSpec:
+        """The task's spec as it is now."""
+
+    async def positions(self, partitions: Sequence[TaskPartition]) -> list[PartitionPosition]:
+        """The last replicated source offsets, from an offsets topic read to its end after this call was made."""
+
+    def notice(self, line: str) -> None:
+        """One line for the worker's log."""
+
+    def wrote_to(self, topic: str) -> None:
+        """A target topic got a record."""

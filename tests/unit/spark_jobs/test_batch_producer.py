@@ -1,0 +1,332 @@
+"""The producer's retry and sequence logic, against a target in memory that checks sequences as a broker does."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import AsyncIterator
+
+import pytest
+
+from mirror_connect.spark_jobs.batch_producer import BatchProducer
+from mirror_connect.spark_jobs.copier_settings import ProducerSettings
+from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError
+from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing, build
+from mirror_connect.spark_jobs.target_partition import TargetPartition
+from tests.fakes.target_cluster import FakeTarget, lost
+
+SETTINGS = ProducerSettings(retry_backoff_s=0.001)
+NOT_LEADER, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, UNKNOWN_TOPIC = 6, 19, 7, 3
+OUT_OF_ORDER, UNKNOWN_PRODUCER_ID, INVALID_EPOCH, INVALID_RECORD, TOPIC_DENIED = 45, 59, 47, 87, 29
+
+
+def batch(first: int, sizes: list[int]) -> Outgoing:
+    """A batch of records whose values have these sizes, from source offset `first`."""
+    outgoing = build([NewRecord(b"k", random.randbytes(size), 0) for size in sizes])
+    outgoing.first_offset, outgoing.last_offset = first, first + len(sizes) - 1
+    return outgoing
+
+
+class Feed:
+    """Batches in a row; remembers what was acknowledged."""
+
+    def __init__(self, batches: list[Outgoing] | None = None) -> None:
+        self.batches = deque(batches or [])
+        self.acknowledged: list[int] = []
+        self.error: PartitionRefusedError | None = None
+
+    def waiting(self) -> bool:
+        return bool(self.batches)
+
+    def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
+        return self.batches.popleft() if self.batches else None
+
+    def acked(self, outgoing: Outgoing, base_offset: int) -> None:
+        self.acknowledged += range(outgoing.first_offset, outgoing.last_offset + 1)
+
+    def failed(self, error: PartitionRefusedError) -> None:
+        self.error = error
+
+
+class Rig:
+    """A started producer on a fake target."""
+
+    def __init__(self, target: FakeTarget, settings: ProducerSettings = SETTINGS) -> None:
+        self.target = target
+        self.leased = True
+        self.notices: list[str] = []
+        self.producer = BatchProducer(
+            target,  # type: ignore[arg-type]
+            settings,
+            "group-connector-0",
+            lambda: self.leased,
+            self.notices.append,
+        )
+
+    def feed(self, feed: Feed, partition: int = 0, topic: str = "a.orders") -> TargetPartition:
+        side = self.producer.partition(topic, partition, feed)
+        self.producer.wake(side)
+        return side
+
+
+@pytest.fixture
+async def rig() -> AsyncIterator[Rig]:
+    made = Rig(FakeTarget())
+    await made.producer.start()
+    yield made
+    await made.producer.close()
+
+
+async def until(condition: object, seconds: float = 10.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # type: ignore[operator]
+            await asyncio.sleep(0.001)
+
+
+def batches(count: int, records: int = 3, size: int = 50) -> list[Outgoing]:
+    return [batch(number * records, [size] * records) for number in range(count)]
+
+
+def sequences(target: FakeTarget, partition: int = 0) -> list[int]:
+    return [b.sequence for b in target.log("a.orders", partition).batches]
+
+
+async def test_batches_of_a_partition_arrive_in_order_with_dense_sequences(rig: Rig) -> None:
+    feed = Feed(batches(20))
+    rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 60)
+    assert sequences(rig.target) == list(range(0, 60, 3))
+
+
+async def test_not_more_than_five_requests_are_in_flight_to_a_broker(rig: Rig) -> None:
+    rig.target.delay = lambda: 0.01
+    feed = Feed(batches(20))
+    rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 60)
+    assert rig.target.most_in_flight == 5
+
+
+async def test_one_request_carries_the_batches_of_many_partitions(rig: Rig) -> None:
+    feeds = [Feed(batches(1)) for _ in range(10)]
+    for number, feed in enumerate(feeds):
+        rig.feed(feed, number)
+    await until(lambda: all(feed.acknowledged for feed in feeds))
+    assert [len(request.batches) for request in rig.target.requests] == [10]
+
+
+@pytest.mark.parametrize("code", [NOT_LEADER, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, UNKNOWN_TOPIC, TOPIC_DENIED])
+async def test_a_batch_refused_for_now_is_sent_again_before_those_behind_it(rig: Rig, code: int) -> None:
+    refusals = iter([0, code, 0, code])
+    rig.target.before = lambda _request: next(refusals, 0)
+    feed = Feed(batches(10))
+    rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 30)
+    assert sequences(rig.target) == list(range(0, 30, 3))
+
+
+async def test_a_batch_whose_answer_was_lost_is_not_written_twice(rig: Rig) -> None:
+    answers = iter([False, True, False, True, True])
+
+    def after(_request: object) -> int:
+        if next(answers, False):
+            raise lost()
+        return 0
+
+    rig.target.after = after
+    feed = Feed(batches(10))
+    rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 30)
+    assert sequences(rig.target) == list(range(0, 30, 3))
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_whatever_fails_every_record_is_there_once_and_in_order(rig: Rig, seed: int) -> None:
+    dice = random.Random(seed)
+
+    def before(_request: object) -> int:
+        if dice.random() < 0.1:
+            raise lost()
+        return dice.choice([NOT_LEADER, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, -1]) if dice.random() < 0.1 else 0
+
+    def after(_request: object) -> int:
+        if dice.random() < 0.1:
+            raise lost()
+        return REQUEST_TIMED_OUT if dice.random() < 0.1 else 0
+
+    rig.target.before, rig.target.after = before, after
+    rig.target.delay = lambda: dice.choice([0, 0, 0.001, 0.003])
+    rig.target.limit = 2_000
+    feeds = []
+    for partition in range(4):
+        made, first = [], 0
+        for _ in range(25):
+            sizes = [dice.randrange(0, 900) for _ in range(dice.randrange(1, 8))]
+            made.append(batch(first, sizes))
+            first += len(sizes)
+        feeds.append((Feed(made), first))
+        rig.feed(feeds[-1][0], partition)
+    await until(lambda: all(len(feed.acknowledged) == total for feed, total in feeds))
+    for partition, (feed, total) in enumerate(feeds):
+        assert feed.acknowledged == list(range(total))
+        assert rig.target.log("a.orders", partition).end == total
+
+
+@pytest.mark.parametrize("code", [OUT_OF_ORDER, UNKNOWN_PRODUCER_ID])
+async def test_a_target_that_lost_the_sequence_is_met_with_a_new_epoch(rig: Rig, code: int) -> None:
+    other = Feed(batches(2))
+    rig.feed(other, 1)
+    await until(lambda: len(other.acknowledged) == 6)
+    refusals = iter([code])
+    rig.target.before = lambda _request: next(refusals, 0)
+    feed = Feed(batches(4))
+    rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 12)
+    assert [(b.epoch, b.sequence) for b in rig.target.log("a.orders", 0).batches] == [(1, 0), (1, 3), (1, 6), (1, 9)]
+
+
+async def test_after_a_new_epoch_the_other_partitions_begin_at_sequence_zero_too(rig: Rig) -> None:
+    other = Feed(batches(2))
+    side = rig.feed(other, 1)
+    await until(lambda: len(other.acknowledged) == 6)
+    refusals = iter([OUT_OF_ORDER])
+    rig.target.before = lambda _request: next(refusals, 0)
+    feed = Feed(batches(1))
+    rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 3)
+    other.batches.append(batch(6, [10]))
+    rig.producer.wake(side)
+    await until(lambda: len(other.acknowledged) == 7)
+    assert [(b.epoch, b.sequence) for b in rig.target.log("a.orders", 1).batches] == [(0, 0), (0, 3), (1, 0)]
+
+
+async def test_a_producer_that_was_fenced_stops_and_says_so(rig: Rig) -> None:
+    rig.target.log("a.orders", 0).epoch = 5
+    rig.feed(Feed(batches(3)))
+    with pytest.raises(FencedError, match="group-connector-0"):
+        await asyncio.wait_for(rig.producer.failed, 5)
+
+
+async def test_a_batch_that_is_too_large_is_split_and_what_is_behind_it_follows(rig: Rig) -> None:
+    rig.target.limit = 1_000
+    feed = Feed([batch(0, [50] * 60), batch(60, [50] * 3), batch(63, [50] * 3)])
+    rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 66)
+    assert feed.acknowledged == list(range(66))
+    assert rig.target.log("a.orders", 0).end == 66
+
+
+async def test_a_record_larger_than_half_a_batch_is_not_taken_for_too_large(rig: Rig) -> None:
+    rig.target.limit = 1_000
+    feed = Feed([batch(0, [900, 100, 100])])
+    rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 3)
+    assert feed.error is None
+
+
+async def test_a_single_record_too_large_stops_its_partition_and_names_what_to_set(rig: Rig) -> None:
+    rig.target.limit = 1_000
+    feed = Feed([batch(17, [5_000])])
+    rig.feed(feed)
+    await until(lambda: feed.error is not None)
+    assert "offset 17" in str(feed.error)
+    assert "max.message.bytes of topic a.orders" in str(feed.error)
+
+
+async def test_a_partition_that_is_refused_does_not_stop_another(rig: Rig) -> None:
+    rig.target.limit = 1_000
+    bad, good = Feed([batch(0, [5_000])]), Feed(batches(50))
+    rig.feed(bad, 0)
+    rig.feed(good, 1)
+    await until(lambda: len(good.acknowledged) == 150)
+    assert bad.acknowledged == []
+
+
+async def test_a_batch_refused_for_good_tells_the_reason(rig: Rig) -> None:
+    rig.target.before = lambda _request: INVALID_RECORD
+    feed = Feed(batches(1))
+    rig.feed(feed)
+    await until(lambda: feed.error is not None)
+    assert "a compacted topic takes no records without a key" in str(feed.error)
+
+
+async def test_nothing_is_sent_while_the_lease_is_not_valid(rig: Rig) -> None:
+    rig.leased = False
+    feed = Feed(batches(3))
+    rig.feed(feed)
+    await asyncio.sleep(0.15)
+    assert rig.target.requests == []
+    rig.leased = True
+    await until(lambda: len(feed.acknowledged) == 9)
+
+
+async def test_a_lease_lost_between_taking_and_writing_keeps_the_batches_back(rig: Rig) -> None:
+    looks = iter([True, False])  # when taken, when written
+    rig.producer._lease = lambda: next(looks, True)
+    feed = Feed(batches(3))
+    rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 9)
+    assert sequences(rig.target) == [0, 3, 6]
+
+
+async def test_a_throttled_producer_waits_as_long_as_it_was_told(rig: Rig) -> None:
+    rig.target.throttle_ms = 60_000
+    feed = Feed(batches(1))
+    side = rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 3)
+    feed.batches.append(batch(3, [10]))
+    rig.producer.wake(side)
+    await asyncio.sleep(0.1)
+    assert len(rig.target.requests) == 1
+
+
+async def test_a_partition_without_a_leader_waits_for_one(rig: Rig) -> None:
+    rig.target.missing.add("a.orders")
+    feed = Feed(batches(2))
+    rig.feed(feed)
+    await until(lambda: rig.target.refreshes > 3)
+    rig.target.missing.clear()
+    await until(lambda: len(feed.acknowledged) == 6)
+
+
+async def test_settling_takes_no_more_from_the_feed(rig: Rig) -> None:
+    rig.target.delay = lambda: 0.02
+    feed = Feed(batches(100))
+    side = rig.feed(feed)
+    await until(lambda: bool(rig.target.requests))
+    assert await rig.producer.settle([side], 5)
+    assert len(feed.batches) > 80
+
+
+async def test_a_released_partition_that_comes_back_goes_on_with_its_sequences(rig: Rig) -> None:
+    feed = Feed(batches(2))
+    side = rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 6)
+    await rig.producer.release([side], 1)
+    back = Feed(batches(1))
+    rig.feed(back)
+    await until(lambda: len(back.acknowledged) == 3)
+    assert sequences(rig.target) == [0, 3, 6]
+
+
+async def test_without_idempotence_one_batch_of_a_partition_is_in_flight() -> None:
+    rig = Rig(FakeTarget(), ProducerSettings(idempotent=False, retry_backoff_s=0.001))
+    await rig.producer.start()
+    rig.target.delay = lambda: 0.001
+    feed = Feed(batches(10))
+    rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 30)
+    await rig.producer.close()
+    assert (rig.target.most_in_flight, {b.producer_id for b in rig.target.log("a.orders", 0).batches}) == (1, {-1})
+
+
+async def test_without_the_right_to_the_transactional_id_it_goes_on_unfenced_and_says_so() -> None:
+    target = FakeTarget()
+    target.transactional_id_error = 53
+    rig = Rig(target)
+    await rig.producer.start()
+    feed = Feed(batches(1))
+    rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 3)
+    await rig.producer.close()
+    assert [line for line in rig.notices if "Not authorized to use the transactional id" in line]
