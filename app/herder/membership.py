@@ -1,0 +1,299 @@
+"""The worker group: who leads, how to reach the leader, and how long this worker may count on its place.
+
+The group's leader runs every connector; the other members stand by and answer reads. The protocol name is our own, so
+the broker keeps Java workers and us out of one group: they could not agree on who runs what.
+
+**Lease.** A place in the group is certain only for session.timeout.ms after a heartbeat *was sent* that the
+coordinator accepted; two seconds less leave time for what is on its way. After that another worker may lead, so nothing
+may be written. The clock goes on while the process is stopped or the machine sleeps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.kafka_io.group_membership import (
+    CoordinatorLost,
+    GroupClient,
+    GroupRefusedError,
+    GroupSettings,
+    MembershipLost,
+    RebalanceNeeded,
+)
+from mirror_connect.kafka_io.wire_group import Joined
+
+log = logging.getLogger(__name__)
+
+PROTOCOL_TYPE: Final = "connect"
+PROTOCOL: Final = "mirror-connect"
+MARGIN_SECONDS: Final = 2.0
+
+_VERSION: Final = 1
+_RETRY_SECONDS: Final = 0.25
+_REFUSED_RETRY_SECONDS: Final = 5.0
+_LEAVE_SECONDS: Final = 3.0
+_NO_GENERATION: Final = -1
+
+
+def boot_clock() -> float:
+    """Seconds on a clock that never stops or jumps, not even while the machine sleeps."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """This worker's place in the group. Outside of it: generation -1, no leader."""
+
+    generation: int = _NO_GENERATION
+    leader: bool = False
+    leader_url: str | None = None
+
+
+OUTSIDE: Final = Standing()
+
+
+class GroupSteps(Protocol):
+    """The steps of the group protocol, see GroupClient."""
+
+    async def join(self, member_id: str, metadata: bytes) -> Joined:
+        """See GroupClient."""
+
+    async def sync(self, joined: Joined, assignments: Mapping[str, bytes]) -> bytes:
+        """See GroupClient."""
+
+    async def heartbeat(self, generation: int, member_id: str) -> None:
+        """See GroupClient."""
+
+    async def leave(self, member_id: str) -> None:
+        """See GroupClient."""
+
+    async def close(self) -> None:
+        """See GroupClient."""
+
+
+class Membership:
+    """This worker's membership. After `join` it keeps itself up, whatever happens to brokers, until `leave`.
+
+    `on_change` is called on the loop with the new standing whenever that changes: leadership gained or lost, another
+    leader, a new generation, the lease over (OUTSIDE) or regained. `url` is this worker's advertised REST URL.
+    """
+
+    def __init__(
+        self,
+        steps: GroupSteps,
+        url: str,
+        *,
+        session_timeout_ms: int,
+        heartbeat_interval_ms: int,
+        on_change: Callable[[Standing], None] | None = None,
+        clock: Callable[[], float] = boot_clock,
+    ) -> None:
+        self._steps = steps
+        self._url = url
+        self._session = session_timeout_ms / 1000
+        self._interval = heartbeat_interval_ms / 1000
+        self._on_change = on_change
+        self._clock = clock
+        self._member_id = ""
+        self._place = OUTSIDE
+        self._told = OUTSIDE
+        self._lease_until = float("-inf")
+        self._last_beat = float("-inf")
+        self._lease_timer: asyncio.TimerHandle | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._refusal: GroupRefusedError | NotAuthorized | None = None
+
+    @classmethod
+    def of(
+        cls,
+        client: Mapping[str, str],
+        group_id: str,
+        url: str,
+        *,
+        client_id: str = "mirror-connect",
+        session_timeout_ms: int = 10_000,
+        heartbeat_interval_ms: int = 3_000,
+        rebalance_timeout_ms: int = 60_000,
+        on_change: Callable[[Standing], None] | None = None,
+    ) -> Membership:
+        """A membership over real connections; `client` are Java client properties."""
+        group = GroupSettings(group_id, PROTOCOL_TYPE, PROTOCOL, session_timeout_ms, rebalance_timeout_ms)
+        return cls(
+            GroupClient(client, client_id, group),
+            url,
+            session_timeout_ms=session_timeout_ms,
+            heartbeat_interval_ms=heartbeat_interval_ms,
+            on_change=on_change,
+        )
+
+    @property
+    def standing(self) -> Standing:
+        """The place in the group, OUTSIDE once the lease is over."""
+        return self._place if self.lease_remaining() > 0 else OUTSIDE
+
+    @property
+    def generation(self) -> int:
+        """The generation last joined, also while the lease is over; -1 before the first."""
+        return self._place.generation
+
+    @property
+    def member_id(self) -> str:
+        """This member's id, "" before the first join."""
+        return self._member_id
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this worker leads, for certain, now."""
+        return self.standing.leader
+
+    @property
+    def leader_url(self) -> str | None:
+        """The REST URL of the leader, None while it is not known."""
+        return self.standing.leader_url
+
+    @property
+    def refusal(self) -> GroupRefusedError | NotAuthorized | None:
+        """Why the broker does not let this worker back into the group, None if it does."""
+        return self._refusal
+
+    def lease_remaining(self) -> float:
+        """Seconds for which this worker may still write; 0 when it may not."""
+        return max(0.0, self._lease_until - self._clock())
+
+    async def join(self, timeout: float = 60.0) -> None:
+        """Join the group and stay in it. Call it before anything is written.
+
+        Raises GroupRefusedError (one line with what to do), NotAuthorized, ClusterUnreachable after `timeout` seconds
+        without a coordinator.
+        """
+        deadline = self._clock() + timeout
+        while True:
+            try:
+                await self._enter()
+                break
+            except CoordinatorLost as problem:
+                if self._clock() + _RETRY_SECONDS > deadline:
+                    raise ClusterUnreachable(str(problem)) from None
+                await asyncio.sleep(_RETRY_SECONDS)
+            except MembershipLost:
+                self._member_id = ""
+            except RebalanceNeeded:
+                pass
+        self._keeper = asyncio.create_task(self._keep(), name="group-membership")
+
+    async def leave(self) -> None:
+        """Leave the group, so that another worker takes over at once; the lease ends before the broker is told."""
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await keeper
+        self._end_lease()
+        if self._member_id:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LEAVE_SECONDS):
+                    await self._steps.leave(self._member_id)
+            self._member_id = ""
+        await self._steps.close()
+
+    async def _keep(self) -> None:
+        rejoin = False
+        while True:
+            try:
+                if rejoin:
+                    await self._enter()
+                    rejoin = False
+                else:
+                    await asyncio.sleep(self._last_beat + self._interval - self._clock())
+                    await self._beat()
+                self._refusal = None
+            except RebalanceNeeded:
+                # The place is kept while everybody joins again; a leader that does so stays the leader.
+                rejoin = True
+            except MembershipLost:
+                # The others went on without us, perhaps with another leader: nothing of the old place counts.
+                self._member_id = ""
+                self._end_lease()
+                rejoin = True
+            except CoordinatorLost as problem:
+                log.debug("Group membership: %s", problem)
+                self._last_beat = float("-inf")
+                await asyncio.sleep(_RETRY_SECONDS)
+            except (GroupRefusedError, NotAuthorized) as problem:
+                if str(problem) != str(self._refusal):
+                    log.error("Group membership: %s", problem)
+                self._refusal, self._member_id, rejoin = problem, "", True
+                self._end_lease()
+                await asyncio.sleep(_REFUSED_RETRY_SECONDS)
+
+    async def _enter(self) -> None:
+        """Join and sync once."""
+        joined = await self._steps.join(self._member_id, _metadata(self._url))
+        self._member_id = joined.member_id
+        leads = joined.leader == joined.member_id
+        if not leads and self._place.leader:
+            # Before anything else: whoever leads now may start at any moment.
+            self._end_lease()
+        sent = self._clock()
+        assignment = await self._steps.sync(joined, _assignments(joined) if leads else {})
+        self._place = Standing(joined.generation, leads, _leader_url(assignment))
+        self._renew(sent)
+
+    async def _beat(self) -> None:
+        sent = self._clock()
+        await self._steps.heartbeat(self._place.generation, self._member_id)
+        self._renew(sent)
+
+    def _renew(self, sent: float) -> None:
+        self._last_beat = sent
+        self._lease_until = sent + self._session - MARGIN_SECONDS
+        self._tell()
+
+    def _end_lease(self) -> None:
+        self._lease_until = float("-inf")
+        self._place = Standing(self._place.generation)
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._lease_timer is not None:
+            self._lease_timer.cancel()
+            self._lease_timer = None
+        standing = self.standing
+        if standing is not OUTSIDE:
+            self._lease_timer = asyncio.get_running_loop().call_later(self.lease_remaining() + 0.01, self._tell)
+        if standing != self._told:
+            self._told = standing
+            if self._on_change is not None:
+                try:
+                    self._on_change(standing)
+                except Exception:
+                    # Heartbeats must go on: the herder's mistake would otherwise cost the group its leader.
+                    log.exception("Group membership: the listener failed on %s", standing)
+
+
+def _metadata(url: str) -> bytes:
+    return json.dumps({"version": _VERSION, "url": url}).encode()
+
+
+def _assignments(joined: Joined) -> dict[str, bytes]:
+    """What the leader tells all: who it is and where. Members of later versions may add to it, never take away."""
+    url = json.loads(joined.members[joined.member_id])["url"]
+    assignment = json.dumps({"version": _VERSION, "leader": joined.member_id, "leader_url": url}).encode()
+    return dict.fromkeys(joined.members, assignment)
+
+
+def _leader_url(assignment: bytes) -> str | None:
+    try:
+        url = json.loads(assignment)["leader_url"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return url if isinstance(url, str) else None

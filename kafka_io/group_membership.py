@@ -1,0 +1,168 @@
+"""One member of a consumer-group-like group with a protocol type of its own: joins, syncs, beats, leaves.
+
+Each call is one step of the group protocol and finds the coordinator itself; what to do next is the caller's to decide
+(app/herder/membership.py), so every way in which a step can fail is a class of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.kafka_io import wire_codec as codes
+from mirror_connect.kafka_io.cluster import Cluster
+from mirror_connect.kafka_io.connection import ConnectionLost
+from mirror_connect.kafka_io.wire_codec import Request, error_name
+from mirror_connect.kafka_io.wire_group import Heartbeat, Joined, JoinGroup, LeaveGroup, SyncGroup
+
+T = TypeVar("T")
+
+_ILLEGAL_GENERATION: Final = 22
+_INCONSISTENT_GROUP_PROTOCOL: Final = 23
+_INVALID_GROUP_ID: Final = 24
+_UNKNOWN_MEMBER_ID: Final = 25
+_INVALID_SESSION_TIMEOUT: Final = 26
+_REBALANCE_IN_PROGRESS: Final = 27
+_GROUP_AUTHORIZATION_FAILED: Final = 30
+_GROUP_ID_NOT_FOUND: Final = 69
+_MEMBER_ID_REQUIRED: Final = 79
+_GROUP_MAX_SIZE_REACHED: Final = 81
+_ELSEWHERE: Final = frozenset(
+    {codes.COORDINATOR_LOAD_IN_PROGRESS, codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR}
+)
+
+
+class GroupRefusedError(Exception):
+    """The group can't be joined as things are; the text names group.id, the reason and what to do."""
+
+
+class CoordinatorLost(Exception):
+    """The coordinator can't be asked at present: moved, restarting or unreachable. Try again."""
+
+
+class RebalanceNeeded(Exception):
+    """The group is rebalancing: join again, as the same member."""
+
+
+class MembershipLost(Exception):
+    """The group went on without this member: join again, as a new one. Others may lead already."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """A group and its timing, in ms: session.timeout.ms, rebalance.timeout.ms."""
+
+    group_id: str
+    protocol_type: str
+    protocol: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+
+
+class GroupClient:
+    """The protocol's steps. `settings` are Java client properties. All steps may raise CoordinatorLost, NotAuthorized."""
+
+    def __init__(self, settings: Mapping[str, str], client_id: str, group: GroupSettings) -> None:
+        self._group = group
+        # Two clients, because one has a single time limit: a broken connection must show within a session's third,
+        # while a join is answered only when all members have joined.
+        quick = min(int(settings.get("request.timeout.ms", 30_000)), group.session_timeout_ms // 3)
+        patient = max(int(settings.get("request.timeout.ms", 30_000)), group.rebalance_timeout_ms + 5_000)
+        once = {"default.api.timeout.ms": "0", "socket.connection.setup.timeout.ms": str(quick)}
+        self._quick = Cluster({**settings, **once, "request.timeout.ms": str(quick)}, client_id)
+        self._patient = Cluster({**settings, **once, "request.timeout.ms": str(patient)}, client_id)
+        self._coordinator: int | None = None
+
+    async def join(self, member_id: str, metadata: bytes) -> Joined:
+        """Join as `member_id` ("" for a new member). Raises GroupRefusedError, MembershipLost."""
+        group = self._group
+        while True:
+            joined = await self._ask(
+                JoinGroup(
+                    group.group_id,
+                    member_id,
+                    group.protocol_type,
+                    group.protocol,
+                    metadata,
+                    group.session_timeout_ms,
+                    group.rebalance_timeout_ms,
+                ),
+                patient=True,
+            )
+            if joined.error != _MEMBER_ID_REQUIRED:
+                self._check(joined.error)
+                return joined
+            member_id = joined.member_id
+
+    async def sync(self, joined: Joined, assignments: Mapping[str, bytes]) -> bytes:
+        """Hand in (leader) and get the assignment. Raises RebalanceNeeded, MembershipLost."""
+        request = SyncGroup(self._group.group_id, joined.generation, joined.member_id, assignments)
+        synced = await self._ask(request, patient=True)
+        self._check(synced.error)
+        return synced.assignment
+
+    async def heartbeat(self, generation: int, member_id: str) -> None:
+        """Stay a member. Raises RebalanceNeeded, MembershipLost."""
+        self._check((await self._ask(Heartbeat(self._group.group_id, generation, member_id))).error)
+
+    async def leave(self, member_id: str) -> None:
+        """Leave at once; a failure is nothing to act on, the session then ends by itself."""
+        with contextlib.suppress(CoordinatorLost, NotAuthorized):
+            await self._ask(LeaveGroup(self._group.group_id, member_id))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._quick.close()
+        await self._patient.close()
+
+    async def _ask(self, request: Request[T], *, patient: bool = False) -> T:
+        try:
+            if self._coordinator is None:
+                if not self._quick.nodes:
+                    await self._quick.connect()
+                self._coordinator = await self._quick.coordinator("group", self._group.group_id)
+            cluster = self._quick
+            if patient:
+                self._patient.nodes = self._quick.nodes
+                cluster = self._patient
+            return await cluster.send(self._coordinator, request)
+        except (ConnectionLost, ClusterUnreachable) as problem:
+            self._coordinator = None
+            raise CoordinatorLost(str(problem)) from None
+
+    def _check(self, error: int) -> None:
+        group = self._group.group_id
+        if error == codes.NONE:
+            return
+        if error in _ELSEWHERE:
+            self._coordinator = None
+            raise CoordinatorLost(f"group.id {group}: {error_name(error)}")
+        if error == _REBALANCE_IN_PROGRESS:
+            raise RebalanceNeeded(group)
+        if error in {_UNKNOWN_MEMBER_ID, _ILLEGAL_GENERATION}:
+            raise MembershipLost(group)
+        if error == _GROUP_AUTHORIZATION_FAILED:
+            raise NotAuthorized(f"not authorized to use group.id {group}: the worker's user needs Read on that group")
+        raise GroupRefusedError(_refusal(group, self._group.session_timeout_ms, error))
+
+
+def _refusal(group: str, session_timeout_ms: int, error: int) -> str:
+    match error:
+        case code if code in {_INCONSISTENT_GROUP_PROTOCOL, _GROUP_ID_NOT_FOUND}:
+            return (
+                f"group.id {group} is in use by members of another kind (Kafka Connect's Java workers or a consumer): "
+                f"stop them, or set another group.id"
+            )
+        case code if code == _INVALID_SESSION_TIMEOUT:
+            return (
+                f"session.timeout.ms {session_timeout_ms} is refused by the broker: set it between the broker's "
+                f"group.min.session.timeout.ms and group.max.session.timeout.ms"
+            )
+        case code if code == _INVALID_GROUP_ID:
+            return f"group.id {group!r} is not a valid group name: set another one"
+        case code if code == _GROUP_MAX_SIZE_REACHED:
+            return f"group.id {group} has as many members as the broker's group.max.size allows: stop some workers"
+    return f"group.id {group} can't be joined: the broker answers {error_name(error)}"

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from mirror_connect.app.herder.membership import OUTSIDE, Membership, Standing
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.kafka_io.group_membership import (
+    CoordinatorLost,
+    GroupRefusedError,
+    MembershipLost,
+    RebalanceNeeded,
+)
+from mirror_connect.kafka_io.wire_group import Joined
+
+OTHER = "other-1"
+OTHER_URL = "http://other:8083"
+URL = "http://me:8083"
+
+
+@dataclass
+class Clock:
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class FakeGroup:
+    """The coordinator's side of one member. `beats`: what the next heartbeats raise; None lets one pass."""
+
+    leader: str = "me"
+    generation: int = 0
+    joins: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    join_failures: list[Exception] = field(default_factory=list)
+    beat_failures: list[Exception] = field(default_factory=list)
+    beats: int = 0
+    one_at_a_time: bool = False
+    answering: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.answering.set()
+
+    async def join(self, member_id: str, metadata: bytes) -> Joined:
+        self.joins.append(member_id)
+        if self.join_failures:
+            raise self.join_failures.pop(0)
+        self.generation += 1
+        me = member_id or f"me-{self.generation}"
+        leads = self.leader == "me"
+        members = {me: metadata, OTHER: json.dumps({"version": 1, "url": OTHER_URL}).encode()}
+        return Joined(0, 0, self.generation, "mirror-connect", me if leads else OTHER, me, members if leads else {})
+
+    async def sync(self, joined: Joined, assignments: Mapping[str, bytes]) -> bytes:
+        if assignments:
+            assert set(assignments) == set(joined.members)
+            return assignments[joined.member_id]
+        return json.dumps({"version": 1, "leader": OTHER, "leader_url": OTHER_URL}).encode()
+
+    async def heartbeat(self, generation: int, member_id: str) -> None:
+        await self.answering.wait()
+        self.beats += 1
+        if self.one_at_a_time:
+            self.answering.clear()
+        if self.beat_failures:
+            raise self.beat_failures.pop(0)
+
+    async def leave(self, member_id: str) -> None:
+        self.left.append(member_id)
+
+    async def close(self) -> None: ...
+
+
+@dataclass
+class Member:
+    membership: Membership
+    group: FakeGroup
+    clock: Clock
+    heard: list[Standing]
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not condition():
+                await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def member(leader: str = "me", session_ms: int = 10_000, interval_ms: int = 5) -> AsyncIterator[Member]:
+    group, clock, heard = FakeGroup(leader), Clock(), list[Standing]()
+    membership = Membership(
+        group,
+        URL,
+        session_timeout_ms=session_ms,
+        heartbeat_interval_ms=interval_ms,
+        on_change=heard.append,
+        clock=clock,
+    )
+    await membership.join()
+    try:
+        yield Member(membership, group, clock, heard)
+    finally:
+        await membership.leave()
+
+
+async def test_leader_tells_its_own_url_and_a_standby_learns_the_leaders() -> None:
+    async with member() as leader:
+        assert leader.heard == [Standing(1, True, URL)]
+        assert leader.membership.is_leader
+    async with member(leader=OTHER) as standby:
+        assert standby.heard == [Standing(1, False, OTHER_URL)]
+        assert not standby.membership.is_leader
+
+
+async def test_lease_is_two_seconds_shorter_than_the_session_and_ends_by_itself() -> None:
+    async with member(interval_ms=60_000) as it:
+        assert it.membership.lease_remaining() == 8.0
+        it.clock.now += 7.9
+        assert it.membership.is_leader
+        it.clock.now += 0.1
+        assert it.membership.lease_remaining() == 0.0
+        assert (it.membership.is_leader, it.membership.leader_url) == (False, None)
+
+
+async def test_lease_counts_from_before_the_heartbeat_was_sent() -> None:
+    async with member() as it:
+        it.group.one_at_a_time = True
+        it.group.answering.clear()
+        await asyncio.sleep(0.02)
+        it.clock.now += 3
+        it.group.answering.set()
+        beats = it.group.beats
+        await it.until(lambda: it.group.beats > beats)
+        assert it.membership.lease_remaining() == 5.0
+
+
+async def test_heartbeats_renew_the_lease_without_news() -> None:
+    async with member() as it:
+        it.clock.now += 5
+        await it.until(lambda: it.membership.lease_remaining() == 8.0)
+        assert len(it.heard) == 1
+
+
+async def test_lost_coordinator_costs_the_lease_only_when_it_stays_away() -> None:
+    async with member(session_ms=2_020) as it:
+        it.group.answering.clear()
+        it.clock.now += 1
+        await it.until(lambda: it.heard[-1] == OUTSIDE)
+        it.group.answering.set()
+        await it.until(lambda: it.heard[-1] == Standing(1, True, URL))
+        assert it.group.joins == [""]
+
+
+async def test_moved_coordinator_is_asked_again_at_once() -> None:
+    async with member() as it:
+        it.group.beat_failures = [CoordinatorLost("moved"), CoordinatorLost("moved")]
+        await it.until(lambda: not it.group.beat_failures)
+        it.clock.now += 5
+        await it.until(lambda: it.membership.lease_remaining() == 8.0)
+        assert len(it.heard) == 1
+
+
+async def test_leader_that_rejoins_in_a_rebalance_stays_leader_all_the_time() -> None:
+    async with member() as it:
+        it.group.beat_failures = [RebalanceNeeded()]
+        await it.until(lambda: it.membership.generation == 2)
+        assert it.group.joins == ["", "me-1"]
+        assert it.heard == [Standing(1, True, URL), Standing(2, True, URL)]
+
+
+async def test_member_the_group_has_forgotten_gives_up_its_place_and_joins_as_a_new_one() -> None:
+    async with member() as it:
+        it.group.beat_failures = [MembershipLost()]
+        await it.until(lambda: it.membership.generation == 2)
+        assert it.group.joins == ["", ""]
+        assert it.heard == [Standing(1, True, URL), OUTSIDE, Standing(2, True, URL)]
+
+
+async def test_leader_that_is_told_of_another_leader_stops_before_it_syncs() -> None:
+    async with member() as it:
+        it.group.leader = OTHER
+        it.group.beat_failures = [RebalanceNeeded()]
+        await it.until(lambda: it.membership.generation == 2)
+        assert [standing.leader for standing in it.heard] == [True, False, False]
+        assert it.membership.leader_url == OTHER_URL
+
+
+async def test_stopped_process_has_no_lease_when_it_goes_on() -> None:
+    async with member() as it:
+        it.group.beat_failures = [MembershipLost()]
+        it.clock.now += 60
+        assert it.membership.lease_remaining() == 0.0
+        await it.until(lambda: it.membership.generation == 2)
+        assert it.membership.is_leader
+
+
+async def test_leaving_ends_the_lease_before_the_broker_is_told() -> None:
+    async with member() as it:
+        await it.membership.leave()
+        assert it.heard[-1] == OUTSIDE
+        assert it.group.left == ["me-1"]
+        assert it.membership.lease_remaining() == 0.0
+
+
+@pytest.mark.parametrize("error", [GroupRefusedError("group.id g is in use"), NotAuthorized("no")])
+async def test_refused_join_is_told_to_the_caller(error: Exception) -> None:
+    group = FakeGroup(join_failures=[error])
+    membership = Membership(group, URL, session_timeout_ms=10_000, heartbeat_interval_ms=5)
+    with pytest.raises(type(error), match=str(error)):
+        await membership.join()
+    await membership.leave()
+    assert group.left == []
+
+
+async def test_join_without_any_coordinator_gives_up_in_time() -> None:
+    group = FakeGroup(join_failures=[CoordinatorLost("no broker answers")] * 9)
+    membership = Membership(group, URL, session_timeout_ms=10_000, heartbeat_interval_ms=5)
+    with pytest.raises(ClusterUnreachable, match="no broker answers"):
+        await membership.join(timeout=0.5)
+    await membership.leave()
+
+
+async def test_refusal_later_on_ends_the_place_and_is_kept_for_showing() -> None:
+    async with member() as it:
+        it.group.join_failures = [GroupRefusedError("group.id g is in use")]
+        it.group.beat_failures = [MembershipLost()]
+        await it.until(lambda: it.membership.refusal is not None)
+        assert it.membership.standing == OUTSIDE
