@@ -1,0 +1,275 @@
+"""Tables of settings: a setting is declared once with type, default, importance and meaning; all else reads that table.
+
+Parsing, validation and error texts follow Kafka's ConfigDef (clients 4.3.1) word for word, because clients show them and
+scripts look for them. Values come in as text (or None for a JSON null) and leave as Python values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from mirror_connect.connectors.config_values import (
+    BOOLEAN,
+    CLASS,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    PASSWORD,
+    SHORT,
+    STRING,
+    Secret,
+    Type,
+    java_text,
+    parse,
+    wire_text,
+)
+from mirror_connect.connectors.errors import ConfigError
+
+__all__ = [
+    "BOOLEAN",
+    "CLASS",
+    "DOUBLE",
+    "HIGH",
+    "INT",
+    "LIST",
+    "LONG",
+    "LOW",
+    "MEDIUM",
+    "PASSWORD",
+    "REQUIRED",
+    "SHORT",
+]
+__all__ += ["STRING", "ConfigTable", "Key", "RefusedConfig", "Secret", "Settings", "ValidatedKey", "Validator", "infos"]
+
+HIGH: Final = "HIGH"
+MEDIUM: Final = "MEDIUM"
+LOW: Final = "LOW"
+T = TypeVar("T")
+
+
+class _Required:
+    """Default of a key that has none; its own type so that None stays a usable default."""
+
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Final = _Required()
+
+# (name, parsed value, quote) → error text or None. `quote` renders the value for the text; it shows the reference
+# (`${file:…}`) instead where the value came from a config provider, so a resolved secret can't leave in an error.
+Quote = Callable[[object], str]
+Validator = Callable[[str, Any, Quote], str | None]
+
+
+class RefusedConfig(ConfigError):
+    """A setting is refused with a sentence of its own, where Kafka's text isn't `Invalid value … for configuration …`."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(name, None, text)
+        self.args = (text,)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting. `order` is the place within its group as Kafka counts it (-1 = none)."""
+
+    name: str
+    type: Type
+    default: Any
+    importance: str
+    meaning: str
+    group: str | None = None
+    order: int = -1
+    width: str = "NONE"
+    display: str | None = None
+    validator: Validator | None = None
+    recommended: tuple[str, ...] = ()
+    visible_with: str | None = None  # shown only if this other key has a value
+
+    def definition(self) -> dict[str, Any]:
+        """The definition as Connect's REST answers it (fields and their order of ConfigKeyInfo)."""
+        required = self.default is REQUIRED
+        return {
+            "name": self.name,
+            "type": self.type,
+            "required": required,
+            "default_value": None if required else wire_text(self.default, self.type),
+            "importance": self.importance,
+            "documentation": self.meaning,
+            "group": self.group,
+            "order_in_group": self.order,
+            "width": self.width,
+            "display_name": self.display if self.display is not None else self.name,
+            "dependents": [],
+        }
+
+
+@dataclass(slots=True)
+class ValidatedKey:
+    """What validation says of one setting: its value as text (`[hidden]` for passwords) and every complaint about it.
+
+    `parsed` is the Python value: None if it couldn't be parsed. `key` is None for a name no table knows.
+    """
+
+    name: str
+    key: Key | None
+    value: str | None
+    parsed: Any = field(repr=False)
+    errors: list[str]
+    visible: bool = True
+
+    def info(self) -> dict[str, Any]:
+        """As one member of `configs` of a validation answer."""
+        return {
+            "definition": self.key.definition() if self.key else None,
+            "value": {
+                "name": self.name,
+                "value": self.value,
+                "recommended_values": list(self.key.recommended) if self.key else [],
+                "errors": self.errors,
+                "visible": self.visible,
+            },
+        }
+
+
+class Settings:
+    """Parsed values of a table's keys, and `originals`: all text given, unknown names too."""
+
+    def __init__(self, values: Mapping[str, Any], originals: Mapping[str, str]) -> None:
+        self._values = dict(values)
+        self.originals: Mapping[str, str] = dict(originals)
+
+    def __repr__(self) -> str:
+        # Names only: unknown names (source.cluster.sasl.jaas.config …) have no type that could hide their values.
+        return f"Settings({', '.join(sorted(self.originals))})"
+
+    def __getitem__(self, name: str) -> Any:
+        """The parsed value, None where there is none; KeyError for a name that no table declares."""
+        return self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def text(self, name: str) -> str:
+        """A STRING or CLASS setting that has a value."""
+        return self._typed(name, str)
+
+    def boolean(self, name: str) -> bool:
+        """A BOOLEAN setting."""
+        return self._typed(name, bool)
+
+    def integer(self, name: str) -> int:
+        """An INT, SHORT or LONG setting."""
+        return self._typed(name, int)
+
+    def number(self, name: str) -> float:
+        """A DOUBLE setting."""
+        return self._typed(name, float)
+
+    def texts(self, name: str) -> list[str]:
+        """A LIST setting."""
+        return list(self._typed(name, list))
+
+    def secret(self, name: str) -> Secret | None:
+        """A PASSWORD setting."""
+        return None if self._values[name] is None else self._typed(name, Secret)
+
+    def _typed(self, name: str, wanted: type[T]) -> T:
+        value = self._values[name]
+        if not isinstance(value, wanted):
+            raise ConfigError(name, None, f"a value of type {wanted.__name__} is needed")
+        return value
+
+
+class ConfigTable:
+    """An ordered set of keys. Tables add up: `COMMON + MORE`; a name declared twice is a mistake of ours."""
+
+    def __init__(self, *keys: Key) -> None:
+        self.keys: dict[str, Key] = {}
+        for key in keys:
+            if key.name in self.keys:
+                raise ValueError(f"setting {key.name} is declared twice")
+            self.keys[key.name] = key
+
+    def __add__(self, other: ConfigTable) -> ConfigTable:
+        return ConfigTable(*self.keys.values(), *other.keys.values())
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.keys.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def parse_all(self, config: Mapping[str, str]) -> Settings:
+        """Every key's value; the first error of any key is raised as ConfigError with Kafka's text."""
+        results = self.validate_all(config)
+        for result in results.values():
+            if result.errors:
+                raise RefusedConfig(result.name, result.errors[0])
+        return Settings({name: result.parsed for name, result in results.items()}, config)
+
+    def validate_all(
+        self, config: Mapping[str, str | None], as_written: Mapping[str, str | None] | None = None
+    ) -> dict[str, ValidatedKey]:
+        """Every key checked, all errors collected; also names of no table that have a null value.
+
+        `as_written` is the config before config providers replaced references: where it differs, answers and error
+        texts show the reference. (Java shows the resolved value there, which gives secrets away.)
+        """
+        results = {key.name: self._validate(key, config, as_written) for key in self}
+        for name, value in config.items():
+            if value is None:
+                # Kafka's herder refuses nulls for every name, known or not.
+                result = results.setdefault(name, ValidatedKey(name, None, None, None, []))
+                result.errors = ["Null value can not be supplied as the configuration value."]
+        return results
+
+    def _validate(
+        self, key: Key, config: Mapping[str, str | None], as_written: Mapping[str, str | None] | None
+    ) -> ValidatedKey:
+        given = config.get(key.name)
+        reference = (as_written or {}).get(key.name)
+        referenced = reference is not None and reference != given
+
+        def quote(value: object) -> str:
+            return reference if referenced and reference is not None else java_text(value)
+
+        errors: list[str] = []
+        value: Any = None
+        if key.name in config:
+            problem, value = parse(given, key.type)
+            if problem is not None:
+                # The only problem that quotes its value is that of a class.
+                text = "Class could not be found." if referenced and key.type == CLASS else problem
+                errors.append(f"Invalid value {quote(given)} for configuration {key.name}: {text}")
+        elif key.default is REQUIRED:
+            errors.append(f'Missing required configuration "{key.name}" which has no default value.')
+        else:
+            value = key.default
+        # Kafka runs the validator even after a failed parse, on null: hence two errors for tasks.max=abc.
+        if key.validator is not None and (complaint := key.validator(key.name, value, quote)) is not None:
+            errors.append(complaint)
+        shown = wire_text(value, key.type)
+        if referenced and shown is not None and key.type != PASSWORD:
+            shown = reference
+        visible = key.visible_with is None or config.get(key.visible_with) is not None
+        return ValidatedKey(key.name, key, shown, value, errors, visible)
+
+
+def infos(class_name: str, table: ConfigTable, results: Iterable[ValidatedKey]) -> dict[str, Any]:
+    """The answer of `PUT /connector-plugins/…/config/validate`; entries without a definition come first."""
+    in_order = sorted(results, key=lambda result: result.key is not None)  # stable
+    groups = dict.fromkeys(key.group for key in table if key.group is not None)
+    return {
+        "name": class_name,
+        "error_count": sum(len(result.errors) for result in in_order),
+        "groups": list(groups),
+        "configs": [result.info() for result in in_order],
+    }

@@ -1,0 +1,60 @@
+"""The Java class names that settings may hold, and the interfaces each of them stands for.
+
+A worker in Java looks on its class path; we have none. What is named here either has a counterpart in this product or
+changes nothing for a copier of whole batches.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_CONVERTERS: Final = "org.apache.kafka.connect.converters."
+_MIRROR: Final = "org.apache.kafka.connect.mirror."
+_OAUTH: Final = "org.apache.kafka.common.security.oauthbearer."
+
+BYTE_ARRAY_CONVERTER: Final = _CONVERTERS + "ByteArrayConverter"
+DEFAULT_POLICY: Final = _MIRROR + "DefaultReplicationPolicy"
+IDENTITY_POLICY: Final = _MIRROR + "IdentityReplicationPolicy"
+DEFAULT_TOPIC_FILTER: Final = _MIRROR + "DefaultTopicFilter"
+DEFAULT_GROUP_FILTER: Final = _MIRROR + "DefaultGroupFilter"
+DEFAULT_CONFIG_PROPERTY_FILTER: Final = _MIRROR + "DefaultConfigPropertyFilter"
+FORWARDING_ADMIN: Final = "org.apache.kafka.clients.admin.ForwardingAdmin"
+JMX_REPORTER: Final = "org.apache.kafka.common.metrics.JmxReporter"
+JWT_RETRIEVER: Final = _OAUTH + "DefaultJwtRetriever"
+JWT_VALIDATOR: Final = _OAUTH + "DefaultJwtValidator"
+
+CONVERTER: Final = "Converter"
+HEADER_CONVERTER: Final = "HeaderConverter"
+_BOTH: Final = frozenset({CONVERTER, HEADER_CONVERTER})
+
+KNOWN_CLASSES: Final[dict[str, frozenset[str]]] = {
+    **{
+        f"{_CONVERTERS}{kind}Converter": _BOTH
+        for kind in ("ByteArray", "Boolean", "Double", "Float", "Integer", "Long", "Short")
+    },
+    "org.apache.kafka.connect.storage.StringConverter": _BOTH,
+    "org.apache.kafka.connect.json.JsonConverter": _BOTH,
+    "org.apache.kafka.connect.storage.SimpleHeaderConverter": frozenset({HEADER_CONVERTER}),
+    **{
+        f"{_MIRROR}Mirror{kind}Connector": frozenset({"SourceConnector"})
+        for kind in ("Source", "Checkpoint", "Heartbeat")
+    },
+    DEFAULT_POLICY: frozenset({"ReplicationPolicy"}),
+    IDENTITY_POLICY: frozenset({"ReplicationPolicy"}),
+    DEFAULT_TOPIC_FILTER: frozenset({"TopicFilter"}),
+    DEFAULT_GROUP_FILTER: frozenset({"GroupFilter"}),
+    DEFAULT_CONFIG_PROPERTY_FILTER: frozenset({"ConfigPropertyFilter"}),
+    FORWARDING_ADMIN: frozenset({"ForwardingAdmin"}),
+    JMX_REPORTER: frozenset({"MetricsReporter"}),
+    "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory": frozenset({"SslEngineFactory"}),
+    JWT_RETRIEVER: frozenset({"JwtRetriever"}),
+    **{
+        f"{_OAUTH}{kind}JwtRetriever": frozenset({"JwtRetriever"})
+        for kind in ("ClientCredentials", "JwtBearer", "File")
+    },
+    JWT_VALIDATOR: frozenset({"JwtValidator"}),
+    _OAUTH + "ClientJwtValidator": frozenset({"JwtValidator"}),
+    _OAUTH + "BrokerJwtValidator": frozenset({"JwtValidator"}),
+    _OAUTH + "OAuthBearerLoginCallbackHandler": frozenset({"AuthenticateCallbackHandler"}),
+    _OAUTH + "secured.OAuthBearerLoginCallbackHandler": frozenset({"AuthenticateCallbackHandler"}),
+}

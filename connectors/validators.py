@@ -1,0 +1,114 @@
+"""Checks of single settings, each with the text that Kafka's own validator of that name gives."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+from mirror_connect.connectors.config_table import Quote, Validator
+from mirror_connect.connectors.known_classes import KNOWN_CLASSES
+
+
+def _invalid(name: str, value: object, quote: Quote, problem: str) -> str:
+    return f"Invalid value {quote(value)} for configuration {name}: {problem}"
+
+
+def between(low: float, high: float | None = None) -> Validator:
+    """ConfigDef.Range: both ends included; bounds are written as given (`0.5`, `1`)."""
+
+    def check(name: str, value: Any, quote: Quote) -> str | None:
+        if value is None:
+            return _invalid(name, value, quote, "Value must be non-null")
+        if value < low:
+            return _invalid(name, value, quote, f"Value must be at least {low}")
+        if high is not None and value > high:
+            return _invalid(name, value, quote, f"Value must be no more than {high}")
+        return None
+
+    return check
+
+
+def unset_or(validator: Validator) -> Validator:
+    """A null passes, anything else is checked."""
+    return lambda name, value, quote: None if value is None else validator(name, value, quote)
+
+
+def one_of(*values: str) -> Validator:
+    """ConfigDef.ValidString."""
+
+    def check(name: str, value: Any, quote: Quote) -> str | None:
+        if value in values:
+            return None
+        return _invalid(name, value, quote, f"String must be one of: {', '.join(values)}")
+
+    return check
+
+
+def one_of_in_any_case(*values: str) -> Validator:
+    """ConfigDef.CaseInsensitiveValidString; `values` in upper case, in the order of Java's text."""
+
+    def check(name: str, value: Any, quote: Quote) -> str | None:
+        if isinstance(value, str) and value.upper() in values:
+            return None
+        return _invalid(name, value, quote, f"String must be one of (case insensitive): {', '.join(values)}")
+
+    return check
+
+
+def distinct(*allowed: str, empty: bool = True) -> Validator:
+    """ConfigDef.ValidList: no null, no empty and no repeated entry; with `allowed`, only these."""
+
+    def check(name: str, value: Any, quote: Quote) -> str | None:
+        if value is None:
+            return f"Configuration '{name}' values must not be null."
+        if not value and not empty:
+            choices = f" Valid values include: [{', '.join(allowed)}]" if allowed else ""
+            return f"Configuration '{name}' must not be empty.{choices}"
+        if len(set(value)) != len(value):
+            return f"Configuration '{name}' values must not be duplicated."
+        if "" in value:
+            return f"Configuration '{name}' values must not be empty."
+        for entry in value:
+            if allowed and entry not in allowed:
+                return _invalid(name, entry, quote, f"String must be one of: {', '.join(allowed)}")
+        return None
+
+    return check
+
+
+def aliases(name: str, value: Any, quote: Quote) -> str | None:
+    """Aliases of transforms, predicates and topic groups: none twice."""
+    if value is None:
+        return _invalid(name, value, quote, "entry must be non null")
+    if len(set(value)) != len(value):
+        return _invalid(name, value, quote, "Duplicate alias provided.")
+    return None
+
+
+def not_empty(name: str, value: Any, quote: Quote) -> str | None:
+    """ConfigDef.NonEmptyString."""
+    return _invalid(name, value, quote, "String must be non-empty") if value == "" else None
+
+
+def plain_name(name: str, value: Any, quote: Quote) -> str | None:
+    """ConfigDef.NonEmptyStringWithoutControlChars; a null passes (it is reported as missing)."""
+    if value is None:
+        return None
+    if value == "":
+        return _invalid(name, value, quote, "String may not be empty")
+    controls = [str(ord(char)) for char in value if unicodedata.category(char) == "Cc"]
+    if controls:
+        problem = f"String may not contain control sequences but had the following ASCII chars: {', '.join(controls)}"
+        return _invalid(name, value, quote, problem)
+    return None
+
+
+def stands_for(interface: str) -> Validator:
+    """A class has to be of one kind; null passes."""
+
+    def check(_name: str, value: Any, quote: Quote) -> str | None:
+        if value is None or interface in KNOWN_CLASSES.get(value, ()):
+            return None
+        return f"Class class {quote(value)} does not implement the {interface} interface"
+
+    return check
