@@ -1,0 +1,130 @@
+"""How topics of the source are named on the target, and what a name says about where a topic came from.
+
+DefaultReplicationPolicy puts the source's alias in front, IdentityReplicationPolicy keeps the name. Rules as in Kafka
+4.3.1 (connect-mirror-client), held to its decisions by tests/fixtures/replication-policy-vectors.jsonl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mirror_connect.connectors.config_values import parse
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
+
+HEARTBEATS_TOPIC: Final = "heartbeats"
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultReplicationPolicy:
+    """`A.orders` is topic `orders` of cluster A. `internal_separator`: the one in names of MirrorMaker's own topics."""
+
+    separator: str = "."
+    internal_separator: str = "."
+
+    def remote_topic(self, source_alias: str, topic: str) -> str:
+        """The name on the target."""
+        return f"{source_alias}{self.separator}{topic}"
+
+    def source(self, topic: str) -> str | None:
+        """Alias of the cluster a topic was copied from; None for a topic that is no copy."""
+        # As Java's split: what follows the last non-empty part doesn't count, so `A.` and `A..` have no source.
+        if self.separator == "":
+            return topic[0] if len(topic) > 1 else None
+        parts = topic.split(self.separator)
+        return parts[0] if any(parts[1:]) else None
+
+    def upstream(self, topic: str) -> str | None:
+        """The topic's name on the cluster it was copied from; None for a topic that is no copy."""
+        source = self.source(topic)
+        return None if source is None else topic[len(source) + len(self.separator) :]
+
+    def original(self, topic: str) -> str:
+        """The name on the first cluster of the chain."""
+        upstream = self.upstream(topic)
+        while upstream is not None and upstream != topic:
+            topic, upstream = upstream, self.upstream(upstream)
+        return topic
+
+    def offset_syncs_topic(self, alias: str) -> str:
+        """Of the *other* cluster's alias: on the source it is named after the target, and the other way round."""
+        return f"mm2-offset-syncs{self.internal_separator}{alias}{self.internal_separator}internal"
+
+    def checkpoints_topic(self, source_alias: str) -> str:
+        """On the target."""
+        return f"{source_alias}{self._checkpoints_suffix}"
+
+    def is_heartbeats(self, topic: str) -> bool:
+        """`heartbeats` itself or a copy of it, over any number of hops."""
+        return self.original(topic) == HEARTBEATS_TOPIC
+
+    def is_checkpoints(self, topic: str) -> bool:
+        """A topic of translated group positions, of any cluster."""
+        return topic.endswith(self._checkpoints_suffix)
+
+    def is_mm2_internal(self, topic: str) -> bool:
+        """A topic that MirrorMaker keeps for itself."""
+        own = topic.startswith("mm2") and topic.endswith(f"{self.internal_separator}internal")
+        return own or self.is_checkpoints(topic)
+
+    def is_internal(self, topic: str) -> bool:
+        """Never copied, whatever the filters say."""
+        return topic.startswith(("__", ".")) or self.is_mm2_internal(topic)
+
+    def is_cycle(self, topic: str, target_alias: str) -> bool:
+        """Whether the topic has been on the target before, so that copying it would never end."""
+        while (source := self.source(topic)) is not None:
+            if source == target_alias:
+                return True
+            upstream = self.upstream(topic)
+            if upstream is None or upstream == topic:
+                return False
+            topic = upstream
+        return False
+
+    @property
+    def _checkpoints_suffix(self) -> str:
+        return f"{self.internal_separator}checkpoints{self.internal_separator}internal"
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityReplicationPolicy(DefaultReplicationPolicy):
+    """Names stay as they are, but for heartbeats, whose names have to tell the hops. Two-way copying would never end."""
+
+    source_alias: str | None = None
+
+    def remote_topic(self, source_alias: str, topic: str) -> str:
+        """The same name, unless it looks like a heartbeats topic."""
+        return DefaultReplicationPolicy.remote_topic(self, source_alias, topic) if _like_heartbeats(topic) else topic
+
+    def source(self, topic: str) -> str | None:
+        """The one cluster that everything is copied from."""
+        return DefaultReplicationPolicy.source(self, topic) if _like_heartbeats(topic) else self.source_alias
+
+    def upstream(self, topic: str) -> str | None:
+        """The same name."""
+        return DefaultReplicationPolicy.upstream(self, topic) if _like_heartbeats(topic) else topic
+
+
+def replication_policy(config: Mapping[str, str]) -> DefaultReplicationPolicy:
+    """The policy of a connector's config; ConfigError for a class that isn't one of the two."""
+    separator, internal = ".", True
+    if "replication.policy.separator" in config:
+        # The switch is read only together with a separator (as in Java, so that names stay the same).
+        separator = str(parse(config["replication.policy.separator"], "STRING")[1])
+        given = config.get("replication.policy.internal.topic.separator.enabled")
+        internal = given is None or given.strip().lower() == "true"
+    internal_separator = separator if internal else "."
+    name = config.get("replication.policy.class", DEFAULT_POLICY).strip()
+    if name == DEFAULT_POLICY:
+        return DefaultReplicationPolicy(separator, internal_separator)
+    if name == IDENTITY_POLICY:
+        return IdentityReplicationPolicy(separator, internal_separator, config.get("source.cluster.alias"))
+    raise ConfigError("replication.policy.class", name, f"must be {DEFAULT_POLICY} or {IDENTITY_POLICY}")
+
+
+def _like_heartbeats(topic: str) -> bool:
+    # Any name that only *ends* so is treated alike (`myheartbeats` too): Kafka's rule.
+    return topic.endswith(HEARTBEATS_TOPIC)

@@ -1,0 +1,74 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.filters import NameFilter, TopicSelection
+from mirror_connect.connectors.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
+from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, replication_policy
+
+LINES = (Path(__file__).parents[2] / "fixtures" / "replication-policy-vectors.jsonl").read_text().splitlines()
+VECTORS = [json.loads(line) for line in LINES]
+NAMES = [vector for vector in VECTORS if vector["kind"] == "policy"]
+TOPICS = [vector for vector in VECTORS if vector["kind"] == "policy-topic"]
+
+NOT_SAID = {"kind", "class", "separator", "internal_separator_enabled", "topic"}
+
+
+def policy_of(vector: dict[str, Any]) -> DefaultReplicationPolicy:
+    config = {
+        "replication.policy.class": IDENTITY_POLICY if vector["class"] == "identity" else DEFAULT_POLICY,
+        "source.cluster.alias": vector.get("source_alias") or "A",
+    }
+    if vector["separator"] is not None:
+        config["replication.policy.separator"] = vector["separator"]
+    if vector["internal_separator_enabled"] is not None:
+        config["replication.policy.internal.topic.separator.enabled"] = str(
+            vector["internal_separator_enabled"]
+        ).lower()
+    return replication_policy(config)
+
+
+def test_the_vectors_are_all_of_a_known_kind() -> None:
+    assert len(NAMES) + len(TOPICS) == len(VECTORS) > 100
+
+
+@pytest.mark.parametrize(
+    "vector", NAMES, ids=lambda v: f"{v['class']}-{v['separator']}-{v['internal_separator_enabled']}"
+)
+def test_names_of_own_topics_are_those_of_kafka(vector: dict[str, Any]) -> None:
+    policy = policy_of(vector)
+    assert (policy.offset_syncs_topic("B"), policy.checkpoints_topic("A")) == (
+        vector["offset_syncs_topic_for_B"],
+        vector["checkpoints_topic_for_A"],
+    )
+
+
+@pytest.mark.parametrize(
+    "vector",
+    TOPICS,
+    ids=lambda v: f"{v['class']}-{v['separator']}-{v['internal_separator_enabled']}-{v['topic']}",
+)
+def test_what_a_name_says_is_what_kafka_reads_in_it(vector: dict[str, Any]) -> None:
+    policy = policy_of(vector)
+    everything = TopicSelection(policy, NameFilter.compile("topics", [".*"]), NameFilter(None), "B")
+    topic = vector["topic"]
+    assert {
+        "remote_from_A": policy.remote_topic("A", topic),
+        "source": policy.source(topic),
+        "upstream": policy.upstream(topic),
+        "original": policy.original(topic),
+        "is_heartbeats": policy.is_heartbeats(topic),
+        "is_checkpoints": policy.is_checkpoints(topic),
+        "is_mm2_internal": policy.is_mm2_internal(topic),
+        "is_internal": policy.is_internal(topic),
+        "cycle_A_to_B": policy.is_cycle(topic, "B"),
+        "replicated_A_to_B": everything.should_replicate(topic),
+    } == {name: vector[name] for name in vector if name not in NOT_SAID}
+
+
+def test_an_unknown_policy_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"com\.example\.Mine.*replication\.policy\.class"):
+        replication_policy({"replication.policy.class": "com.example.Mine"})
