@@ -1,0 +1,56 @@
+"""The JSON of Connect's internal topics: compact UTF-8, byte for byte as Kafka's JsonConverter (Jackson) writes it.
+
+No white space, no `\\u` for characters beyond ASCII, `/` not escaped; objects keep the order they are given in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeGuard
+
+from mirror_connect.connectors.config_values import java_text
+
+# Jackson writes control characters in upper-case hexadecimal, Python's json in lower case.
+_ESCAPES: Final = {
+    **{code: f"\\u{code:04X}" for code in range(0x20)},
+    **{ord(char): f"\\{short}" for char, short in zip('\b\t\n\f\r"\\', 'btnfr"\\', strict=True)},
+}
+
+
+def encode(value: object) -> bytes:
+    """A value of None, bool, int, float, str, mappings with str keys and sequences; TypeError for anything else."""
+    # A lone surrogate has no UTF-8; Java's encoder writes a question mark too.
+    return _text(value).encode("utf-8", "replace")
+
+
+def decode(data: bytes) -> Any:
+    """The inverse; ValueError for what is no JSON in UTF-8. Integers stay integers, of whatever size."""
+    return json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """A JSON integer: Python counts bools among its ints, JSON doesn't."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return f'"{value.translate(_ESCAPES)}"'
+    if value is None or isinstance(value, bool | int | float):
+        return java_text(value)
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{_key(key)}:{_text(member)}' for key, member in value.items())}}}"
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return f"[{','.join(map(_text, value))}]"
+    raise TypeError(f"{type(value).__name__} has no place in the JSON of internal topics")
+
+
+def _key(key: object) -> str:
+    if not isinstance(key, str):
+        raise TypeError("names in a JSON object are text")
+    return _text(key)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")

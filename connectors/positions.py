@@ -1,0 +1,66 @@
+"""Source positions in connect-offsets: which record of a source partition was replicated last, as bytes and back.
+
+The key's bytes are the identity: a Java worker looks positions up by exactly these, so the order of their members
+(Java's HashMap order: cluster, partition, topic) must never change. Readers take any order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mirror_connect.connectors.internal_json import decode, encode, is_integer
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PositionKey:
+    """Whose position it is: `cluster` is the source cluster's alias."""
+
+    connector: str
+    cluster: str
+    topic: str
+    partition: int
+
+
+def position_key(connector: str, cluster: str, topic: str, partition: int) -> bytes:
+    """`["mm2-source",{"cluster":"A","partition":2,"topic":"orders"}]`."""
+    return encode([connector, {"cluster": cluster, "partition": partition, "topic": topic}])
+
+
+def position_value(offset: int) -> bytes:
+    """`{"offset":3}`: the offset of the last replicated record; a restart reads from the one after it."""
+    return encode({"offset": offset})
+
+
+def parse_offsets_key(key: bytes | None) -> tuple[str, dict[str, Any]] | None:
+    """(connector name, source partition) of any connector's key; None for bytes that are no such key."""
+    try:
+        decoded = decode(key or b"")
+    except ValueError:
+        return None
+    if not isinstance(decoded, list) or len(decoded) != 2:
+        return None
+    connector, partition = decoded
+    return (connector, partition) if isinstance(connector, str) and isinstance(partition, dict) else None
+
+
+def parse_position_key(key: bytes | None) -> PositionKey | None:
+    """The key of a mirror source connector's position, its members in any order; None for any other key."""
+    parsed = parse_offsets_key(key)
+    if parsed is None:
+        return None
+    connector, source = parsed
+    cluster, topic, partition = source.get("cluster"), source.get("topic"), source.get("partition")
+    if isinstance(cluster, str) and isinstance(topic, str) and is_integer(partition) and partition >= 0:
+        return PositionKey(connector, cluster, topic, partition)
+    return None
+
+
+def parse_position_value(value: bytes | None) -> int | None:
+    """The last replicated offset; None for a tombstone, and for a value that holds none (as Java then starts anew)."""
+    try:
+        decoded = decode(value) if value is not None else None
+    except ValueError:
+        return None
+    offset = decoded.get("offset") if isinstance(decoded, dict) else None
+    return offset if is_integer(offset) else None

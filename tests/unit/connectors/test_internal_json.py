@@ -1,0 +1,34 @@
+import pytest
+
+from mirror_connect.connectors.internal_json import decode, encode, is_integer
+
+
+def test_the_bytes_are_those_of_jackson() -> None:
+    # Recorded from Jackson 2.21: upper-case hexadecimal, DEL, slash and everything beyond ASCII raw.
+    text = 'a\x1f\x7f\x00/\u2028é\b"\\😀<'
+    assert encode(text) == '"a\\u001F\x7f\\u0000/\u2028é\\b\\"\\\\😀<"'.encode()
+
+
+def test_objects_keep_their_order_and_hold_no_white_space() -> None:
+    assert encode({"b": 1, "a": [None, True, 1.5, 1e10]}) == b'{"b":1,"a":[null,true,1.5,1.0E10]}'
+
+
+@pytest.mark.parametrize("value", [9223372036854775807, -1, 0])
+def test_integers_come_back_as_they_went(value: int) -> None:
+    assert decode(encode([value])) == [value]
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"NaN", b"\xff"])
+def test_what_is_no_json_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - json, Unicode and own errors alike
+        decode(data)
+
+
+@pytest.mark.parametrize("value", [b"x", {1: 2}, object()])
+def test_what_json_cannot_hold_is_refused(value: object) -> None:
+    with pytest.raises(TypeError):
+        encode(value)
+
+
+def test_a_boolean_is_no_integer() -> None:
+    assert not is_integer(True)
