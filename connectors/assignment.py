@@ -1,0 +1,87 @@
+"""Which task copies which partitions, and the task configs that say so to Connect's REST and config topic."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
+
+SOURCE_TASK_CLASS: Final = "org.apache.kafka.connect.mirror.MirrorSourceTask"
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a source topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+Assignment = list[list[TopicPartition]]
+
+
+def deal(partitions: Sequence[TopicPartition], max_tasks: int) -> Assignment:
+    """Partitions dealt round robin as MirrorMaker does: task i gets elements i, i + n, … of n = min(max_tasks, partitions).
+
+    No partitions, no tasks. The order given is kept within a task.
+    """
+    count = min(max_tasks, len(partitions))
+    return [list(partitions[task::count]) for task in range(count)]
+
+
+def redeal(previous: Sequence[Collection[TopicPartition]], now: Sequence[TopicPartition], max_tasks: int) -> Assignment:
+    """An assignment of `now` that moves as little as possible, so that running partitions aren't interrupted.
+
+    With the same number of tasks every partition stays where it is, new ones go to the task with the fewest (the lowest
+    number among equals), vanished ones go. With another number all are dealt anew. A task left with nothing gets one
+    from the fullest, because an empty task.assigned.partitions is one that Java's task can't read.
+    """
+    count = min(max_tasks, len(now))
+    if count != len(previous):
+        return deal(now, max_tasks)
+    wanted = dict.fromkeys(now)
+    taken: set[TopicPartition] = set()
+    assignment: Assignment = []
+    for task in previous:
+        kept = [partition for partition in task if partition in wanted and partition not in taken]
+        taken.update(kept)
+        assignment.append(kept)
+    for partition in wanted:
+        if partition not in taken:
+            min(assignment, key=len).append(partition)
+    for task in assignment:
+        if not task:
+            task.append(max(assignment, key=len).pop())
+    return assignment
+
+
+def assigned_partitions_text(partitions: Sequence[TopicPartition]) -> str:
+    """`task.assigned.partitions`: `orders-0,payments.eu-3`."""
+    return ",".join(map(str, partitions))
+
+
+def parse_assigned_partitions(text: str) -> list[TopicPartition]:
+    """The inverse; the partition is what follows the last hyphen. ValueError for an entry without one."""
+    partitions = []
+    for entry in filter(None, text.split(",")):
+        topic, hyphen, partition = entry.rpartition("-")
+        if not hyphen or not partition.isdecimal():
+            raise ValueError(f"{entry} in task.assigned.partitions isn't topic-partition")
+        partitions.append(TopicPartition(topic, int(partition)))
+    return partitions
+
+
+def task_configs(
+    config: Mapping[str, str], assignment: Sequence[Sequence[TopicPartition]], task_class: str = SOURCE_TASK_CLASS
+) -> list[dict[str, str]]:
+    """One config for each task: the connector's own (references of config providers untouched) and what is the task's."""
+    return [
+        {
+            **config,
+            "task.class": task_class,
+            "task.index": str(index),
+            "task.assigned.partitions": assigned_partitions_text(partitions),
+        }
+        for index, partitions in enumerate(assignment)
+    ]
