@@ -1,1 +1,28 @@
 """What a connector is: pure Python, no network, no Spark, no web framework."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
+from mirror_connect.connectors.mirror_source import MirrorSource
+
+__all__ = ["CONNECTORS", "DEFINITIONS", "connector_definition"]
+
+DEFINITIONS: Final[tuple[ConnectorDefinition, ...]] = (MirrorSource(),)
+
+CONNECTORS: Final[dict[str, ConnectorDefinition]] = {
+    name: definition for definition in DEFINITIONS for name in definition.names
+}
+
+
+def connector_definition(class_name: str) -> ConnectorDefinition:
+    """The connector of a class name, simple name or alias; UnknownConnectorClass with Connect's text for any other."""
+    definition = CONNECTORS.get(class_name)
+    if definition is None:
+        available = ", ".join(sorted(known.class_name for known in DEFINITIONS))
+        raise UnknownConnectorClass(
+            f"Failed to find any class that implements Connector and which name matches {class_name}, "
+            f"available connectors are: {available}"
+        )
+    return definition

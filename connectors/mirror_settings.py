@@ -1,0 +1,180 @@
+"""The settings that the three mirror connectors share, and how their prefixed client settings resolve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final, Literal
+
+from mirror_connect.connectors.config_table import (
+    BOOLEAN,
+    CLASS,
+    HIGH,
+    LIST,
+    LONG,
+    LOW,
+    REQUIRED,
+    STRING,
+    ConfigTable,
+    Key,
+    ValidatedKey,
+)
+from mirror_connect.connectors.config_values import java_text
+from mirror_connect.connectors.framework_settings import CONNECTOR_KEYS
+from mirror_connect.connectors.known_classes import BYTE_ARRAY_CONVERTER, DEFAULT_POLICY, FORWARDING_ADMIN, JMX_REPORTER
+from mirror_connect.connectors.security_settings import (
+    CLUSTER_CLIENT_NAMES,
+    SASL_KEYS,
+    SECURITY_PROTOCOL_KEY,
+    TLS_KEYS,
+    security_protocol,
+)
+from mirror_connect.connectors.validators import distinct, stands_for
+
+Side = Literal["source", "target"]
+Kind = Literal["consumer", "producer", "admin"]
+PRODUCER_OVERRIDE: Final = "producer.override."
+
+# fmt: off
+MIRROR_KEYS: Final = ConfigTable(
+    Key("enabled", BOOLEAN, True, LOW, "Off: the connector makes no tasks and does no work on topics."),
+    Key("source.cluster.alias", STRING, REQUIRED, HIGH,
+        "Short name of the source cluster: prefix of remote topics, part of stored positions and metrics."),
+    Key("target.cluster.alias", STRING, "target", HIGH,
+        "Short name of the target cluster: tells cycles, names the offset-syncs topic, part of metrics."),
+    Key("admin.timeout.ms", LONG, 60000, LOW, "Longest wait for each administrative step, in milliseconds."),
+    Key("replication.policy.class", CLASS, DEFAULT_POLICY, LOW,
+        "How remote topics are named.", validator=stands_for("ReplicationPolicy")),
+    Key("replication.policy.separator", STRING, ".", LOW, "What stands between alias and topic in a remote name."),
+    Key("replication.policy.internal.topic.separator.enabled", BOOLEAN, True, LOW,
+        "Whether a separator of one's own is used in the names of checkpoints and offset-syncs topics too."),
+    Key("forwarding.admin.class", CLASS, FORWARDING_ADMIN, LOW,
+        "Class through which a Java worker administers clusters.", validator=stands_for("ForwardingAdmin")),
+    Key("metric.reporters", LIST, [JMX_REPORTER], LOW, "Metric reporters of a Java worker.", validator=distinct()),
+    SECURITY_PROTOCOL_KEY,
+    Key("config.providers", LIST, [], LOW, "Aliases of config providers, handed down by the dedicated mode.",
+        validator=distinct()),
+    *TLS_KEYS,
+    *SASL_KEYS,
+)
+
+# Java adds this key after a connector's own keys; it belongs to all that have metrics.
+METRIC_NAMES_KEY: Final = Key(
+    "metric.names.formats", LIST, ["legacy"], LOW,
+    "Deprecated. Which metric names a Java worker emits: legacy, new or both.",
+    validator=distinct("legacy", "new", empty=False))
+# fmt: on
+
+
+def client_properties(config: Mapping[str, str], side: Side, kind: Kind) -> dict[str, str]:
+    """Java client properties of one client, by MirrorMaker's precedence (MirrorConnectorConfig), later ones winning:
+
+    `<side>.cluster.<p>` for bootstrap.servers, security.protocol, ssl.*, sasl.* only; `<kind>.<p>`; `<side>.<kind>.<p>`.
+    """
+    cluster = _with_prefix(config, f"{side}.cluster.")
+    properties = {name: value for name, value in cluster.items() if name in CLUSTER_CLIENT_NAMES}
+    properties |= _with_prefix(config, f"{kind}.")
+    if kind == "producer":
+        # producer.override.* is Connect's, for the producer of the data; it only looks like a property `override.…`.
+        properties = {name: value for name, value in properties.items() if not name.startswith("override.")}
+    properties.pop("poll.timeout.ms", None)  # from consumer.poll.timeout.ms, a setting of the connector's own
+    return properties | _with_prefix(config, f"{side}.{kind}.")
+
+
+def source_consumer(config: Mapping[str, str]) -> dict[str, str]:
+    """Properties of the client that reads the source. It never commits, and begins at the start unless told otherwise."""
+    properties = client_properties(config, "source", "consumer")
+    return {"auto.offset.reset": "earliest", **properties, "enable.auto.commit": "false"}
+
+
+def target_consumer(config: Mapping[str, str]) -> dict[str, str]:
+    """Properties of a client that reads from the target (checkpoints, offset-syncs stored there)."""
+    properties = client_properties(config, "target", "consumer")
+    return {"auto.offset.reset": "earliest", **properties, "enable.auto.commit": "false"}
+
+
+def source_producer(config: Mapping[str, str]) -> dict[str, str]:
+    """Properties of the client that writes to the source (offset-syncs stored there)."""
+    return client_properties(config, "source", "producer")
+
+
+def target_producer(config: Mapping[str, str]) -> dict[str, str]:
+    """Properties of `target.producer.*`; the data's producer is the worker's with `producer_overrides`, as in Java."""
+    return client_properties(config, "target", "producer")
+
+
+def source_admin(config: Mapping[str, str]) -> dict[str, str]:
+    """Properties of the client that administers the source."""
+    return client_properties(config, "source", "admin")
+
+
+def target_admin(config: Mapping[str, str]) -> dict[str, str]:
+    """Properties of the client that administers the target."""
+    return client_properties(config, "target", "admin")
+
+
+def producer_overrides(config: Mapping[str, str]) -> dict[str, str]:
+    """`producer.override.*` without the prefix: for the producer of the data, over the worker's `producer.*`."""
+    return _with_prefix(config, PRODUCER_OVERRIDE)
+
+
+def given_overrides(config: Mapping[str, str]) -> dict[str, list[str]]:
+    """Which client settings a config gives: prefix → sorted property names; prefixes without any are left out.
+
+    What of them means nothing to a copier of batches is known to who builds the clients, not here.
+    """
+    kinds = ("consumer.", "producer.", "admin.")
+    prefixes = (*kinds, *(f"{side}.{kind}" for side in ("source", "target") for kind in kinds))
+    given = {prefix: sorted(_with_prefix(config, prefix)) for prefix in prefixes}
+    given["producer."] = [name for name in given["producer."] if not name.startswith("override.")]
+    # A connector's own key that only looks like a client setting.
+    given["consumer."] = [name for name in given["consumer."] if name != "poll.timeout.ms"]
+    given[PRODUCER_OVERRIDE] = sorted(producer_overrides(config))
+    return {prefix: names for prefix, names in given.items() if names}
+
+
+def client_id(config: Mapping[str, str], role: str, task: int | None = None, configured: str | None = None) -> str:
+    """`A->B|connector[-task]|role`; a client.id given in the config is put in front."""
+    aliases = f"{config.get('source.cluster.alias')}->{config.get('target.cluster.alias', 'target')}"
+    name = config.get("name", "") if task is None else f"{config.get('name', '')}-{task}"
+    return "|".join(filter(None, (configured, aliases, name, role)))
+
+
+def check_security_protocols(
+    config: Mapping[str, str | None], as_written: Mapping[str, str | None]
+) -> list[ValidatedKey]:
+    """Complaints about prefixed `…security.protocol` settings, which have no definition. Java fails at start instead."""
+    found = []
+    prefixes = ("source.", "target.", "consumer.", "producer.", "admin.")
+    for name, value in config.items():
+        if value is not None and name.startswith(prefixes) and name.endswith(".security.protocol"):
+            shown = java_text(as_written.get(name))
+            complaint = security_protocol(name, value.strip(), partial(_reference, shown))
+            if complaint is not None:
+                found.append(ValidatedKey(name, None, shown, value, [complaint]))
+    return found
+
+
+def mirror_warnings(config: Mapping[str, str]) -> list[str]:
+    """What a config asks for that will not happen, or not as its writer may think; one line each."""
+    lines = []
+    for name in ("key.converter", "value.converter", "header.converter"):
+        converter = config.get(name, BYTE_ARRAY_CONVERTER)
+        if converter != BYTE_ARRAY_CONVERTER:
+            lines.append(
+                f"{name}={converter} is not applied: records are copied byte for byte, as ByteArrayConverter does"
+            )
+    unused = [name for name in config if name in CONNECTOR_KEYS and name.startswith("errors.")]
+    if unused:
+        lines.append(f"{', '.join(sorted(unused))}: without effect, as batches are copied without conversion")
+    if "topic.creation.groups" in config or any(name.startswith("topic.creation.") for name in config):
+        lines.append("topic.creation.*: without effect, remote topics are created like their sources")
+    return lines
+
+
+def _with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {name[len(prefix) :]: value for name, value in config.items() if name.startswith(prefix) and name != prefix}
+
+
+def _reference(shown: str, _value: object) -> str:
+    return shown

@@ -1,0 +1,149 @@
+"""The source connector: copies topics. Declares its settings, the rules across them, and what it warns of.
+
+Which topics and partitions there are is app/connector_part's to find out; copying them is spark_jobs/mirror_source.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from mirror_connect.connectors.config_table import (
+    BOOLEAN,
+    CLASS,
+    HIGH,
+    INT,
+    LIST,
+    LONG,
+    LOW,
+    SHORT,
+    STRING,
+    ConfigTable,
+    Key,
+    Settings,
+    ValidatedKey,
+)
+from mirror_connect.connectors.definition import ConnectorDefinition
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.filters import (
+    CONFIG_PROPERTIES_EXCLUDE_DEFAULT,
+    TOPICS_DEFAULT,
+    TOPICS_EXCLUDE_DEFAULT,
+    NameFilter,
+    TopicSelection,
+)
+from mirror_connect.connectors.known_classes import DEFAULT_CONFIG_PROPERTY_FILTER, DEFAULT_TOPIC_FILTER
+from mirror_connect.connectors.mirror_settings import (
+    METRIC_NAMES_KEY,
+    MIRROR_KEYS,
+    check_security_protocols,
+    mirror_warnings,
+    source_consumer,
+)
+from mirror_connect.connectors.replication_policy import replication_policy
+from mirror_connect.connectors.validators import distinct, one_of, stands_for
+
+# fmt: off
+KEYS: Final = MIRROR_KEYS + ConfigTable(
+    Key("topics", LIST, TOPICS_DEFAULT, HIGH, "Topics to copy: names and regular expressions, whole names only.",
+        validator=distinct()),
+    Key("topics.exclude", LIST, TOPICS_EXCLUDE_DEFAULT, HIGH, "Topics not to copy; wins over topics.", validator=distinct()),
+    Key("config.properties.exclude", LIST, CONFIG_PROPERTIES_EXCLUDE_DEFAULT, HIGH,
+        "Topic configs never to copy: names and regular expressions.", validator=distinct()),
+    Key("topic.filter.class", CLASS, DEFAULT_TOPIC_FILTER, LOW, "What decides which topics are copied.",
+        validator=stands_for("TopicFilter")),
+    Key("config.property.filter.class", CLASS, DEFAULT_CONFIG_PROPERTY_FILTER, LOW,
+        "What decides which topic configs are copied.", validator=stands_for("ConfigPropertyFilter")),
+    Key("consumer.poll.timeout.ms", LONG, 1000, LOW, "Longest wait of one fetch at the source, in milliseconds."),
+    Key("refresh.topics.enabled", BOOLEAN, True, LOW, "Whether to look for new topics and partitions again and again."),
+    Key("refresh.topics.interval.seconds", LONG, 600, LOW, "Seconds between two such looks."),
+    Key("sync.topic.configs.enabled", BOOLEAN, True, LOW, "Whether configs of remote topics follow their sources."),
+    Key("sync.topic.configs.interval.seconds", LONG, 600, LOW, "Seconds between two such rounds."),
+    Key("sync.topic.acls.enabled", BOOLEAN, True, LOW, "Whether ACLs of remote topics follow their sources."),
+    Key("sync.topic.acls.interval.seconds", LONG, 600, LOW, "Seconds between two such rounds."),
+    Key("replication.factor", INT, 2, LOW, "Replication factor of new remote topics; -1: as the target's brokers say."),
+    Key("offset-syncs.topic.replication.factor", SHORT, 3, LOW, "Replication factor of the offset-syncs topic."),
+    Key("offset.lag.max", LONG, 100, LOW, "How far a partition's newest offset-sync may fall behind, in records."),
+    Key("offset-syncs.topic.location", STRING, "source", LOW, "Cluster that holds the offset-syncs topic.",
+        validator=one_of("source", "target")),
+    Key("emit.offset-syncs.enabled", BOOLEAN, True, LOW,
+        "Whether offset-syncs are written; without them group positions can't be translated."),
+    Key("heartbeats.replication.enabled", BOOLEAN, True, LOW,
+        "Whether heartbeats topics are copied whatever topics and topics.exclude say."),
+    METRIC_NAMES_KEY,
+)
+# fmt: on
+
+
+class MirrorSource(ConnectorDefinition):
+    """MirrorSourceConnector."""
+
+    class_name = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+    task_class = "org.apache.kafka.connect.mirror.MirrorSourceTask"
+    keys: ClassVar[ConfigTable] = KEYS
+
+    def check(
+        self,
+        results: dict[str, ValidatedKey],
+        config: Mapping[str, str | None],
+        as_written: Mapping[str, str | None],
+    ) -> None:
+        """MirrorSourceConnector.validate, and refusals of what would fail or be ignored silently later."""
+        _check_offset_syncs(results, config)
+        _check_exactly_once(results, config)
+        for name in ("topics", "topics.exclude", "config.properties.exclude"):
+            # Java accepts a broken regex here and then fails at start.
+            if not results[name].errors and isinstance(results[name].parsed, list):
+                try:
+                    NameFilter.compile(name, results[name].parsed)
+                except ConfigError as error:
+                    referenced = as_written.get(name) != config.get(name)
+                    text = ConfigError(name, as_written.get(name), "Not a regular expression") if referenced else error
+                    results[name].errors.append(str(text))
+        if results["transforms"].parsed and not results["transforms"].errors:
+            # To copy records untransformed where a transformation was asked for would be wrong data, silently.
+            results["transforms"].errors.append(
+                f"Invalid value {results['transforms'].value} for configuration transforms: "
+                "transformations are not supported by a connector that copies whole batches"
+            )
+        for complaint in check_security_protocols(config, as_written):
+            results.setdefault(complaint.name, complaint)
+
+    def warnings(self, config: Mapping[str, str]) -> list[str]:
+        """What has no effect on a copier of batches."""
+        return mirror_warnings(config)
+
+
+def topic_selection(settings: Settings) -> TopicSelection:
+    """Which source topics a connector copies, and what they are called on the target."""
+    return TopicSelection(
+        policy=replication_policy(settings.originals),
+        topics=NameFilter.compile("topics", settings.texts("topics")),
+        excluded=NameFilter.compile("topics.exclude", settings.texts("topics.exclude")),
+        target_alias=settings.text("target.cluster.alias"),
+        heartbeats=settings.boolean("heartbeats.replication.enabled"),
+    )
+
+
+def _check_offset_syncs(results: dict[str, ValidatedKey], config: Mapping[str, str | None]) -> None:
+    if results["emit.offset-syncs.enabled"].parsed is not False:
+        return
+    if any(name.startswith(("offset-syncs.topic.", "offset-syncs-")) for name in config):
+        results["emit.offset-syncs.enabled"].errors.append(
+            "MirrorSourceConnector can't setup offset-syncs feature while emit.offset-syncs.enabled set to false"
+        )
+
+
+def _check_exactly_once(results: dict[str, ValidatedKey], config: Mapping[str, str | None]) -> None:
+    # Only the lower-case word counts for this rule in Java, though any case passes the setting's own check.
+    if config.get("exactly.once.support") != "required":
+        return
+    given = {name: value for name, value in config.items() if value is not None}
+    if source_consumer(given).get("isolation.level") != "read_committed":
+        result = results["exactly.once.support"]
+        result.value = None
+        result.errors.append(
+            "MirrorSourceConnector can only provide exactly-once guarantees when its source consumer is configured with "
+            "isolation.level set to 'read_committed'; otherwise, records from aborted and uncommitted transactions "
+            "will be replicated from the source cluster to the target cluster."
+        )
