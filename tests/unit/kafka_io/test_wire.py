@@ -1,0 +1,174 @@
+"""Requests and answers against aiokafka's structs, where it has the same version; the rest against written-out bytes."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from aiokafka.protocol.fetch import FetchRequest_v11, FetchResponse_v4, FetchResponse_v11
+from aiokafka.protocol.metadata import MetadataRequest_v5, MetadataResponse_v5
+from aiokafka.protocol.offset import OffsetRequest_v3, OffsetResponse_v3
+from aiokafka.protocol.produce import ProduceRequest_v8, ProduceResponse_v3, ProduceResponse_v8
+
+from mirror_connect.kafka_io.wire import (
+    EARLIEST,
+    Fetch,
+    FetchPartition,
+    ListedOffset,
+    ListOffsets,
+    Produce,
+    ProducedPartition,
+    ProducePartition,
+)
+from mirror_connect.kafka_io.wire_codec import Reader, Request, WireError, Writer, error_name
+from mirror_connect.kafka_io.wire_control import InitProducerId, Metadata, SaslAuthenticate
+
+
+def encoded(request: Request, version: int) -> bytes:
+    writer = Writer(flexible=version >= request.flexible_from)
+    request.encode(version, writer)
+    return b"".join(writer.buffers())
+
+
+def decoded(request: Request, version: int, body: bytes):
+    return request.decode(version, Reader(memoryview(body), flexible=version >= request.flexible_from))
+
+
+FETCH = Fetch(
+    [FetchPartition("a", 0, 17, 1000, 3), FetchPartition("b", 1, 5, 2000), FetchPartition("a", 2, 0, 1000, 4)],
+    500,
+    1,
+    1 << 24,
+    read_committed=True,
+    session_id=77,
+    session_epoch=9,
+    forgotten=[("a", 5), ("c", 1), ("a", 6)],
+    rack="eu-1",
+)
+
+
+def test_fetch_is_written_as_aiokafka_writes_it() -> None:
+    topics = [("a", [(0, 3, 17, -1, 1000), (2, 4, 0, -1, 1000)]), ("b", [(1, -1, 5, -1, 2000)])]
+    theirs = FetchRequest_v11(-1, 500, 1, 1 << 24, 1, 77, 9, topics, [("a", [5, 6]), ("c", [1])], "eu-1").encode()
+    assert encoded(FETCH, 11) == theirs
+
+
+def test_fetched_records_are_slices_of_the_frame() -> None:
+    body = FetchResponse_v11(12, 0, 77, [("a", [(0, 0, 100, 90, 5, [(8, 40)], -1, b"records")])]).encode()
+    answer = decoded(FETCH, 11, body)
+    part = answer.partitions[0]
+    assert part[:8] == ("a", 0, 0, 100, 90, 5, ((8, 40),), -1)
+    assert part.records.obj is body
+    assert part.records == b"records"
+
+
+def test_fetch_answer_keeps_throttle_and_session() -> None:
+    answer = decoded(FETCH, 11, FetchResponse_v11(12, 71, 77, []).encode())
+    assert (answer.throttle_ms, answer.error, answer.session_id) == (12, 71, 77)
+
+
+def test_fetch_answer_names_the_preferred_replica() -> None:
+    body = FetchResponse_v11(0, 0, 0, [("a", [(0, 0, 100, 90, 5, None, 2, b"")])]).encode()
+    assert decoded(FETCH, 11, body).partitions[0].preferred_replica == 2
+
+
+def test_fetch_answer_of_an_old_broker_has_no_session_and_no_log_start() -> None:
+    answer = decoded(FETCH, 4, FetchResponse_v4(0, [("a", [(0, 0, 100, 90, None, b"xy")])]).encode())
+    assert (answer.session_id, answer.partitions[0].log_start, answer.partitions[0].records) == (0, -1, b"xy")
+
+
+def test_produce_is_written_as_aiokafka_writes_it() -> None:
+    request = Produce(
+        [
+            ProducePartition("a", 0, [b"head", memoryview(b"body")]),
+            ProducePartition("b", 3, [b"x"]),
+            ProducePartition("a", 1, [b"y"]),
+        ],
+        acks=-1,
+        timeout_ms=9,
+        transactional_id="tx",
+    )
+    theirs = ProduceRequest_v8("tx", -1, 9, [("a", [(0, b"headbody"), (1, b"y")]), ("b", [(3, b"x")])]).encode()
+    assert encoded(request, 8) == theirs
+
+
+def test_produced_batches_are_not_copied_on_their_way_out() -> None:
+    batch = bytearray(b"x" * 100)
+    writer = Writer()
+    Produce([ProducePartition("a", 0, [batch])]).encode(8, writer)
+    assert any(buffer is batch for buffer in writer.buffers())
+
+
+def test_produce_answer_names_the_reason_of_a_refusal() -> None:
+    partition = (3, 87, -1, -1, 0, [(0, "no key")], "one record failed")
+    body = ProduceResponse_v8([("a", [partition])], 5).encode()
+    answer = decoded(Produce([]), 8, body)
+    assert answer == ([ProducedPartition("a", 3, 87, -1, -1, 0, "one record failed")], 5)
+
+
+def test_produce_answer_of_an_old_broker_has_no_log_start() -> None:
+    body = ProduceResponse_v3([("a", [(3, 0, 44, -1)])], 0).encode()
+    assert decoded(Produce([]), 3, body).partitions == [ProducedPartition("a", 3, 0, 44, -1, -1, "")]
+
+
+def test_offsets_are_asked_for_as_aiokafka_asks() -> None:
+    request = ListOffsets({("a", 1): (EARLIEST, 4)}, read_committed=True)
+    assert encoded(request, 3) == OffsetRequest_v3(-1, 1, [("a", [(1, EARLIEST)])]).encode()
+
+
+def test_offsets_are_read_as_aiokafka_writes_them() -> None:
+    body = OffsetResponse_v3(0, [("a", [(1, 0, -1, 42)])]).encode()
+    assert decoded(ListOffsets({}), 3, body) == [ListedOffset("a", 1, 0, -1, 42, -1)]
+
+
+def test_metadata_never_asks_for_creation() -> None:
+    assert encoded(Metadata(["a"]), 5) == MetadataRequest_v5(["a"], False).encode()
+
+
+def test_metadata_is_read_as_aiokafka_writes_it() -> None:
+    partition = (0, 2, 1, [1, 2], [1], [])
+    body = MetadataResponse_v5(
+        0, [(1, "h", 9, None), (2, "i", 8, "r")], "cluster", 1, [(0, "a", False, [partition])]
+    ).encode()
+    answer = decoded(Metadata(["a"]), 5, body)
+    assert answer.brokers == [(1, "h", 9, None), (2, "i", 8, "r")]
+    assert answer.topics == [(0, "a", None, [(0, 2, 1, -1, [1, 2], [1])])]
+
+
+def test_flexible_metadata_request_has_compact_lengths_and_tags() -> None:
+    expected = b"\x02" + bytes(16) + b"\x02a\x00" + b"\x00" + b"\x00" + b"\x00"
+    assert encoded(Metadata(["a"]), 12) == expected
+
+
+def test_flexible_answers_may_carry_unknown_tags() -> None:
+    body = struct.pack(">ihqh", 0, 0, 4000, 7) + b"\x01\x05\x02xy"
+    assert decoded(InitProducerId("tx"), 4, body)[2:] == (4000, 7)
+
+
+@pytest.mark.parametrize("cut", [3, 9, 30, -3])
+def test_an_answer_that_ends_early_is_refused(cut: int) -> None:
+    body = FetchResponse_v11(12, 0, 77, [("a", [(0, 0, 100, 90, 5, [(8, 40)], -1, b"records")])]).encode()
+    with pytest.raises(WireError):
+        decoded(FETCH, 11, body[:cut])
+
+
+def test_an_array_longer_than_its_answer_is_refused() -> None:
+    with pytest.raises(WireError, match="can't fit"):
+        Reader(memoryview(b"\x7f\xff\xff\xff")).array(lambda: None)
+
+
+def test_a_password_is_in_no_repr() -> None:
+    assert "secret" not in repr(SaslAuthenticate(b"\0user\0secret"))
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (1, "OFFSET_OUT_OF_RANGE"),
+        (29, "TOPIC_AUTHORIZATION_FAILED"),
+        (70, "FETCH_SESSION_ID_NOT_FOUND"),
+        (999, "error 999"),
+    ],
+)
+def test_error_codes_have_the_names_of_the_protocol_guide(code: int, name: str) -> None:
+    assert error_name(code) == name
