@@ -96,10 +96,16 @@ class LogClients:
         """
         level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
         asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in partitions}
+        admin = self.admin
         try:
-            futures = self.admin.list_offsets(asked, isolation_level=level, request_timeout=min(timeout, 10.0))
+            futures = admin.list_offsets(asked, isolation_level=level, request_timeout=min(timeout, 10.0))
             answers = await asyncio.gather(*map(asyncio.wrap_future, futures.values()))
         except KafkaException as problem:
+            # librdkafka's admin client asks with the leader epoch it once learnt, and does not learn a newer one from
+            # being refused: after a broker's restart it would be refused for ever. A new client asks afresh.
+            with self._lock:
+                if self._admin is admin:
+                    self._admin = None
             raise self.explained(f"topic {topic}: its end is unknown", problem.args[0]) from None
         return {asked_for.partition: answer.offset for asked_for, answer in zip(futures, answers, strict=True)}
 
