@@ -167,9 +167,10 @@ class Fetcher:
             code = self._metadata_error(work)
             if code == codes.NONE:
                 self._place(work)
-            elif work.is_due():
+            elif not work.failed:
                 self._move(work, NOWHERE)
-                self._note_error(work, code)
+                if work.is_due():
+                    self._note_error(work, code)
                 self._refresh_at = min(self._refresh_at, work.retry_at)
 
     def _metadata_error(self, work: PartitionWork) -> int:

@@ -1,0 +1,152 @@
+"""A source cluster in memory: partitions as lists of batches, fetch sessions as a broker keeps them, errors on demand."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.kafka_io.cluster import Leader
+from mirror_connect.kafka_io.connection import ConnectionLost
+from mirror_connect.kafka_io.wire import (
+    EARLIEST,
+    Fetch,
+    FetchedPartition,
+    FetchPartition,
+    FetchResponse,
+    ListedOffset,
+    ListOffsets,
+)
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+Key = tuple[str, int]
+
+
+def batch(base: int, count: int, size: int = 100) -> bytes:
+    """A batch of the right outer form; its records are zeros."""
+    head = HEADER.pack(base, size - 12, 0, 2, 0, 0, count - 1, 0, 0, -1, -1, -1, count)
+    return head + bytes(size - len(head))
+
+
+@dataclass
+class Log:
+    """`batches`: (base offset, records, bytes). `errors` are given one per fetch before any data."""
+
+    leader: int = 1
+    epoch: int = 0
+    start: int = 0
+    batches: list[tuple[int, int, bytes]] = field(default_factory=list)
+    errors: list[int] = field(default_factory=list)
+    preferred: int = -1
+
+    @property
+    def end(self) -> int:
+        return self.batches[-1][0] + self.batches[-1][1] if self.batches else self.start
+
+    def append(self, count: int = 10, size: int = 100) -> None:
+        self.batches.append((self.end, count, batch(self.end, count, size)))
+
+
+class FakeSource:
+    """What Fetcher uses of a Cluster. `fetches` are the requests each node got; `down` nodes lose every request."""
+
+    def __init__(self) -> None:
+        self.logs: dict[Key, Log] = {}
+        self.known: dict[Key, Log] = {}
+        self.ids: dict[str, bytes] = {}
+        self.nodes: dict[int, Any] = {1: None, 2: None}
+        self.fetches: list[tuple[int, Fetch]] = []
+        self.down: set[int] = set()
+        self.unreachable = False
+        self.refreshes = 0
+        self.sessions: dict[int, dict[Key, FetchPartition]] = {}
+        self.session_error = 0
+        self.appended = asyncio.Event()
+
+    def log(self, topic: str, partition: int = 0, batches: int = 0, **fields: Any) -> Log:
+        log = self.logs[topic, partition] = Log(**fields)
+        for _ in range(batches):
+            log.append()
+        return log
+
+    def leader(self, topic: str, partition: int) -> Leader | None:
+        log = self.known.get((topic, partition))
+        return None if log is None else Leader(log.leader, log.epoch)
+
+    def topic_error(self, topic: str) -> int:
+        return 0 if any(key[0] == topic for key in self.known) else 3
+
+    def topic_id(self, topic: str) -> bytes | None:
+        return self.ids.get(topic)
+
+    def partition_count(self, topic: str) -> int | None:
+        return sum(key[0] == topic for key in self.known) or None
+
+    async def refresh(self, topics: set[str]) -> None:
+        await asyncio.sleep(0)
+        self.refreshes += 1
+        if self.unreachable:
+            raise ClusterUnreachable("no broker answers at fake:1: Connection refused")
+        self.known = {key: Log(log.leader, log.epoch, log.start) for key, log in self.logs.items() if key[0] in topics}
+
+    async def send(self, node: int, request: Any, *, purpose: str = "control") -> Any:
+        await asyncio.sleep(0)
+        if node in self.down:
+            raise ConnectionLost(f"broker fake:{node}: Connection refused")
+        if isinstance(request, ListOffsets):
+            return [self._listed(key, asked[0]) for key, asked in request.wanted.items()]
+        assert purpose == "fetch"
+        self.fetches.append((node, request))
+        return await self._fetch(node, request)
+
+    def _listed(self, key: Key, timestamp: int) -> ListedOffset:
+        log = self.logs.get(key)
+        if log is None:
+            return ListedOffset(*key, 3, -1, -1, -1)
+        return ListedOffset(*key, 0, -1, log.start if timestamp == EARLIEST else log.end, log.epoch)
+
+    async def _fetch(self, node: int, request: Fetch) -> FetchResponse:
+        if self.session_error and request.session_epoch > 0:
+            error, self.session_error = self.session_error, 0
+            return FetchResponse(0, error, 0, [], 10)
+        if request.session_epoch == 0:
+            self.sessions[node] = {}
+        session = self.sessions[node]
+        for key in request.forgotten:
+            session.pop(key, None)
+        for wanted in request.partitions:
+            session[wanted.topic, wanted.partition] = wanted
+        deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
+        while True:
+            parts, room = [], request.max_bytes
+            for key, wanted in session.items():
+                part = self._read(node, key, wanted, room)
+                if part is not None:
+                    room -= len(part.records)
+                    parts.append(part)
+            left = deadline - asyncio.get_running_loop().time()
+            if parts or left <= 0:
+                return FetchResponse(0, 0, 99, parts, 50 + sum(len(p.records) for p in parts))
+            await asyncio.sleep(min(left, 0.002))
+
+    def _read(self, node: int, key: Key, wanted: FetchPartition, room: int) -> FetchedPartition | None:
+        log = self.logs.get(key)
+        if log is None:
+            return FetchedPartition(*key, 3, -1, -1, -1, (), -1, memoryview(b""))
+        error = log.errors.pop(0) if log.errors else 0
+        if not error and node not in (log.leader, log.preferred):
+            error = 6
+        if not error and not log.start <= wanted.offset <= log.end:
+            error = 1
+        if error:
+            return FetchedPartition(*key, error, -1, -1, -1, (), -1, memoryview(b""))
+        if log.preferred not in (-1, node):
+            return FetchedPartition(*key, 0, log.end, -1, log.start, (), log.preferred, memoryview(b""))
+        out = b""
+        for base, count, data in log.batches:
+            if base + count > wanted.offset and len(out) < min(room, wanted.max_bytes):
+                out += data
+        out = out[: max(min(room, wanted.max_bytes), 100)]
+        return FetchedPartition(*key, 0, log.end, -1, log.start, (), -1, memoryview(out)) if out else None
