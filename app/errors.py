@@ -1,0 +1,153 @@
+"""Errors that carry their meaning from where they are raised to whoever shows them.
+
+Texts are Kafka Connect's own where it has one, because scripts and consoles look for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class StartupError(Exception):
+    """The worker can't start. The text is one line for the user that names the thing and what to do."""
+
+
+class ConnectError(Exception):
+    """Told to the caller as it is: `status` is the HTTP status and the error_code of the body."""
+
+    status: ClassVar[int] = 500
+
+
+class BadRequest(ConnectError):
+    """What was asked makes no sense; asking again doesn't help."""
+
+    status = 400
+
+
+class Unauthorized(ConnectError):
+    """No credentials, or wrong ones."""
+
+    status = 401
+
+    def __init__(self) -> None:
+        super().__init__("User cannot access the resource.")
+
+
+class Forbidden(ConnectError):
+    """Switched off by the worker's settings."""
+
+    status = 403
+
+
+class NotFound(ConnectError):
+    """Something named in the request does not exist."""
+
+    status = 404
+
+
+class ConnectorNotFound(NotFound):
+    """Info, config, tasks, offsets, delete, patch of an unknown connector."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Connector {name} not found")
+
+
+class UnknownConnector(NotFound):
+    """Pause, resume, stop of an unknown connector."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Unknown connector {name}")
+
+
+class RestartOfUnknownConnector(NotFound):
+    """Restart of an unknown connector; Connect words it with a colon."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Unknown connector: {name}")
+
+
+class UnknownTask(NotFound):
+    """Restart of a task that never existed."""
+
+    def __init__(self, connector: str, task: int) -> None:
+        super().__init__(f"Unknown task: {connector}-{task}")
+
+
+class NoStatus(NotFound):
+    """Nothing is known of the state of a connector, or of one of its tasks."""
+
+    def __init__(self, connector: str, task: int | None = None) -> None:
+        what = f"connector {connector}" if task is None else f"task {connector}-{task}"
+        super().__init__(f"No status found for {what}")
+
+
+class Conflict(ConnectError):
+    """Not now, or not again."""
+
+    status = 409
+
+
+class ConnectorExists(Conflict):
+    """A connector is created that there is already. Final."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Connector {name} already exists")
+
+
+class NotLeader(Conflict):
+    """Another worker of the group writes. Passes with time, or elsewhere; clients repeat it."""
+
+    def __init__(self) -> None:
+        super().__init__("Cannot complete request because of a conflicting operation (e.g. worker rebalance)")
+
+
+class TaskWithoutOwner(Conflict):
+    """A task index that existed earlier (before a stop or with a larger tasks.max)."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
+        )
+
+
+class BodyTooLarge(ConnectError):
+    """A request body above the limit."""
+
+    status = 413
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The request body is larger than the {limit} bytes that this worker accepts")
+
+
+class NotReady(ConnectError):
+    """The worker has not read its topics or joined its group yet."""
+
+    status = 503
+
+    def __init__(self, stage: str) -> None:
+        super().__init__(f"The worker is still starting up: {stage}. Try again in a moment")
+
+
+class ShuttingDown(ConnectError):
+    """The worker ends; another one may answer."""
+
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__("The worker is shutting down")
+
+
+class StartFailed(ConnectError):
+    """A connector or task was asked to start anew and failed again; its status has the trace."""
+
+
+class InvalidConfig(BadRequest):
+    """A connector config with errors; all of them are told at once."""
+
+    def __init__(self, errors: Sequence[str]) -> None:
+        lines = "\n".join(errors)
+        super().__init__(
+            f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n{lines}\n"
+            "You can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`"
+        )

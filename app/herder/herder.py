@@ -1,0 +1,459 @@
+"""One method for each REST operation; knows neither HTTP nor Spark.
+
+Reads are answered from this worker's copy of the topics, on every worker. Writes are the leader's: one after the other, in
+Connect's order of records, and what runs follows from what has been written (app/herder/reconciler.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mirror_connect.app.errors import (
+    BadRequest,
+    ConnectError,
+    ConnectorExists,
+    ConnectorNotFound,
+    Forbidden,
+    NoStatus,
+    NotLeader,
+    NotReady,
+    RestartOfUnknownConnector,
+    ShuttingDown,
+    StartFailed,
+    TaskWithoutOwner,
+    UnknownConnector,
+    UnknownTask,
+)
+from mirror_connect.app.herder import validation
+from mirror_connect.app.herder.lifecycle import State, TargetState
+from mirror_connect.app.herder.ports import Membership, PartFactory, Resolver, Supervisor
+from mirror_connect.app.herder.reconciler import Reconciler
+from mirror_connect.app.herder.restart_plan import RestartPlan
+from mirror_connect.app.herder.status_book import StatusBook, Subject
+from mirror_connect.app.herder.validation import Validation
+from mirror_connect.app.herder.views import (
+    Config,
+    ConnectorInfo,
+    ConnectorStatus,
+    Health,
+    PluginInfo,
+    ServerInfo,
+    StateInfo,
+)
+from mirror_connect.app.storage.config_records import RestartRequest, connector_entry
+from mirror_connect.app.storage.config_view import ConfigSnapshot
+from mirror_connect.app.storage.configs import ConfigStore
+from mirror_connect.app.storage.status import CONNECT_VERSION, Status, StatusStore
+from mirror_connect.app.version import COMMIT
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.job_contract import TaskId
+
+log = logging.getLogger(__name__)
+
+# Deploy scripts write as soon as the REST port answers; joining the group takes a moment longer.
+LEADER_WAIT_S: Final = 10.0
+READY_WAIT_S: Final = 10.0
+START_WAIT_S: Final = 15.0
+HEALTH_WAIT_S: Final = 10.0
+# A record must stay below the broker's message.max.bytes (1 MiB by default), its task configs are a little larger.
+CONFIG_LIMIT: Final = 900_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicTracking:
+    """`topic.tracking.enable` and `topic.tracking.allow.reset`."""
+
+    enabled: bool = True
+    reset_allowed: bool = True
+
+
+class Herder:
+    """See the module. `worker_id` is host:port of the advertised REST listener."""
+
+    def __init__(
+        self,
+        *,
+        configs: ConfigStore,
+        statuses: StatusStore,
+        membership: Membership,
+        supervisor: Supervisor,
+        make_part: PartFactory,
+        resolver: Resolver,
+        worker_id: str,
+        topic_tracking: TopicTracking = TopicTracking(),
+    ) -> None:
+        self._configs = configs
+        self._statuses = statuses
+        self._membership = membership
+        self._tracking = topic_tracking
+        self._validation = Validation(resolver)
+        self._turn = asyncio.Lock()
+        self._book = StatusBook(statuses, worker_id, lambda: membership.generation)
+        self._reconciler = Reconciler(
+            configs=configs,
+            statuses=statuses,
+            book=self._book,
+            supervisor=supervisor,
+            make_part=make_part,
+            resolver=resolver,
+            turn=self._turn,
+            track_topics=topic_tracking.enabled,
+        )
+        self._cluster_id: str | None = None
+        self._ready = asyncio.Event()
+        self._standing = asyncio.Event()
+        self._moved = asyncio.Event()
+        self._stopping = False
+        self._leadership: asyncio.Task[None] | None = None
+
+    # --- for whoever builds the worker ------------------------------------------------------------------------------
+
+    def start(self, kafka_cluster_id: str) -> None:
+        """Begins to answer; config and status store have been started. Leads as soon as `membership` says so."""
+        self._cluster_id = kafka_cluster_id
+        self._book.start()
+        self._reconciler.start()
+        self._leadership = asyncio.create_task(self._follow_leadership())
+        self._ready.set()
+
+    def standing_changed(self, _: object = None) -> None:
+        """To be called whenever `membership` changes its mind."""
+        self._standing.set()
+
+    async def end_parts(self) -> None:
+        """Shutdown, first half: no more writes, connectors stopped. Then the supervisor is to be stopped."""
+        self._stopping = True
+        self._ready.clear()
+        await self._reconciler.end_parts()
+
+    async def stop(self, patience_s: float = 2.0) -> None:
+        """Shutdown, second half: says UNASSIGNED of all that ran here, and waits until that is written."""
+        if self._leadership is not None:
+            self._leadership.cancel()
+            await asyncio.gather(self._leadership, return_exceptions=True)
+        if self._membership.is_leader:
+            self._reconciler.give_up_all()
+            if not await self._book.flush(patience_s):
+                log.warning("Not all statuses could be written before the end")
+        await self._book.stop()
+
+    async def _follow_leadership(self) -> None:
+        while True:
+            self._standing.clear()
+            try:
+                await self._match_leadership()
+            except (ClusterUnreachable, NotAuthorized) as error:
+                log.warning("This worker can't take over yet: %s", error)
+                self._standing.set()
+                await asyncio.sleep(1.0)
+            except Exception:
+                log.exception("A change of leadership was not followed; trying again")
+                self._standing.set()
+                await asyncio.sleep(1.0)
+            self._moved.set()
+            self._moved = asyncio.Event()
+            await self._standing.wait()
+
+    async def _match_leadership(self) -> None:
+        leads = self._membership.is_leader and not self._stopping
+        if leads and not self._reconciler.leading:
+            # Whatever the last leader wrote has to be known before anything is decided.
+            async with self._turn:
+                await self._configs.refresh()
+                await self._statuses.refresh()
+                await self._configs.put_session_key()
+                if self._membership.is_leader:
+                    self._reconciler.lead()
+        elif not leads and self._reconciler.leading and not self._stopping:
+            log.warning("This worker leads no more: it stops all connectors and tasks")
+            await self._reconciler.retire()
+
+    # --- the worker -------------------------------------------------------------------------------------------------
+
+    async def server_info(self) -> ServerInfo:
+        """GET /."""
+        await self._until_ready()
+        return ServerInfo(CONNECT_VERSION, COMMIT, self._cluster_id or "")
+
+    async def health(self) -> Health:
+        """GET /health: whether requests that change something get their turn."""
+        if not self._ready.is_set():
+            return Health("starting", "Worker is still starting up.")
+        try:
+            async with asyncio.timeout(HEALTH_WAIT_S), self._turn:
+                return Health("healthy", "Worker has completed startup and is ready to handle requests.")
+        except TimeoutError:
+            return Health(
+                "unhealthy", "Worker was unable to handle this request and may be unable to handle other requests."
+            )
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    async def connectors(self) -> list[str]:
+        """All names."""
+        await self._until_ready()
+        return list(self._configs.snapshot().connectors)
+
+    async def connector(self, name: str) -> ConnectorInfo:
+        """One connector as configured."""
+        snapshot = await self._containing(name)
+        return _info(name, snapshot.connectors[name], snapshot)
+
+    async def config(self, name: str) -> Config:
+        """One connector's config as stored."""
+        return (await self._containing(name)).connectors[name]
+
+    async def tasks(self, name: str) -> list[tuple[TaskId, Config]]:
+        """The task configs in force."""
+        snapshot = await self._containing(name)
+        return [(TaskId(name, number), config) for number, config in enumerate(snapshot.tasks(name))]
+
+    async def status(self, name: str) -> ConnectorStatus:
+        """One connector as it is."""
+        await self._until_ready()
+        status = self._statuses.connector(name)
+        if status is None:
+            raise NoStatus(name)
+        tasks = {number: _state(task) for number, task in self._statuses.tasks(name).items()}
+        kind = validation.connector_type(self._configs.snapshot().connectors.get(name))
+        return ConnectorStatus(name, _state(status), tasks, kind)
+
+    async def task_status(self, name: str, task: int) -> StateInfo:
+        """One task as it is."""
+        await self._until_ready()
+        status = self._statuses.task(TaskId(name, task))
+        if status is None:
+            raise NoStatus(name, task)
+        return _state(status)
+
+    async def topics(self, name: str) -> list[str]:
+        """The topics that a connector has written to; none for an unknown one."""
+        await self._until_ready()
+        if not self._tracking.enabled:
+            raise Forbidden("Topic tracking is disabled.")
+        return sorted(topic.topic for topic in self._statuses.topics(name))
+
+    def plugins(self) -> list[PluginInfo]:
+        """All connector classes."""
+        return validation.plugins()
+
+    def plugin_settings(self, plugin: str, version: str | None) -> list[dict[str, Any]]:
+        """The definitions of a connector class' settings."""
+        return validation.plugin_settings(plugin, version)
+
+    async def validate(self, plugin: str, config: Config) -> dict[str, Any]:
+        """Every setting of a config judged."""
+        return await self._validation.infos(plugin, config)
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    async def create(self, name: str, config: Config, initial_state: TargetState | None) -> ConnectorInfo:
+        """A connector that there is not yet."""
+        named = _named(name, config)
+        await self._validation.check(named)
+        async with self._writing() as snapshot:
+            if snapshot.contains(name):
+                raise ConnectorExists(name)
+            await self._put(name, named, initial_state)
+        return _info(name, named, None)
+
+    async def put(self, name: str, config: Config) -> tuple[bool, ConnectorInfo]:
+        """A connector's whole config, new or replaced; says whether the connector is new."""
+        named = _named(name, config)
+        await self._validation.check(named)
+        async with self._writing() as snapshot:
+            await self._put(name, named, None)
+        created = not snapshot.contains(name)
+        return created, _info(name, named, snapshot)
+
+    async def patch(self, name: str, patch: Config) -> ConnectorInfo:
+        """Some settings of a connector; None takes one away. Connect does not check `name` here, and stores it."""
+        while True:
+            before = (await self._containing(name)).connectors[name]
+            merged = {
+                setting: value for setting, value in {**before, **patch}.items() if patch.get(setting, "") is not None
+            }
+            await self._validation.check(merged)
+            async with self._writing() as snapshot:
+                if not snapshot.contains(name):
+                    raise ConnectorNotFound(name)
+                if snapshot.connectors[name] != before:
+                    # Somebody else was faster, and what they wrote must not get lost.
+                    continue
+                await self._put(name, merged, None)
+            return _info(name, merged, snapshot)
+
+    async def delete(self, name: str) -> None:
+        """Forgets a connector; its positions stay."""
+        async with self._writing() as snapshot:
+            if not snapshot.contains(name):
+                raise ConnectorNotFound(name)
+            await self._configs.delete_connector(name)
+
+    async def pause(self, name: str) -> None:
+        """Asks for PAUSED."""
+        await self._ask_for(name, TargetState.PAUSED)
+
+    async def resume(self, name: str) -> None:
+        """Asks for STARTED."""
+        await self._ask_for(name, TargetState.STARTED)
+
+    async def stop_connector(self, name: str) -> None:
+        """Asks for STOPPED; the tasks' configs are gone before, so that nobody starts them in between."""
+        async with self._writing() as snapshot:
+            if not snapshot.contains(name):
+                raise UnknownConnector(name)
+            await self._configs.put_task_configs(name, [])
+            await self._configs.put_target_state(name, TargetState.STOPPED)
+
+    async def reset_topics(self, name: str) -> None:
+        """Forgets the topics that a connector has written to."""
+        await self._until_ready()
+        if not self._tracking.enabled:
+            raise Forbidden("Topic tracking is disabled.")
+        if not self._tracking.reset_allowed:
+            raise Forbidden("Topic tracking reset is disabled.")
+        async with self._writing():
+            await self._statuses.delete_topics(name)
+
+    async def restart(self, name: str) -> None:
+        """The connector instance alone; StartFailed if it fails again."""
+        async with self._writing() as snapshot:
+            if not snapshot.contains(name):
+                raise RestartOfUnknownConnector(name)
+            runs = self._reconciler.expect(name)
+            self._reconciler.restart_connector(name)
+        await _until_started(runs, f"Failed to start connector: {name}")
+
+    async def restart_with_tasks(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
+        """Instance and tasks, or what has failed of them; the answer says what is being restarted."""
+        request = RestartRequest(name, include_tasks, only_failed)
+        async with self._writing() as snapshot:
+            if not snapshot.contains(name):
+                raise RestartOfUnknownConnector(name)
+            if self._statuses.connector(name) is None:
+                raise NoStatus(name)
+            plan = RestartPlan.of(request, snapshot, self._book)
+            now = await self.status(name)
+            await self._configs.put_restart_request(request)
+        restarting: set[Subject] = {*plan.tasks, *([name] if plan.connector else [])}
+        tasks = {
+            number: _restarting(state) if TaskId(name, number) in restarting else state
+            for number, state in now.tasks.items()
+        }
+        connector = _restarting(now.connector) if name in restarting else now.connector
+        return ConnectorStatus(name, connector, tasks, now.type)
+
+    async def restart_task(self, name: str, number: int) -> None:
+        """One task; StartFailed if it fails again."""
+        task = TaskId(name, number)
+        async with self._writing() as snapshot:
+            if not snapshot.contains(name):
+                raise RestartOfUnknownConnector(name)
+            if number not in snapshot.task_configs.get(name, {}):
+                raise UnknownTask(name, number)
+            if number >= snapshot.task_count(name):
+                raise TaskWithoutOwner
+            runs = self._reconciler.expect(task)
+            self._reconciler.restart_task(task)
+        await _until_started(runs, f"Failed to start task: {task}")
+
+    async def _ask_for(self, name: str, state: TargetState) -> None:
+        async with self._writing() as snapshot:
+            if not snapshot.contains(name):
+                raise UnknownConnector(name)
+            await self._configs.put_target_state(name, state)
+
+    async def _put(self, name: str, config: Config, state: TargetState | None) -> None:
+        size = len(connector_entry(name, config)[1] or b"")
+        if size > CONFIG_LIMIT:
+            raise BadRequest(
+                f"The config of connector {name} is {size} bytes long; the config topic takes no more than {CONFIG_LIMIT}"
+            )
+        await self._configs.put_connector(name, _texts(config), state)
+
+    # --- turns ------------------------------------------------------------------------------------------------------
+
+    async def _until_ready(self) -> None:
+        if self._stopping:
+            raise ShuttingDown
+        try:
+            await asyncio.wait_for(self._ready.wait(), READY_WAIT_S)
+        except TimeoutError:
+            raise NotReady("it has not read its topics yet") from None
+
+    async def _containing(self, name: str) -> ConfigSnapshot:
+        await self._until_ready()
+        snapshot = self._configs.snapshot()
+        if not snapshot.contains(name):
+            raise ConnectorNotFound(name)
+        return snapshot
+
+    async def _until_leading(self) -> None:
+        await self._until_ready()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEADER_WAIT_S):
+                while not (self._membership.is_leader and self._reconciler.leading):
+                    if not self._membership.is_leader and self._membership.leader_url is not None:
+                        # There is a leader, and it is another worker.
+                        raise NotLeader
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._moved.wait(), 0.1)
+                return
+        raise NotReady("it has not joined its group yet") if self._membership.generation < 0 else NotLeader()
+
+    @contextlib.asynccontextmanager
+    async def _writing(self) -> AsyncIterator[ConfigSnapshot]:
+        """The turn to write, and the state before it."""
+        await self._until_leading()
+        async with self._turn:
+            if not (self._membership.is_leader and self._reconciler.leading):
+                raise NotLeader
+            try:
+                yield self._configs.snapshot()
+            except (ClusterUnreachable, NotAuthorized) as error:
+                raise ConnectError(str(error)) from error
+
+
+async def _until_started(runs: asyncio.Future[bool], failure: str) -> None:
+    try:
+        if await asyncio.wait_for(runs, START_WAIT_S):
+            return
+    except TimeoutError:
+        # It goes on trying, for example because a cluster does not answer; the status tells the rest.
+        return
+    raise StartFailed(failure)
+
+
+def _named(name: str, config: Config) -> dict[str, str | None]:
+    """The config with its name; BadRequest if it says another one."""
+    given = config.get("name")
+    if "name" in config and given != name:
+        shown = "null" if given is None else given
+        raise BadRequest(f"Connector name configuration ({shown}) doesn't match connector name in the URL ({name})")
+    return {**config} if "name" in config else {**config, "name": name}
+
+
+def _info(name: str, config: Config, snapshot: ConfigSnapshot | None) -> ConnectorInfo:
+    count = snapshot.task_count(name) if snapshot is not None and snapshot.contains(name) else 0
+    return ConnectorInfo(
+        name, config, tuple(TaskId(name, task) for task in range(count)), validation.connector_type(config)
+    )
+
+
+def _state(status: Status) -> StateInfo:
+    return StateInfo(status.state, status.worker_id, status.version, status.trace)
+
+
+def _restarting(state: StateInfo) -> StateInfo:
+    """With its old trace, as Connect answers it."""
+    return StateInfo(State.RESTARTING, state.worker_id, state.version, state.trace)
+
+
+def _texts(config: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in config.items() if value is not None}

@@ -1,0 +1,111 @@
+"""The connector parts that run in this worker: one at most for each connector, replaced only after its end.
+
+A part is started in the background (resolving secrets reads files, and a predecessor may take a moment to end), and what
+a replaced or stopped part still says is not heard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from mirror_connect.app.connector_part.host import ConnectorPart, PartHost
+from mirror_connect.app.herder.ports import PartFactory, Resolver
+
+log = logging.getLogger(__name__)
+
+
+class RunningParts:
+    """See the module; `host` hears of the parts that count."""
+
+    def __init__(self, make_part: PartFactory, resolver: Resolver, host: PartHost) -> None:
+        self._make_part = make_part
+        self._resolver = resolver
+        self._host = host
+        self._current: dict[str, _Ears] = {}
+        self._changes: dict[str, asyncio.Task[None]] = {}
+        self._parts: dict[str, ConnectorPart] = {}
+
+    def names(self) -> frozenset[str]:
+        """Connectors with a part that was started and not stopped; a failed one counts."""
+        return frozenset(self._current)
+
+    def start(self, name: str, config: Mapping[str, str]) -> None:
+        """Starts a connector, or starts it anew with this (raw) config."""
+        ears = self._current[name] = _Ears(self._host, lambda: self._current.get(name) is ears)
+        self._change(name, lambda: self._replace(name, config, ears))
+
+    def stop(self, name: str) -> None:
+        """Stops a connector if it runs."""
+        if self._current.pop(name, None) is not None:
+            self._change(name, lambda: self._end(name))
+
+    async def stop_all(self) -> None:
+        """Stops every connector and returns when all have ended."""
+        for name in list(self._current):
+            self.stop(name)
+        await asyncio.gather(*self._changes.values(), return_exceptions=True)
+
+    def _change(self, name: str, change: Callable[[], Awaitable[None]]) -> None:
+        before = self._changes.get(name)
+
+        async def in_turn() -> None:
+            if before is not None:
+                await asyncio.wait([before])
+            try:
+                await change()
+            finally:
+                if self._changes.get(name) is asyncio.current_task():
+                    del self._changes[name]
+
+        self._changes[name] = asyncio.create_task(in_turn())
+
+    async def _replace(self, name: str, config: Mapping[str, str], ears: _Ears) -> None:
+        await self._end(name)
+        if not ears.heard():
+            return
+        try:
+            resolved = await asyncio.to_thread(self._resolver.resolve, config)
+            if not ears.heard():
+                return
+            part = self._parts[name] = self._make_part(name, config, resolved, ears)
+            part.start()
+        except Exception as error:  # noqa: BLE001 — whatever it is, it becomes the connector's trace
+            # One connector that can't be started is its own trouble alone: FAILED, with the reason.
+            log.warning("Connector %s can't be started: %s", name, error)
+            ears.failed(name, "".join(traceback.format_exception(error)))
+
+    async def _end(self, name: str) -> None:
+        part = self._parts.pop(name, None)
+        if part is None:
+            return
+        try:
+            await part.stop()
+        except Exception:
+            log.exception("Connector %s did not stop cleanly", name)
+
+
+class _Ears:
+    """A PartHost that goes deaf when its part is no longer the connector's."""
+
+    def __init__(self, host: PartHost, heard: Callable[[], bool]) -> None:
+        self._host = host
+        self.heard = heard
+
+    def started(self, name: str) -> None:
+        if self.heard():
+            self._host.started(name)
+
+    def failed(self, name: str, trace: str) -> None:
+        if self.heard():
+            self._host.failed(name, trace)
+
+    def troubled(self, name: str, line: str | None) -> None:
+        if self.heard():
+            self._host.troubled(name, line)
+
+    def reconfigure(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
+        if self.heard():
+            self._host.reconfigure(name, task_configs)

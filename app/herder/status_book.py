@@ -1,0 +1,146 @@
+"""Statuses on their way to the status topic: in order, through the table of moves, again if the cluster is away.
+
+The topic is what others read; what this worker said last is remembered here, because its own words come back only
+milliseconds later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from mirror_connect.app.herder.lifecycle import IllegalMove, State, move
+from mirror_connect.app.storage.status import CONNECT_VERSION, Status, StatusStore, TopicStatus
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.job_contract import TaskId
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 1.0
+Subject = str | TaskId
+
+
+class StatusBook:
+    """`worker_id` is host:port of the REST listener; `generation` tells the group's generation of the moment."""
+
+    def __init__(self, store: StatusStore, worker_id: str, generation: Callable[[], int]) -> None:
+        self._store = store
+        self._worker_id = worker_id
+        self._generation = generation
+        self._said: dict[Subject, tuple[State, str | None]] = {}
+        self._writes: asyncio.Queue[tuple[str, Callable[[], Awaitable[object]]]] = asyncio.Queue()
+        self._writer: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins to write, in the background."""
+        self._writer = asyncio.create_task(self._write_for_ever())
+
+    async def flush(self, patience_s: float) -> bool:
+        """Waits until all that was said is written; False if that took too long."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._writes.join(), patience_s)
+            return True
+        return False
+
+    async def stop(self) -> None:
+        """Stops writing; what is not written yet is lost."""
+        if self._writer is not None:
+            self._writer.cancel()
+            await asyncio.gather(self._writer, return_exceptions=True)
+
+    def state(self, subject: Subject) -> State | None:
+        """The last state of a connector (by name) or task, as said here or else as the topic has it."""
+        if (said := self._said.get(subject)) is not None:
+            return said[0]
+        stored = self._store.task(subject) if isinstance(subject, TaskId) else self._store.connector(subject)
+        try:
+            return State(stored.state) if stored is not None else None
+        except ValueError:
+            return None
+
+    def say(self, subject: Subject, state: State, trace: str | None = None) -> bool:
+        """Moves a connector or task to a state; False (and nothing is written) if the table has no such move."""
+        before = self.state(subject)
+        if before is state:
+            if subject in self._said and self._said[subject][1] == trace:
+                return True
+        else:
+            try:
+                move(before, state)
+            except IllegalMove as illegal:
+                log.debug("%s: %s", subject, illegal)
+                return False
+        self._said[subject] = (state, trace)
+        # A task whose start failed has no version, in Connect too.
+        version = None if isinstance(subject, TaskId) and state is State.FAILED else CONNECT_VERSION
+        status = Status(state.value, self._worker_id, self._generation(), trace, version)
+        self._put(subject, status)
+        return True
+
+    def forget_task(self, task: TaskId) -> None:
+        """Says UNASSIGNED, then removes the status: the task is no more."""
+        self.say(task, State.UNASSIGNED)
+        self._said.pop(task, None)
+        self._later(f"status of task {task}", lambda: self._store.delete_task(task))
+
+    def forget_connector(self, name: str) -> None:
+        """Says UNASSIGNED of a deleted connector and its tasks, then removes them and their topics."""
+        tasks = {TaskId(name, number) for number in self._store.tasks(name)}
+        tasks |= {subject for subject in self._said if isinstance(subject, TaskId) and subject.connector == name}
+        if self.state(name) is not None:
+            self.say(name, State.UNASSIGNED)
+        for task in sorted(tasks):
+            self.say(task, State.UNASSIGNED)
+            self._said.pop(task, None)
+        self._said.pop(name, None)
+        self._later(f"status of {name}", lambda: self._delete_connector(name))
+
+    def forget_all(self) -> None:
+        """Another worker speaks from now on: the topic alone counts."""
+        self._said.clear()
+
+    def topic(self, connector: str, task: int, topic: str) -> None:
+        """A task has written to a topic."""
+        status = TopicStatus(topic, connector, task, int(time.time() * 1000))
+        self._later(f"topic {topic} of {connector}", lambda: self._store.put_topic(status))
+
+    def _put(self, subject: Subject, status: Status) -> None:
+        if isinstance(subject, TaskId):
+            self._later(f"status of task {subject}", lambda: self._store.put_task(subject, status))
+        else:
+            self._later(f"status of {subject}", lambda: self._store.put_connector(subject, status))
+
+    async def _delete_connector(self, name: str) -> None:
+        # What was said before must have come back, or its keys would not be known and stay for ever.
+        await self._store.refresh()
+        await self._store.delete_connector(name)
+
+    def _later(self, what: str, write: Callable[[], Awaitable[object]]) -> None:
+        self._writes.put_nowait((what, write))
+
+    async def _write_for_ever(self) -> None:
+        while True:
+            what, write = await self._writes.get()
+            try:
+                await self._until_written(what, write)
+            except Exception:
+                # A mistake with one status must not keep all later ones from the topic.
+                log.exception("Status topic: the %s was not written", what)
+            finally:
+                self._writes.task_done()
+
+    async def _until_written(self, what: str, write: Callable[[], Awaitable[object]]) -> None:
+        told = False
+        while True:
+            try:
+                await write()
+                return
+            except (ClusterUnreachable, NotAuthorized) as error:
+                if not told:
+                    log.warning("Status topic: the %s can't be written, trying on: %s", what, error)
+                told = True
+                await asyncio.sleep(RETRY_S)
