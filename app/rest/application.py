@@ -1,0 +1,102 @@
+"""Builds the ASGI application: routes, the order of checks before them, and one way to render every error.
+
+Order, as in Connect: path, method, content types, credentials, then the resource. So an unknown path is 404 and a wrong
+method 405 for everybody, and nothing of a resource is told without credentials.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from fastapi import Depends, FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.routing import Match, Route
+from starlette.types import ASGIApp
+
+from mirror_connect.app.errors import ConnectError, Unauthorized
+from mirror_connect.app.herder.herder import Herder
+from mirror_connect.app.rest.basic_auth import Authenticator
+from mirror_connect.app.rest.connectors import add_connector_routes
+from mirror_connect.app.rest.negotiation import negotiate
+from mirror_connect.app.rest.plugins import add_plugin_routes
+from mirror_connect.app.rest.server import add_server_routes
+from mirror_connect.app.rest.uris import UriGate
+from mirror_connect.app.version import API_VERSION
+
+log = logging.getLogger(__name__)
+
+_REASONS = {413: "Request Entity Too Large"}
+
+
+def create_application(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> ASGIApp:
+    """The REST interface. Credentials have to please every one of `authenticators` (app/rest/basic_auth.py)."""
+    return UriGate(create_api(herder, authenticators))
+
+
+def create_api(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> FastAPI:
+    """The routes without the gate in front of them; openapi.yaml is made from this."""
+
+    async def authenticate(request: Request) -> None:
+        for authenticator in authenticators:
+            authenticator.check(request.headers.get("authorization"))
+
+    application = FastAPI(
+        title="mirror-connect",
+        description="Kafka Connect's REST interface: connectors that mirror topics between Kafka clusters.",
+        version=API_VERSION,
+        dependencies=[Depends(negotiate), Depends(authenticate)],
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    add_server_routes(application, herder)
+    add_connector_routes(application, herder)
+    add_plugin_routes(application, herder)
+
+    @application.exception_handler(ConnectError)
+    async def render(_: Request, error: ConnectError) -> Response:
+        if isinstance(error, Unauthorized):
+            # The bare sentence without a challenge, as Connect has it: consoles must not pop up a prompt.
+            return Response(str(error), status_code=401, media_type="application/json")
+        return _error(error.status, str(error))
+
+    @application.exception_handler(HTTPException)
+    async def render_router_error(request: Request, error: HTTPException) -> Response:
+        if error.status_code != 405:
+            return _error(error.status_code, f"HTTP {error.status_code} {_reason(error.status_code)}")
+        allowed = ", ".join(_methods(application, request))
+        if request.method == "OPTIONS":
+            try:
+                await authenticate(request)
+            except ConnectError as refused:
+                return await render(request, refused)
+            return PlainTextResponse(allowed, headers={"Allow": allowed})
+        return _error(405, f"HTTP 405 {_reason(405)}", {"Allow": allowed})
+
+    @application.exception_handler(Exception)
+    async def render_mistake(request: Request, error: Exception) -> Response:
+        # Its text may hold anything, so it goes to the log (the server writes it there) and not to the caller.
+        return _error(500, f"{type(error).__name__} while answering {request.method}; the worker's log has the details")
+
+    return application
+
+
+def _error(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error_code": status, "message": message}, status_code=status, headers=headers)
+
+
+def _reason(status: int) -> str:
+    return _REASONS.get(status) or HTTPStatus(status).phrase
+
+
+def _methods(application: FastAPI, request: Request) -> list[str]:
+    """What may be done with a path: the methods of all routes that match it."""
+    found: set[str] = set()
+    for route in application.routes:
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+            found |= route.methods or set()
+    return [*(["HEAD"] if "GET" in found else []), *sorted(found, reverse=True), "OPTIONS"]

@@ -1,0 +1,236 @@
+"""Answers on the wire, with the member names and order of Kafka Connect; and what openapi.yaml says of them.
+
+Members that are not set are left out (`trace`), others may be null (`version`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+from mirror_connect.app.herder.views import (
+    Config,
+    ConnectorInfo,
+    ConnectorStatus,
+    Health,
+    PluginInfo,
+    ServerInfo,
+    StateInfo,
+)
+from mirror_connect.connectors.job_contract import TaskId
+
+
+class Body(BaseModel):
+    """What all answers have in common."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class ErrorBody(Body):
+    """Every error that the resources make."""
+
+    error_code: int = Field(examples=[404])
+    message: str = Field(examples=["Connector orders not found"])
+
+
+class ServerInfoBody(Body):
+    """GET /."""
+
+    version: str = Field(examples=["4.3.1"])
+    commit: str
+    kafka_cluster_id: str
+
+    @classmethod
+    def of(cls, info: ServerInfo) -> ServerInfoBody:
+        """From the herder's answer."""
+        return cls(version=info.version, commit=info.commit, kafka_cluster_id=info.kafka_cluster_id)
+
+
+class HealthBody(Body):
+    """GET /health."""
+
+    status: str = Field(examples=["healthy"])
+    message: str
+
+    @classmethod
+    def of(cls, health: Health) -> HealthBody:
+        """From the herder's answer."""
+        return cls(status=health.status, message=health.message)
+
+
+class TaskIdBody(Body):
+    """A task."""
+
+    connector: str
+    task: int
+
+    @classmethod
+    def of(cls, task: TaskId) -> TaskIdBody:
+        """From the id."""
+        return cls(connector=task.connector, task=task.task)
+
+
+class ConnectorInfoBody(Body):
+    """A connector as configured."""
+
+    name: str
+    config: dict[str, str | None]
+    tasks: list[TaskIdBody]
+    type: str = Field(examples=["source"])
+
+    @classmethod
+    def of(cls, info: ConnectorInfo) -> ConnectorInfoBody:
+        """From the herder's answer."""
+        tasks = [TaskIdBody.of(task) for task in info.tasks]
+        return cls(name=info.name, config=dict(info.config), tasks=tasks, type=info.type)
+
+
+class StateBody(Body):
+    """The state of a connector instance; `trace` says why it failed, or what it waits for."""
+
+    state: str = Field(examples=["RUNNING"])
+    worker_id: str = Field(examples=["127.0.0.1:8083"])
+    version: str | None
+    trace: str | None = None
+
+
+class TaskStateBody(Body):
+    """The state of a task."""
+
+    id: int
+    state: str
+    worker_id: str
+    version: str | None
+    trace: str | None = None
+
+    @classmethod
+    def of(cls, number: int, state: StateInfo) -> TaskStateBody:
+        """From the herder's answer."""
+        return cls(id=number, **_state(state))
+
+
+class ConnectorStatusBody(Body):
+    """A connector as it is."""
+
+    name: str
+    connector: StateBody
+    tasks: list[TaskStateBody]
+    type: str
+
+    @classmethod
+    def of(cls, status: ConnectorStatus) -> ConnectorStatusBody:
+        """From the herder's answer."""
+        tasks = [TaskStateBody.of(number, state) for number, state in status.tasks.items()]
+        return cls(name=status.name, connector=StateBody(**_state(status.connector)), tasks=tasks, type=status.type)
+
+
+class TaskInfoBody(Body):
+    """A task as configured."""
+
+    id: TaskIdBody
+    config: dict[str, str | None]
+
+    @classmethod
+    def of(cls, task: TaskId, config: Config) -> TaskInfoBody:
+        """From the herder's answer."""
+        return cls(id=TaskIdBody.of(task), config=dict(config))
+
+
+class TasksBody(RootModel[list[TaskInfoBody]]):
+    """GET …/tasks."""
+
+
+class ExpandedBody(Body):
+    """One connector of GET /connectors with `expand`; only what was asked for."""
+
+    status: ConnectorStatusBody | None = None
+    info: ConnectorInfoBody | None = None
+
+
+class TopicsBody(Body):
+    """The topics of one connector."""
+
+    topics: list[str]
+
+
+class PluginBody(Body):
+    """A connector class."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True, serialize_by_alias=True)
+
+    class_name: str = Field(alias="class", examples=["org.apache.kafka.connect.mirror.MirrorSourceConnector"])
+    type: str
+    version: str
+
+    @classmethod
+    def of(cls, plugin: PluginInfo) -> PluginBody:
+        """From the herder's answer."""
+        return cls(**{"class": plugin.class_name}, type=plugin.type, version=plugin.version)
+
+
+class PluginsBody(RootModel[list[PluginBody]]):
+    """GET /connector-plugins."""
+
+    @classmethod
+    def of(cls, plugins: Iterable[PluginInfo]) -> PluginsBody:
+        """From the herder's answer."""
+        return cls([PluginBody.of(plugin) for plugin in plugins])
+
+
+class DefinitionBody(Body):
+    """The definition of a setting."""
+
+    name: str
+    type: str = Field(examples=["STRING"])
+    required: bool
+    default_value: str | None
+    importance: str = Field(examples=["HIGH"])
+    documentation: str
+    group: str | None
+    order_in_group: int
+    width: str = Field(examples=["NONE"])
+    display_name: str
+    dependents: list[str]
+
+
+class SettingValueBody(Body):
+    """What validation says of the value of a setting."""
+
+    name: str
+    value: str | None
+    recommended_values: list[str]
+    errors: list[str]
+    visible: bool
+
+
+class ValidatedSettingBody(Body):
+    """A setting judged; no definition for a name that none exists of."""
+
+    definition: DefinitionBody | None
+    value: SettingValueBody
+
+
+class ValidationBody(Body):
+    """PUT …/config/validate."""
+
+    name: str
+    error_count: int
+    groups: list[str]
+    configs: list[ValidatedSettingBody]
+
+
+class CreateBody(Body):
+    """POST /connectors. Read by hand (app/rest/json_bodies.py): numbers and booleans become text as written."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    config: dict[str, str | float | bool]
+    initial_state: str | None = Field(default=None, examples=["RUNNING", "PAUSED", "STOPPED"])
+
+
+def _state(state: StateInfo) -> dict[str, Any]:
+    found = {"state": state.state, "worker_id": state.worker_id, "version": state.version}
+    return found if state.trace is None else {**found, "trace": state.trace}

@@ -1,0 +1,94 @@
+"""Request bodies: JSON as Kafka Connect takes it.
+
+Config values are text; a number or boolean is taken as the text it was written with (`1.50`, `1e3`). A key given twice:
+the last one counts. Where Connect answers 500 by accident (malformed JSON, a wrong type, no body) this answers 400.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, NoReturn
+
+from starlette.requests import Request
+
+from mirror_connect.app.errors import BadRequest, BodyTooLarge
+
+# Connector configs of some MB are legal (long topic lists); what the config topic then takes, the broker decides.
+BODY_LIMIT: Final = 16 * 1024 * 1024
+
+
+class NumberText(str):
+    """A JSON number as it was written."""
+
+    __slots__ = ()
+
+
+async def read_body(request: Request, limit: int = BODY_LIMIT) -> bytes:
+    """The whole body; BodyTooLarge as soon as it is longer than `limit`."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise BodyTooLarge(limit)
+    return bytes(body)
+
+
+def parse_json(body: bytes) -> Any:
+    """The JSON value, numbers as NumberText. BadRequest says where it breaks off, without quoting the body."""
+    if not body.strip():
+        raise BadRequest("The request has no body; a JSON object is needed")
+    try:
+        text = body.decode(json.detect_encoding(body))
+        value = json.loads(text, parse_int=NumberText, parse_float=NumberText, parse_constant=_no_constant)
+        # Lone surrogates can be written in JSON but not into a topic.
+        _refuse_surrogates(text)
+    except json.JSONDecodeError as error:
+        # error.doc may hold passwords: only the position is told.
+        place = f"line {error.lineno}, column {error.colno}"
+        raise BadRequest(f"The request body is not valid JSON: {error.msg} at {place}") from None
+    except UnicodeDecodeError:
+        raise BadRequest("The request body is not valid JSON: it is not encoded in UTF-8") from None
+    except RecursionError:
+        raise BadRequest("The request body is not valid JSON: it is nested too deeply") from None
+    return value
+
+
+def config_from(value: Any, what: str = "The request body") -> dict[str, str | None]:
+    """A connector config, `null` kept as None (only PATCH has a use for it); its order stays."""
+    if not isinstance(value, dict):
+        raise BadRequest(f"{what} must be a JSON object of settings and not {_kind(value)}")
+    return {name: text_of(member, f"The value of '{name}'") for name, member in value.items()}
+
+
+def text_of(value: Any, what: str) -> str | None:
+    """A scalar as text, None for null; BadRequest for objects and arrays."""
+    if value is None or isinstance(value, str):
+        return None if value is None else str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    raise BadRequest(f"{what} must be text, a number or a boolean and not {_kind(value)}")
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, NumberText):
+        return "a number"
+    if isinstance(value, str):
+        return "a text"
+    return "an array" if isinstance(value, list) else "an object"
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise json.JSONDecodeError(f"{name} is no JSON number", "", 0)
+
+
+def _refuse_surrogates(text: str) -> None:
+    if "\\u" not in text and "\\U" not in text:
+        return
+    try:
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise BadRequest("The request body is not valid JSON: it holds half of a surrogate pair") from None

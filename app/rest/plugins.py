@@ -1,0 +1,46 @@
+"""/connector-plugins …: the connector classes there are, their settings, and the judgement of a config."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request, Response
+from starlette.responses import JSONResponse
+
+from mirror_connect.app.herder.herder import Herder
+from mirror_connect.app.rest.answers import answer, errors
+from mirror_connect.app.rest.bodies import DefinitionBody, PluginsBody, ValidationBody
+from mirror_connect.app.rest.connectors import CONFIG_BODY, json_body
+from mirror_connect.app.rest.json_bodies import config_from
+
+
+def add_plugin_routes(application: FastAPI, herder: Herder) -> None:
+    """Adds every resource below /connector-plugins."""
+
+    @application.get("/connector-plugins", responses={200: {"model": PluginsBody}, **errors()})
+    async def list_plugins(
+        connectors_only: Annotated[
+            str, Query(alias="connectorsOnly", description="false: other plugins too; there are none")
+        ] = "true",
+    ) -> Response:
+        """All connector classes."""
+        return answer(PluginsBody.of(herder.plugins()))
+
+    @application.get(
+        "/connector-plugins/{plugin}/config", responses={200: {"model": list[DefinitionBody]}, **errors(404)}
+    )
+    async def get_plugin_config(
+        plugin: str, version: Annotated[str | None, Query(description="A version or a range of versions")] = None
+    ) -> Response:
+        """The definitions of a connector class' settings; it may be named in full, simply, or by its alias."""
+        settings: list[dict[str, Any]] = herder.plugin_settings(plugin, version)
+        return JSONResponse(settings)
+
+    @application.put(
+        "/connector-plugins/{plugin}/config/validate",
+        openapi_extra=CONFIG_BODY,
+        responses={200: {"model": ValidationBody}, **errors(413)},
+    )
+    async def validate(plugin: str, request: Request) -> Response:
+        """Every setting of a config judged; nothing is stored."""
+        return JSONResponse(await herder.validate(plugin, config_from(await json_body(request))))
