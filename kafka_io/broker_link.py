@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
-import ssl
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.kafka_io.client_settings import WireSettings
 from mirror_connect.kafka_io.connection import Connection, ConnectionLost, Login, open_connection
 from mirror_connect.kafka_io.wire_codec import Request
 
@@ -23,60 +20,15 @@ T = TypeVar("T")
 _JITTER: Final = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class LinkSettings:
-    """What the connections of a cluster have in common. Times in seconds."""
-
-    bootstrap: tuple[tuple[str, int], ...]
-    client_id: str
-    tls: ssl.SSLContext | None = field(default=None, repr=False)
-    login: Login | None = field(default=None, repr=False)
-    request_timeout: float = 30.0
-    setup_timeout: float = 10.0
-    api_timeout: float = 60.0
-    max_idle: float = 540.0
-    retry_backoff: float = 0.1
-    reconnect_backoff: float = 0.05
-    reconnect_backoff_max: float = 1.0
-    rebootstrap: bool = True
-
-    @classmethod
-    def of(cls, settings: Mapping[str, str], client_id: str) -> Self:
-        """From Java client properties. Raises ConfigError naming the property."""
-        bootstrap = tuple(
-            (h.rsplit(":", 1)[0], int(h.rsplit(":", 1)[1])) for h in settings["bootstrap.servers"].split(",")
-        )
-        login = None
-        if settings.get("security.protocol", "").startswith("SASL"):
-            jaas = dict(re.findall(r'(username|password)="([^"]*)"', settings["sasl.jaas.config"]))
-            login = Login(settings["sasl.mechanism"], jaas["username"], jaas["password"])
-
-        def ms(name: str, default: int) -> float:
-            return int(settings.get(name, default)) / 1000
-
-        return cls(
-            bootstrap=bootstrap,
-            client_id=client_id,
-            login=login,
-            request_timeout=ms("request.timeout.ms", 30_000),
-            setup_timeout=ms("socket.connection.setup.timeout.ms", 10_000),
-            api_timeout=ms("default.api.timeout.ms", 60_000),
-            max_idle=ms("connections.max.idle.ms", 540_000),
-            retry_backoff=ms("retry.backoff.ms", 100),
-            reconnect_backoff=ms("reconnect.backoff.ms", 50),
-            reconnect_backoff_max=ms("reconnect.backoff.max.ms", 1000),
-            rebootstrap=settings.get("metadata.recovery.strategy", "rebootstrap") == "rebootstrap",
-        )
-
-
 class BrokerLink:
     """One broker, one purpose. `backs_off_until`: no connection is tried before that time (time.monotonic())."""
 
-    def __init__(self, host: str, port: int, settings: LinkSettings) -> None:
+    def __init__(self, host: str, port: int, settings: WireSettings) -> None:
         self.backs_off_until = 0.0
         self._host = host
         self._port = port
         self._settings = settings
+        self._login = _login(settings)
         self._connection: Connection | None = None
         self._turn = asyncio.Lock()
         self._breaks = 0
@@ -134,7 +86,8 @@ class BrokerLink:
         connection = self._connection
         if connection is not None and connection.broken is None:
             now = time.monotonic()
-            idle = connection.in_flight == 0 and now - connection.last_used > self._settings.max_idle
+            max_idle = self._settings.connections_max_idle_ms / 1000
+            idle = connection.in_flight == 0 and 0 <= max_idle < now - connection.last_used
             expired = connection.login_expires is not None and now > connection.login_expires
             if idle or expired:
                 await connection.answered()
@@ -159,19 +112,25 @@ class BrokerLink:
                 self._host,
                 self._port,
                 client_id=settings.client_id,
-                tls=settings.tls,
-                login=settings.login,
-                request_timeout=settings.request_timeout,
-                setup_timeout=settings.setup_timeout,
+                tls=settings.ssl_context,
+                login=self._login,
+                request_timeout=settings.request_timeout_ms / 1000,
+                setup_timeout=settings.socket_connection_setup_timeout_ms / 1000,
             )
         except BaseException:
-            pause = min(settings.reconnect_backoff * 2**self._failures, settings.reconnect_backoff_max)
+            pause_ms = min(settings.reconnect_backoff_ms * 2**self._failures, settings.reconnect_backoff_max_ms)
             self._failures = min(self._failures + 1, 16)
-            self.backs_off_until = time.monotonic() + pause * random.uniform(1 - _JITTER, 1 + _JITTER)
+            self.backs_off_until = time.monotonic() + pause_ms / 1000 * random.uniform(1 - _JITTER, 1 + _JITTER)
             raise
         self._failures = 0
         # Also after a connection that worked: a broker that accepts and hangs up must not be called in a busy loop.
-        self.backs_off_until = time.monotonic() + settings.reconnect_backoff
+        self.backs_off_until = time.monotonic() + settings.reconnect_backoff_ms / 1000
         if self._closed:
             connection.lost("closed by this side")
         return connection
+
+
+def _login(settings: WireSettings) -> Login | None:
+    if settings.sasl_mechanism is None:
+        return None
+    return Login(settings.sasl_mechanism, settings.username, settings.password, settings.token_provider)

@@ -25,7 +25,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io import wire_codec as codes
-from mirror_connect.kafka_io.broker_link import BrokerLink, LinkSettings
+from mirror_connect.kafka_io.broker_link import BrokerLink
+from mirror_connect.kafka_io.client_keys import Kind
+from mirror_connect.kafka_io.client_settings import wire_settings
 from mirror_connect.kafka_io.connection import ConnectionLost
 from mirror_connect.kafka_io.wire_codec import Request, error_name
 from mirror_connect.kafka_io.wire_control import (
@@ -54,13 +56,14 @@ class Leader(NamedTuple):
 class Cluster:
     """A client of one cluster. `settings` are Java client properties; secrets in them appear in no repr or error.
 
+    `kind`: the kind of Java client they are meant for. Reads key stores; raises ConfigError for a wrong property.
     `nodes`: the brokers last heard of, with host, port and rack. `cluster_id`: None before `connect`.
     """
 
-    def __init__(self, settings: Mapping[str, str], client_id: str) -> None:
+    def __init__(self, settings: Mapping[str, str], client_id: str, kind: Kind = "consumer") -> None:
         self.cluster_id: str | None = None
         self.nodes: Mapping[int, BrokerEntry] = {}
-        self._link_settings = LinkSettings.of(settings, client_id)
+        self._settings = wire_settings(settings, client_id, kind)
         self._links: dict[tuple[str, int, Purpose], BrokerLink] = {}
         self._topics: dict[str, TopicEntry] = {}
         self._partitions: dict[tuple[str, int], PartitionEntry] = {}
@@ -122,7 +125,7 @@ class Cluster:
 
         Retried for default.api.timeout.ms while none is available. Raises ClusterUnreachable, NotAuthorized.
         """
-        deadline = time.monotonic() + self._link_settings.api_timeout
+        deadline = time.monotonic() + self._settings.default_api_timeout_ms / 1000
         while True:
             found = await self.any_node(FindCoordinator(key, 1 if kind == "transaction" else 0))
             if found.error == codes.NONE:
@@ -135,7 +138,7 @@ class Cluster:
                 raise NotAuthorized(f"not authorized to use {what}: {error_name(found.error)}")
             if found.error not in _COORDINATOR_LATER or time.monotonic() > deadline:
                 raise ClusterUnreachable(f"no coordinator for {what}: {found.message or error_name(found.error)}")
-            await asyncio.sleep(self._link_settings.retry_backoff)
+            await asyncio.sleep(self._settings.retry_backoff_ms / 1000)
 
     async def close(self) -> None:
         """Close every connection; requests in flight raise ConnectionLost. The cluster can't be used afterwards."""
@@ -151,7 +154,7 @@ class Cluster:
             raise ConnectionLost("the connections to the cluster are closed")
         key = (host, port, purpose)
         if key not in self._links:
-            self._links[key] = BrokerLink(host, port, self._link_settings)
+            self._links[key] = BrokerLink(host, port, self._settings)
         return self._links[key]
 
     def _candidates(self) -> list[tuple[str, int]]:
@@ -159,9 +162,9 @@ class Cluster:
         known = [(node.host, node.port) for node in self.nodes.values()]
         random.shuffle(known)
         known.sort(key=self._reluctance)
-        if known and not self._link_settings.rebootstrap:
+        if known and not self._settings.rebootstrap:
             return known
-        bootstrap = list(self._link_settings.bootstrap)
+        bootstrap = list(self._settings.bootstrap_servers)
         random.shuffle(bootstrap)
         return list(dict.fromkeys([*known, *bootstrap]))
 
@@ -191,6 +194,6 @@ class Cluster:
         self._partitions = {key: entry for key, entry in self._partitions.items() if key[0] != topic}
 
     def _drop_stale_links(self) -> None:
-        wanted = {(node.host, node.port) for node in self.nodes.values()} | set(self._link_settings.bootstrap)
+        wanted = {(node.host, node.port) for node in self.nodes.values()} | set(self._settings.bootstrap_servers)
         for key in [key for key, link in self._links.items() if key[:2] not in wanted and not link.is_busy]:
             self._links.pop(key).close()

@@ -35,6 +35,8 @@ T = TypeVar("T")
 _SCRATCH: Final = 64 << 10
 _LARGEST_FRAME: Final = 1 << 30
 _WRITE_HIGH: Final = 1 << 20
+# Versions and one more: a broker that wants a login hangs up on the first request after that.
+_FIRST_REQUESTS: Final = 2
 # A login is renewed (by a new connection) when this much of its life is over; Java takes 85 to 95 %.
 _LOGIN_LIFE: Final = 0.85
 
@@ -80,7 +82,7 @@ class _Frames(asyncio.BufferedProtocol):
         self._connection.transport.set_write_buffer_limits(_WRITE_HIGH)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connection.lost(str(exc) if exc else "the broker closed the connection")
+        self._connection.lost(str(exc) if exc else self._connection.hung_up())
 
     def pause_writing(self) -> None:
         self._connection.writable.clear()
@@ -239,6 +241,11 @@ class Connection:
     def _timed_out(self, correlation: int) -> None:
         kind = next((type(w.request).__name__ for w in self._waiting if w.correlation == correlation), "request")
         self.lost(f"no answer to {kind} within {round(self._timeout * 1000)} ms (request.timeout.ms)")
+
+    def hung_up(self) -> str:
+        """Why the broker may have closed the connection: one that wants another protocol does so at once."""
+        hint = "" if self._correlation > _FIRST_REQUESTS else " at once; is security.protocol right?"
+        return f"the broker closed the connection{hint}"
 
     def lost(self, reason: str) -> None:
         """The connection is of no use any more: everything in flight fails."""

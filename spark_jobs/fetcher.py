@@ -298,7 +298,8 @@ class Fetcher:
         answer = await self._cluster.send(node, request, purpose="fetch")
         if node in self._troubled:
             self._troubled.discard(node)
-            self._on_notice(f"source broker {node}: answers again")
+            at = self._cluster.nodes.get(node)
+            self._on_notice(f"source broker {f'{at.host}:{at.port}' if at else node}: answers again")
         if answer.error == codes.NONE:
             session.answered(answer.session_id)
             self._take(node, session, answer)

@@ -19,6 +19,7 @@ from mirror_connect.kafka_io.wire import (
     ListedOffset,
     ListOffsets,
 )
+from mirror_connect.kafka_io.wire_control import BrokerEntry
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 Key = tuple[str, int]
@@ -56,7 +57,7 @@ class FakeSource:
         self.logs: dict[Key, Log] = {}
         self.known: dict[Key, Log] = {}
         self.ids: dict[str, bytes] = {}
-        self.nodes: dict[int, Any] = {1: None, 2: None}
+        self.nodes = {node: BrokerEntry(node, "fake", node, None) for node in (1, 2)}
         self.fetches: list[tuple[int, Fetch]] = []
         self.down: set[int] = set()
         self.unreachable = False

@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.kafka_io.broker_link import BrokerLink, LinkSettings
+from mirror_connect.kafka_io.broker_link import BrokerLink
+from mirror_connect.kafka_io.client_settings import WireSettings
 from mirror_connect.kafka_io.connection import Connection, ConnectionLost, Login, UnsupportedByBroker, open_connection
 from mirror_connect.kafka_io.wire import Fetch, Produce, ProducePartition
 from mirror_connect.kafka_io.wire_control import EndTxn, FindCoordinator
@@ -180,7 +181,8 @@ async def test_an_address_where_nobody_listens_is_named() -> None:
 
 
 def link_to(port: int) -> BrokerLink:
-    return BrokerLink("127.0.0.1", port, LinkSettings((("127.0.0.1", port),), "test", reconnect_backoff=0.001))
+    settings = WireSettings((("127.0.0.1", port),), "PLAINTEXT", "test", reconnect_backoff_ms=1)
+    return BrokerLink("127.0.0.1", port, settings)
 
 
 async def test_requests_behind_a_lost_one_do_not_overtake_its_repetition() -> None:

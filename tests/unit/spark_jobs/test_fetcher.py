@@ -205,7 +205,7 @@ async def test_a_broker_that_is_gone_and_back_is_told_once_each() -> None:
         await until(lambda: copy.reached(A0) == 20)
     assert copy.notices == [
         "source broker fake:1: Connection refused; tried again until it answers",
-        "source broker 1: answers again",
+        "source broker fake:1: answers again",
     ]
 
 
