@@ -1,0 +1,208 @@
+"""Config providers: `${provider:path:key}` in a config is replaced by what a file, directory or the environment holds.
+
+Rules and names are Kafka's (ConfigTransformer, AbstractConfig and the three providers of kafka-clients 4.3.1): a reference
+to an unknown provider stays as text, and so does one whose key isn't there; resolved text isn't looked through again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+from mirror_connect.app.properties import UnreadableFile, read_properties
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.secrets import secrets_of
+
+log = logging.getLogger(__name__)
+
+_REFERENCE: Final = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+_PACKAGE: Final = "org.apache.kafka.common.config.provider."
+
+
+class Provider(Protocol):
+    """Where values come from."""
+
+    def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
+        """The values of those keys that there are; ConfigError if the place can't be read."""
+
+
+class _AllowedPaths:
+    """`allowed.paths`: where files may lie. Without it, anywhere."""
+
+    def __init__(self, name: str, value: str | None) -> None:
+        self._allowed: list[Path] | None = None
+        if value is None or not value.strip():
+            return
+        self._allowed = []
+        for entry in re.split(r"\s*,\s*", value.strip()):
+            if not Path(entry).is_absolute():
+                raise ConfigError(name, entry, f"Path {entry} is not absolute")
+            if not Path(entry).exists():
+                raise ConfigError(name, entry, f"Path {entry} does not exist")
+            self._allowed.append(Path(os.path.normpath(entry)))
+
+    def permits(self, path: str) -> bool:
+        """Whether a path that a config names may be read; `..` is worked out first. Kafka follows links, and so do we."""
+        if self._allowed is None:
+            return True
+        normal = Path(os.path.normpath(path))
+        if normal.is_absolute() and any(normal.is_relative_to(allowed) for allowed in self._allowed):
+            return True
+        log.error("The path %s is not under the provider's allowed.paths; references to it stay as they are", path)
+        return False
+
+
+class FileProvider:
+    """A properties file per path, read anew each time: a changed secret counts from the next start of a connector."""
+
+    def __init__(self, alias: str, parameters: Mapping[str, str]) -> None:
+        self._allowed = _AllowedPaths(f"config.providers.{alias}.param.allowed.paths", parameters.get("allowed.paths"))
+
+    def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
+        """Values of the properties file at `path`."""
+        if not path or not self._allowed.permits(path):
+            return {}
+        found = read_properties(path, what="properties from file", encoding="utf-8")
+        return {key: found[key] for key in keys if key in found}
+
+
+class DirectoryProvider:
+    """A file per key, its whole text the value, as secrets are mounted into containers."""
+
+    def __init__(self, alias: str, parameters: Mapping[str, str]) -> None:
+        self._allowed = _AllowedPaths(f"config.providers.{alias}.param.allowed.paths", parameters.get("allowed.paths"))
+
+    def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
+        """Texts of the files in `path` that are named as the keys."""
+        if not path or not self._allowed.permits(path):
+            return {}
+        if not Path(path).is_dir():
+            log.warning("The path %s is not a directory; references to it stay as they are", path)
+            return {}
+        found: dict[str, str] = {}
+        for key in keys:
+            file = Path(path) / key
+            # Only a plain name: Kafka lists the directory, so `../x` never names a file of it.
+            if key in ("", ".", "..") or "/" in key or not file.is_file():
+                continue
+            try:
+                found[key] = file.read_text("utf-8")
+            except OSError as error:
+                raise UnreadableFile("file", file, error.strerror or str(error)) from None
+            except UnicodeDecodeError as error:
+                raise UnreadableFile("file", file, f"it isn't UTF-8 at byte {error.start}") from None
+        return found
+
+
+class EnvironmentProvider:
+    """Environment variables whose whole name matches `allowlist.pattern` (all, without it)."""
+
+    def __init__(self, alias: str, parameters: Mapping[str, str], environment: Mapping[str, str] | None = None) -> None:
+        pattern = parameters.get("allowlist.pattern")
+        try:
+            allowed = re.compile(".*" if pattern is None else pattern, re.DOTALL)
+        except re.error as error:
+            raise ConfigError(f"config.providers.{alias}.param.allowlist.pattern", pattern, str(error)) from None
+        everything = os.environ if environment is None else environment
+        self._variables = {name: value for name, value in everything.items() if allowed.fullmatch(name)}
+
+    def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
+        """Values of the variables; a path makes no sense here."""
+        if path:
+            raise ConfigError("EnvVarConfigProvider", path, f"Path is not supported for EnvVarConfigProvider: {path}")
+        return {key: self._variables[key] for key in keys if key in self._variables}
+
+
+_PROVIDERS: Final[Mapping[str, type[FileProvider | DirectoryProvider | EnvironmentProvider]]] = {
+    f"{_PACKAGE}FileConfigProvider": FileProvider,
+    f"{_PACKAGE}DirectoryConfigProvider": DirectoryProvider,
+    f"{_PACKAGE}EnvVarConfigProvider": EnvironmentProvider,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A config with its references replaced, and as it was written: error texts and REST answers quote the latter."""
+
+    values: dict[str, str] = field(repr=False)
+    as_written: dict[str, str] = field(repr=False)
+
+    def referenced(self, name: str) -> bool:
+        """Whether this value, or a part of it, came from a provider."""
+        return self.values.get(name) != self.as_written.get(name)
+
+    def secrets(self) -> frozenset[str]:
+        """Texts that must not be seen, for `redact` and RedactingFilter.learn."""
+        return secrets_of(self.values)
+
+
+class Resolver:
+    """Replaces references. Made once from the worker's properties; safe to use from several threads."""
+
+    def __init__(self, providers: Mapping[str, Provider]) -> None:
+        self._providers = dict(providers)
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str], environment: Mapping[str, str] | None = None) -> Resolver:
+        """The providers that `config.providers` names. ConfigError for an unknown class or a wrong parameter."""
+        providers: dict[str, Provider] = {}
+        for alias in re.split(r"\s*,\s*", properties.get("config.providers", "").strip()):
+            if not alias:
+                continue
+            setting = f"config.providers.{alias}.class"
+            class_name = properties.get(setting, "").strip()
+            if not class_name:
+                log.warning("config.providers names %s, but %s isn't set: ${%s:…} stays as text", alias, setting, alias)
+                continue
+            provider = _PROVIDERS.get(class_name)
+            if provider is None:
+                raise ConfigError(
+                    setting, class_name, f"Class {class_name} could not be found. There are: {', '.join(_PROVIDERS)}"
+                )
+            prefix = f"config.providers.{alias}.param."
+            parameters = {
+                name.removeprefix(prefix): value for name, value in properties.items() if name.startswith(prefix)
+            }
+            if provider is EnvironmentProvider:
+                providers[alias] = EnvironmentProvider(alias, parameters, environment)
+            else:
+                providers[alias] = provider(alias, parameters)
+        return cls(providers)
+
+    def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
+        """The config with references replaced. ConfigError names a file that can't be read."""
+        wanted: dict[tuple[str, str], set[str]] = {}
+        for value in config.values():
+            for match in _REFERENCE.finditer(value):
+                if match[1] in self._providers:
+                    wanted.setdefault((match[1], match[3] or ""), set()).add(match[4])
+        # One look at each place, so that all values of a file are of the same moment.
+        found = {place: self._providers[place[0]].get(place[1], keys) for place, keys in wanted.items()}
+
+        def replacement(match: re.Match[str]) -> str:
+            return found.get((match[1], match[3] or ""), {}).get(match[4], match[0])
+
+        return {name: _REFERENCE.sub(replacement, value) for name, value in config.items()}
+
+    def resolve_with_origin(self, config: Mapping[str, str]) -> Resolved:
+        """As `resolve`, together with the config as written."""
+        return Resolved(self.resolve(config), dict(config))
+
+
+def resolve_own(
+    properties: Mapping[str, str], environment: Mapping[str, str] | None = None
+) -> tuple[Resolver, Resolved]:
+    """The worker's own properties resolved by the providers that they define themselves."""
+    resolver = Resolver.of(properties, environment)
+    resolved = resolver.resolve_with_origin(properties)
+    for name, value in resolved.values.items():
+        # The value is quoted as written, and only what looks like a reference.
+        for match in _REFERENCE.finditer(resolved.as_written[name]):
+            if match[0] in value:
+                log.warning("%s: the reference %s leads to nothing and stays as text", name, match[0])
+    return resolver, resolved

@@ -1,0 +1,55 @@
+"""Java `.properties` files, read as Kafka reads them.
+
+The grammar (separators `=`, `:` or white space, continuation lines, `\\uXXXX` and other escapes, `#` and `!` comments, the
+last of several equal keys counts) is the javaproperties library's. What is Kafka's: a worker's own file is read as
+ISO-8859-1 (Utils.loadProps hands Java's Properties a byte stream), a config provider's file as UTF-8 (FileConfigProvider
+opens a reader); both seen on kafka-clients 4.3.1.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import javaproperties
+
+from mirror_connect.connectors.errors import ConfigError
+
+Encoding = Literal["iso-8859-1", "utf-8"]
+
+
+class UnreadableFile(ConfigError):
+    """A file that a setting or the command line names can't be used: `Could not read <what> <path>: <reason>`."""
+
+    def __init__(self, what: str, path: str | Path, reason: str) -> None:
+        super().__init__(str(path), None, reason)
+        self.args = (f"Could not read {what} {path}: {reason}",)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Keys and values in the order of the file. ValueError with a reason for a broken `\\u` escape."""
+    try:
+        loaded: dict[str, str] = javaproperties.loads(text)
+    except javaproperties.InvalidUEscapeError as error:
+        # The escape itself isn't shown: it may be a part of a password.
+        line = text.count("\n", 0, max(text.find(error.escape), 0)) + 1
+        raise ValueError(f"line {line} has a \\u without four hexadecimal digits (write a backslash as \\\\)") from None
+    return loaded
+
+
+def read_properties(
+    path: str | Path, *, what: str = "the properties file", encoding: Encoding = "iso-8859-1"
+) -> dict[str, str]:
+    """The properties of a file. UnreadableFile names `what`, the path and the reason; never any of its content."""
+    try:
+        text = Path(path).read_bytes().decode(encoding)
+    except OSError as error:
+        raise UnreadableFile(what, path, error.strerror or str(error)) from None
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(what, path, f"it isn't UTF-8 at byte {error.start}") from None
+    except ValueError as error:  # a NUL in the path
+        raise UnreadableFile(what, path, str(error)) from None
+    try:
+        return parse_properties(text)
+    except ValueError as error:
+        raise UnreadableFile(what, path, str(error)) from None

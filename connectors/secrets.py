@@ -1,0 +1,105 @@
+"""Which settings are secret, and how their values are kept out of texts for people: one rule for every part.
+
+The value type that hides itself is `Secret` of config_values.py; this module knows names, and cleans texts that others made.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+HIDDEN: Final = "[hidden]"
+
+# Ends of names, so that every prefix (source.cluster.…, producer.override.…) is meant too. The PASSWORD settings of
+# Kafka's clients, the options of login modules, and what people commonly call their own.
+_SECRET_ENDS: Final = (
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "sasl.jaas.config",
+    "ssl.keystore.key",
+    "ssl.keystore.certificate.chain",
+    "ssl.truststore.certificates",
+    "private.key",
+    "access.key",
+    "api.key",
+    "token",
+)
+_JAAS_OPTION: Final = re.compile(
+    r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""", re.DOTALL
+)
+# Values that short occur inside ordinary words; they are replaced only where they stand alone.
+_SHORT: Final = 6
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a setting or login option of this name must never be shown."""
+    return name.lower().endswith(_SECRET_ENDS)
+
+
+def secrets_of(config: Mapping[str, str | None]) -> frozenset[str]:
+    """The texts that must not be seen, of a config's secret settings; of login modules only the options that are secret.
+
+    A login's user name stays visible: error texts are useless without it.
+    """
+    found: set[str] = set()
+    for name, value in config.items():
+        if not value or not is_secret(name):
+            continue
+        if name.endswith("sasl.jaas.config"):
+            found |= _jaas_secrets(value)
+        else:
+            found |= {value, value.strip()}
+    return frozenset(found - {""})
+
+
+def _jaas_secrets(text: str) -> set[str]:
+    found: set[str] = set()
+    for option, double, single, word in _JAAS_OPTION.findall(text):
+        # PlainLoginModule on a broker has its users' passwords in user_NAME options.
+        if is_secret(option) or option.startswith("user_"):
+            raw = double or single or word
+            found |= {raw, re.sub(r"\\(.)", r"\1", raw)}
+    return found
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """The text with every one of the secrets replaced by `[hidden]`; longer ones first, as one may be part of another."""
+    for secret in sorted(set(secrets), key=len, reverse=True):
+        if len(secret) >= _SHORT:
+            text = text.replace(secret, HIDDEN)
+        elif secret:
+            text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
+    return text
+
+
+class RedactingFilter(logging.Filter):
+    """Put it on a log handler: no line that passes holds a known secret, in its text, arguments or trace.
+
+    It is the last net. Whoever makes a text leaves secrets out of it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._secrets: frozenset[str] = frozenset()
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Hide these from now on, too."""
+        self._secrets |= frozenset(secrets)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Clean the record in place; never drops one."""
+        if not self._secrets:
+            return True
+        message = record.getMessage()
+        cleaned = redact(message, self._secrets)
+        if cleaned != message:
+            record.msg, record.args = cleaned, None
+        if record.exc_info and not record.exc_text:
+            record.exc_text = logging.Formatter().formatException(record.exc_info)
+        if record.exc_text:
+            record.exc_text = redact(record.exc_text, self._secrets)
+        return True
