@@ -1,0 +1,238 @@
+"""Administration of one cluster over confluent-kafka: blocking calls with a limit, and errors of one line that say which.
+
+Every method may block for `timeout` seconds: call it from an executor, never on an event loop. None of them creates a
+topic by asking for it. An object may be used from several threads, and needs no closing.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
+
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.kafka_io.client_settings import librdkafka_config
+
+_CREDENTIALS: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
+_RIGHTS: Final = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+_SILENCE: Final = frozenset(
+    {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}
+)
+# Some things a client reports about a connection are consequences of the real trouble, or say nothing.
+_TELLING: Final = (*_CREDENTIALS, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._TRANSPORT, KafkaError._FAIL)
+# When no broker at all can be connected to, so long is waited for a restart before the caller is told.
+_ALL_DOWN_SECONDS: Final = 5.0
+_SLICE: Final = 0.05
+# librdkafka's own lines would say everything twice, and go to standard error.
+_quiet: Final = logging.getLogger("mirror_connect.librdkafka")
+_quiet.setLevel(logging.CRITICAL + 1)
+
+
+class AdminError(Exception):
+    """The cluster answered, and the answer is no: a topic exists, a replication factor is too large …"""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigValue:
+    """A topic's or broker's setting. `is_default`: it isn't set on the resource itself. Sensitive values are None."""
+
+    value: str | None
+    is_default: bool
+
+
+class ClusterAdmin:
+    """An admin client of the cluster that `properties` (Java client properties) lead to.
+
+    `what` names the cluster in error texts ("source cluster"); `timeout` in seconds is for each call. Making one reads
+    key stores and raises ConfigError; nothing is connected to before the first call.
+    Every call raises ClusterUnreachable, NotAuthorized (credentials or a right), AdminError (refused otherwise).
+    """
+
+    def __init__(
+        self, properties: Mapping[str, str], what: str, timeout: float = 60.0, client_id: str | None = None
+    ) -> None:
+        config = librdkafka_config(properties, "admin", client_id)
+        self._what = what
+        self._timeout = timeout
+        self._addresses: str = config["bootstrap.servers"]
+        self._identity = (
+            f"sasl.mechanism {config['sasl.mechanism']}" if "sasl.mechanism" in config else config["security.protocol"]
+        )
+        if "sasl.username" in config:
+            self._identity += f", user {config['sasl.username']}"
+        self._lock = threading.Lock()
+        self._trouble: KafkaError | None = None
+        self._all_down_since: float | None = None
+        self._client = AdminClient({**config, "error_cb": self._noticed}, logger=_quiet)
+
+    def __repr__(self) -> str:
+        return f"ClusterAdmin({self._what} at {self._addresses})"
+
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        described = self._answer("its id", lambda left: self._client.describe_cluster(request_timeout=left))
+        return str(described.cluster_id)
+
+    def topics(self) -> dict[str, int]:
+        """Every topic that may be seen, internal ones too, and how many partitions it has."""
+        deadline = time.monotonic() + self._timeout
+        # First something that can be interrupted: list_topics blocks without telling why.
+        self.cluster_id()
+        try:
+            found = self._client.list_topics(timeout=max(1.0, deadline - time.monotonic()))
+        except KafkaException as problem:
+            raise self._explained("its topics", problem.args[0]) from None
+        return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.partitions}
+
+    def create_topic(
+        self, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic; -1 for the broker's default of either number. AdminError if there is one, among others."""
+        new = NewTopic(
+            topic, num_partitions=partitions, replication_factor=replication_factor, config=dict(configs or {})
+        )
+        self._answer(
+            f"topic {topic} was not created",
+            lambda left: self._client.create_topics([new], operation_timeout=left, request_timeout=left)[topic],
+        )
+
+    def create_partitions(self, topic: str, total: int) -> None:
+        """Let a topic grow to `total` partitions."""
+        new = NewPartitions(topic, total)
+        self._answer(
+            f"topic {topic} did not grow to {total} partitions",
+            lambda left: self._client.create_partitions([new], operation_timeout=left, request_timeout=left)[topic],
+        )
+
+    def topic_configs(self, topics: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
+        """The settings of topics, by topic and name. AdminError for a topic that doesn't exist."""
+        return {name: self._configs(ResourceType.TOPIC, name, f"configs of topic {name}") for name in topics}
+
+    def broker_configs(self, node_id: int) -> dict[str, ConfigValue]:
+        """The settings of a broker."""
+        return self._configs(ResourceType.BROKER, str(node_id), f"configs of broker {node_id}")
+
+    def end_offsets(
+        self, partitions: Iterable[tuple[str, int]], *, read_committed: bool = False
+    ) -> dict[tuple[str, int], int]:
+        """The offset after the last record of each (topic, partition)."""
+        wanted = {TopicPartition(topic, partition): OffsetSpec.latest() for topic, partition in partitions}
+        if not wanted:
+            return {}
+        level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+        asked: dict[TopicPartition, Future[Any]] = {}
+
+        def ask(left: float) -> Future[Any]:
+            asked.update(self._client.list_offsets(wanted, isolation_level=level, request_timeout=left))
+            return next(iter(asked.values()))
+
+        self._answer("end offsets", ask)
+        return {
+            (each.topic, each.partition): self._wait(f"end offset of {each.topic}-{each.partition}", future).offset
+            for each, future in asked.items()
+        }
+
+    def _configs(self, kind: ResourceType, name: str, what: str) -> dict[str, ConfigValue]:
+        resource = ConfigResource(kind, name)
+        found = self._answer(
+            what, lambda left: self._client.describe_configs([resource], request_timeout=left)[resource]
+        )
+        return {entry.name: ConfigValue(entry.value, bool(entry.is_default)) for entry in found.values()}
+
+    def _answer(self, what: str, ask: Callable[[float], Future[Any]]) -> Any:
+        try:
+            future = ask(self._timeout)
+        except KafkaException as problem:
+            raise self._explained(what, problem.args[0]) from None
+        return self._wait(what, future)
+
+    def _wait(self, what: str, future: Future[Any]) -> Any:
+        """The result; meanwhile the client's reports are heard, so that hopeless cases end early."""
+        started = time.monotonic()
+        deadline = started + self._timeout + 1.0
+        while not future.done():
+            # The client calls `_noticed` from inside poll() only.
+            self._client.poll(_SLICE)
+            now = time.monotonic()
+            if (hopeless := self._hopeless(what, max(now - started, 0.0))) is not None:
+                raise hopeless
+            if now > deadline:
+                raise self._unreachable(what, f"no answer within {self._timeout:g} s")
+        try:
+            result = future.result()
+        except KafkaException as problem:
+            raise self._explained(what, problem.args[0]) from None
+        with self._lock:
+            self._trouble = self._all_down_since = None
+        return result
+
+    def _noticed(self, error: KafkaError) -> None:
+        with self._lock:
+            if error.code() == KafkaError._ALL_BROKERS_DOWN:
+                self._all_down_since = self._all_down_since or time.monotonic()
+            elif error.code() in _TELLING and not (self._trouble and self._trouble.code() in _CREDENTIALS):
+                self._trouble = error
+
+    def _hopeless(self, what: str, waited: float) -> Exception | None:
+        with self._lock:
+            trouble, down = self._trouble, self._all_down_since
+        if trouble is not None and trouble.code() in _CREDENTIALS:
+            return self._explained(what, trouble)
+        # A name that has no address, or a certificate that isn't accepted, is no matter of waiting.
+        final = trouble is not None and trouble.code() in (KafkaError._RESOLVE, KafkaError._SSL)
+        patience = 1.0 if final else min(_ALL_DOWN_SECONDS, self._timeout)
+        if down is not None and waited >= patience:
+            return self._unreachable(what, "no broker can be connected to")
+        return None
+
+    def _explained(self, what: str, error: KafkaError) -> Exception:
+        if error.code() in _RIGHTS:
+            return NotAuthorized(f"The {self._named()} denied it ({what}): {error.str()} ({self._identity})")
+        if error.code() in _CREDENTIALS:
+            with self._lock:
+                self._trouble = None  # the next call tries anew
+            return NotAuthorized(f"The {self._named()} refused the credentials ({self._identity}): {_reason(error)}")
+        if error.code() in _SILENCE:
+            return self._unreachable(what, _reason(error))
+        return AdminError(f"{what}: {error.str()} ({self._named()})", error.code())
+
+    def _unreachable(self, what: str, reason: str) -> Exception:
+        with self._lock:
+            trouble, self._all_down_since = self._trouble, None
+        if trouble is not None and trouble.code() in _CREDENTIALS:
+            return self._explained(what, trouble)
+        if trouble is not None and trouble.code() == KafkaError._RESOLVE:
+            # The first half is Kafka's sentence, which people search for.
+            sentence = f"No resolvable bootstrap urls given in bootstrap.servers ({_reason(trouble)})"
+            return ClusterUnreachable(f"The {self._named()} can't be reached: {sentence}")
+        if trouble is not None:
+            reason = f"{reason}: {_reason(trouble)}"
+        return ClusterUnreachable(f"The {self._named()} can't be reached ({what}): {reason}")
+
+    def _named(self) -> str:
+        return f"{self._what.removeprefix('the ')} at {self._addresses}"
+
+
+def _reason(error: KafkaError) -> str:
+    """librdkafka's sentence without the connection's name in front and the counters behind."""
+    text = re.sub(r"^(?:\w+://)?\S+?/\w+: ", "", error.str())
+    return re.sub(r" \(after [^)]*\)| \(\d+ identical error\(s\) suppressed\)", "", text).split("\n", 1)[0].strip()

@@ -1,0 +1,124 @@
+"""The settings of Kafka's clients (kafka-clients 4.3.1) that are known here, one table for each kind of client.
+
+What only a Java VM can use is declared too, so that it is accepted in silence: people hand over the files they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from mirror_connect.connectors.config_table import (
+    BOOLEAN,
+    HIGH,
+    INT,
+    LONG,
+    LOW,
+    MEDIUM,
+    STRING,
+    ConfigTable,
+    Key,
+)
+from mirror_connect.connectors.security_settings import SASL_KEYS, SECURITY_PROTOCOL_KEY, TLS_KEYS
+from mirror_connect.connectors.validators import between, one_of, one_of_in_any_case
+
+Kind = Literal["admin", "consumer", "producer"]
+_JAVA: Final = "Of a Java client; has no effect here."
+_INT_MAX: Final = 2**31 - 1
+
+# fmt: off
+_NETWORK_KEYS: Final = ConfigTable(
+    Key("bootstrap.servers", STRING, None, HIGH, "Addresses host:port, comma separated, of brokers to begin with."),
+    Key("client.id", STRING, "", MEDIUM, "Name of the client in the brokers' logs, metrics and quotas."),
+    Key("client.dns.lookup", STRING, "use_all_dns_ips", MEDIUM, "How names with several addresses are tried.",
+        validator=one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")),
+    Key("request.timeout.ms", INT, 30000, MEDIUM, "Longest wait for an answer, in milliseconds.", validator=between(0)),
+    Key("retry.backoff.ms", LONG, 100, LOW, "First pause before a request is sent again.", validator=between(0)),
+    Key("retry.backoff.max.ms", LONG, 1000, LOW, "Longest such pause.", validator=between(0)),
+    Key("reconnect.backoff.ms", LONG, 50, LOW, "First pause before a broker is connected to again.", validator=between(0)),
+    Key("reconnect.backoff.max.ms", LONG, 1000, LOW, "Longest such pause.", validator=between(0)),
+    Key("connections.max.idle.ms", LONG, 540000, MEDIUM, "Connections unused for so long are closed; negative: never."),
+    Key("metadata.max.age.ms", LONG, 300000, LOW, "Milliseconds after which metadata are asked for anew.",
+        validator=between(0)),
+    Key("metadata.recovery.strategy", STRING, "rebootstrap", LOW, "What to do when no known broker answers.",
+        validator=one_of_in_any_case("REBOOTSTRAP", "NONE")),
+    Key("metadata.recovery.rebootstrap.trigger.ms", LONG, 300000, LOW,
+        "Milliseconds without metadata after which to begin with bootstrap.servers again.", validator=between(0)),
+    Key("receive.buffer.bytes", INT, 65536, MEDIUM, "Receive buffer of sockets; -1: the system's.", validator=between(-1)),
+    Key("send.buffer.bytes", INT, 131072, MEDIUM, "Send buffer of sockets; -1: the system's.", validator=between(-1)),
+    Key("socket.connection.setup.timeout.ms", LONG, 10000, MEDIUM, "Longest wait for a connection.", validator=between(0)),
+    Key("socket.connection.setup.timeout.max.ms", LONG, 30000, MEDIUM, "Longest such wait after failures.",
+        validator=between(0)),
+    *(Key(name, STRING, None, LOW, _JAVA) for name in (
+        "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
+        "enable.metrics.push", "security.providers", "config.providers", "auto.include.jmx.reporter",
+        "interceptor.classes", "metric.names.formats",
+    )),
+) + ConfigTable(SECURITY_PROTOCOL_KEY) + TLS_KEYS + SASL_KEYS
+
+_API_TIMEOUT: Final = Key(
+    "default.api.timeout.ms", INT, 60000, MEDIUM, "Longest wait for a whole operation.", validator=between(0))
+_RETRIES: Final = Key("retries", INT, _INT_MAX, LOW, "How often a request is sent again.", validator=between(0))
+
+_ADMIN_KEYS: Final = ConfigTable(
+    _API_TIMEOUT, _RETRIES,
+    Key("bootstrap.controllers", STRING, None, LOW, "Addresses of controllers. Not supported here."),
+)
+_CONSUMER_KEYS: Final = ConfigTable(
+    _API_TIMEOUT,
+    Key("client.rack", STRING, "", LOW, "Rack of the client: it reads from a replica there if it may."),
+    Key("group.id", STRING, None, HIGH, "Consumer group."),
+    Key("group.instance.id", STRING, None, MEDIUM, "Identity of a static member of the group."),
+    Key("auto.offset.reset", STRING, "latest", MEDIUM, "Where to begin without a position.",
+        validator=one_of("earliest", "latest", "none")),
+    Key("enable.auto.commit", BOOLEAN, True, MEDIUM, "Whether positions are committed by themselves."),
+    Key("auto.commit.interval.ms", INT, 5000, LOW, "How often.", validator=between(0)),
+    Key("session.timeout.ms", INT, 45000, HIGH, "A member silent for so long is out of the group.", validator=between(1)),
+    Key("heartbeat.interval.ms", INT, 3000, HIGH, "How often a member says that it is alive.", validator=between(1)),
+    Key("max.poll.interval.ms", INT, 300000, MEDIUM, "Longest time between two polls.", validator=between(1)),
+    Key("fetch.min.bytes", INT, 1, HIGH, "A fetch waits for so many bytes …", validator=between(0)),
+    Key("fetch.max.wait.ms", INT, 500, LOW, "… or for so long.", validator=between(0)),
+    Key("fetch.max.bytes", INT, 52428800, MEDIUM, "Most bytes of a fetch.", validator=between(0)),
+    Key("max.partition.fetch.bytes", INT, 1048576, HIGH, "Most bytes of a partition in a fetch.", validator=between(0)),
+    Key("check.crcs", BOOLEAN, True, LOW, "Whether checksums are looked at."),
+    Key("isolation.level", STRING, "read_uncommitted", MEDIUM, "Whether records of open and aborted transactions are seen.",
+        validator=one_of("read_committed", "read_uncommitted")),
+    Key("allow.auto.create.topics", BOOLEAN, True, MEDIUM, "Whether asking for a topic may create it."),
+    *(Key(name, STRING, None, LOW, _JAVA) for name in (
+        "key.deserializer", "value.deserializer", "max.poll.records", "partition.assignment.strategy", "group.protocol",
+        "group.remote.assignor", "exclude.internal.topics", "internal.throw.on.fetch.stable.offset.unsupported",
+        "internal.leave.group.on.close",
+    )),
+)
+_PRODUCER_KEYS: Final = ConfigTable(
+    _RETRIES,
+    Key("acks", STRING, "all", LOW, "How many replicas have to have a record.", validator=one_of("all", "-1", "0", "1")),
+    Key("batch.size", INT, 16384, MEDIUM, "Bytes of a batch.", validator=between(0)),
+    Key("buffer.memory", LONG, 33554432, HIGH, "Bytes of records that may wait.", validator=between(0)),
+    Key("compression.type", STRING, "none", HIGH, "Codec of batches.",
+        validator=one_of("none", "gzip", "snappy", "lz4", "zstd")),
+    Key("compression.gzip.level", INT, -1, MEDIUM, "Level of gzip."),
+    Key("compression.lz4.level", INT, 9, MEDIUM, "Level of lz4."),
+    Key("compression.zstd.level", INT, 3, MEDIUM, "Level of zstd."),
+    Key("delivery.timeout.ms", INT, 120000, MEDIUM, "Longest time until a record is acknowledged.", validator=between(0)),
+    Key("enable.idempotence", BOOLEAN, True, LOW, "Whether the broker drops repeated batches."),
+    Key("linger.ms", LONG, 5, MEDIUM, "How long a batch waits for more records.", validator=between(0)),
+    Key("max.block.ms", LONG, 60000, MEDIUM, "Longest wait for metadata or room.", validator=between(0)),
+    Key("max.in.flight.requests.per.connection", INT, 5, LOW, "Requests without an answer yet.", validator=between(1)),
+    Key("max.request.size", INT, 1048576, MEDIUM, "Most bytes of a request.", validator=between(0)),
+    Key("transaction.timeout.ms", INT, 60000, LOW, "Longest transaction."),
+    Key("transactional.id", STRING, None, LOW, "Identity of a transactional producer."),
+    *(Key(name, STRING, None, LOW, _JAVA) for name in (
+        "key.serializer", "value.serializer", "partitioner.class", "partitioner.ignore.keys", "metadata.max.idle.ms",
+        "partitioner.adaptive.partitioning.enable", "partitioner.availability.timeout.ms",
+        "transaction.two.phase.commit.enable",
+    )),
+)
+# fmt: on
+
+CLIENT_KEYS: Final[Mapping[Kind, ConfigTable]] = {
+    "admin": _NETWORK_KEYS + _ADMIN_KEYS,
+    "consumer": _NETWORK_KEYS + _CONSUMER_KEYS,
+    "producer": _NETWORK_KEYS + _PRODUCER_KEYS,
+}
+CLIENT_NAMES: Final = frozenset(name for table in CLIENT_KEYS.values() for name in table.keys)

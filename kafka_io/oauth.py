@@ -1,0 +1,234 @@
+"""OAuth bearer tokens by the client-credentials grant, as Kafka's own clients ask for them (KIP-768).
+
+librdkafka asks by itself (its `oidc` method); `ClientCredentialsTokens` is for the connections that are our own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+import httpx
+
+from mirror_connect.connectors.config_table import Settings
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.kafka_io.jaas import LoginModule
+from mirror_connect.kafka_io.tls import TlsSettings
+
+_CREDENTIALS: Final = "sasl.oauthbearer.client.credentials."
+_ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
+_RETRIEVERS: Final = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever")
+# A token that no one says the end of is asked for anew after this many seconds.
+_UNKNOWN_LIFE: Final = 60.0
+_ATTEMPTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthSettings:
+    """Where tokens come from, and as whom they are asked for. Times in seconds."""
+
+    url: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    scope: str | None = None
+    extensions: Mapping[str, str] = field(default_factory=dict)
+    urlencode_header: bool = False
+    connect_timeout: float = 10.0
+    read_timeout: float = 10.0
+    retry_backoff: float = 0.1
+    retry_backoff_max: float = 10.0
+    refresh_after: float = 0.8
+    tls: TlsSettings | None = None
+
+    @property
+    def place(self) -> str:
+        """The endpoint for texts: without a password that may stand in a URL."""
+        return _without_userinfo(self.url)
+
+    @classmethod
+    def of(cls, settings: Settings, module: LoginModule, tls: TlsSettings | None) -> OAuthSettings:
+        """From client settings and the login module, the former first, as Kafka 4.1 and later do. Raises ConfigError.
+
+        `tls`: from the login module's `ssl.*` options; Kafka uses the client's own `ssl.*` for brokers only.
+        """
+        retriever = settings.text("sasl.oauthbearer.jwt.retriever.class").rsplit(".", 1)[-1]
+        if retriever not in _RETRIEVERS:
+            problem = f"only {' and '.join(_RETRIEVERS)} are supported (the client-credentials grant)"
+            raise ConfigError("sasl.oauthbearer.jwt.retriever.class", retriever, problem)
+        url = settings[_ENDPOINT]
+        if not url:
+            raise ConfigError(_ENDPOINT, None, "it has to be set for sasl.mechanism OAUTHBEARER")
+        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+            raise ConfigError(_ENDPOINT, _without_userinfo(url), "it has to be an http or https URL")
+        options = module.options
+        client_id = settings[_CREDENTIALS + "client.id"] or options.get("clientId")
+        secret = settings.secret(_CREDENTIALS + "client.secret")
+        client_secret = secret.reveal() if secret else options.get("clientSecret")
+        if not client_id:
+            raise ConfigError(_CREDENTIALS + "client.id", None, "neither it nor clientId in sasl.jaas.config is set")
+        if client_secret is None:
+            raise ConfigError(
+                _CREDENTIALS + "client.secret", None, "neither it nor clientSecret in sasl.jaas.config is set"
+            )
+        return cls(
+            url=url,
+            client_id=client_id,
+            client_secret=client_secret,
+            scope=settings["sasl.oauthbearer.scope"] or options.get("scope"),
+            extensions={
+                name.removeprefix("extension_"): value
+                for name, value in options.items()
+                if name.startswith("extension_")
+            },
+            urlencode_header=settings.boolean("sasl.oauthbearer.header.urlencode"),
+            connect_timeout=(settings["sasl.login.connect.timeout.ms"] or 10_000) / 1000,
+            read_timeout=(settings["sasl.login.read.timeout.ms"] or 10_000) / 1000,
+            retry_backoff=settings.integer("sasl.login.retry.backoff.ms") / 1000,
+            retry_backoff_max=settings.integer("sasl.login.retry.backoff.max.ms") / 1000,
+            refresh_after=settings.number("sasl.login.refresh.window.factor"),
+            tls=tls,
+        )
+
+    def librdkafka(self) -> dict[str, Any]:
+        """The same for librdkafka's `oidc` method."""
+        found: dict[str, Any] = {
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.token.endpoint.url": self.url,
+            "sasl.oauthbearer.client.id": self.client_id,
+            "sasl.oauthbearer.client.secret": self.client_secret,
+        }
+        if self.scope:
+            found["sasl.oauthbearer.scope"] = self.scope
+        if self.extensions:
+            found["sasl.oauthbearer.extensions"] = ",".join(f"{key}={value}" for key, value in self.extensions.items())
+        if self.tls is not None and self.tls.trusted is not None:
+            found["https.ca.pem"] = self.tls.trusted
+        return found
+
+
+class ClientCredentialsTokens:
+    """Gives a valid token (aiokafka's AbstractTokenProvider has this form), asking for a new one well before its end."""
+
+    def __init__(
+        self,
+        settings: OAuthSettings,
+        *,
+        clock: Callable[[], float] = time.time,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._transport = transport
+        self._lock = asyncio.Lock()
+        self._token: str | None = None
+        self._renew_at = 0.0
+        self._expires = 0.0
+
+    def __repr__(self) -> str:
+        return f"ClientCredentialsTokens({self._settings.place}, {self._settings.client_id})"
+
+    def extensions(self) -> dict[str, str]:
+        """SASL extensions to send with the token (KIP-342)."""
+        return dict(self._settings.extensions)
+
+    async def token(self) -> str:
+        """A token that is valid now. Raises NotAuthorized (refused) and ClusterUnreachable (no answer)."""
+        async with self._lock:
+            now = self._clock()
+            if self._token is None or now >= self._renew_at:
+                try:
+                    await self._renew()
+                except ClusterUnreachable:
+                    # The old token is good until its end; the next call tries again.
+                    if self._token is None or now >= self._expires:
+                        raise
+            if self._token is None:
+                raise ClusterUnreachable(f"the token endpoint {self._settings.place} gave no token")
+            return self._token
+
+    async def _renew(self) -> None:
+        settings = self._settings
+        pause = settings.retry_backoff
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                answer = await self._ask()
+            except httpx.HTTPError as error:
+                if attempt == _ATTEMPTS:
+                    reason = str(error) or type(error).__name__
+                    raise ClusterUnreachable(f"the token endpoint {settings.place} doesn't answer: {reason}") from None
+            else:
+                if answer.status_code < 500:
+                    self._accept(answer)
+                    return
+                if attempt == _ATTEMPTS:
+                    raise ClusterUnreachable(
+                        f"the token endpoint {settings.place} answers with status {answer.status_code}"
+                    )
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, settings.retry_backoff_max)
+
+    async def _ask(self) -> httpx.Response:
+        settings = self._settings
+        client_id, secret = settings.client_id, settings.client_secret
+        if settings.urlencode_header:
+            client_id, secret = quote(client_id, safe=""), quote(secret, safe="")
+        form = {"grant_type": "client_credentials"} | ({"scope": settings.scope} if settings.scope else {})
+        verify = settings.tls.context() if settings.tls is not None else True
+        timeout = httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout)
+        async with httpx.AsyncClient(verify=verify, timeout=timeout, transport=self._transport) as client:
+            return await client.post(
+                settings.url,
+                content=urlencode(form),
+                headers={
+                    "Authorization": "Basic " + base64.b64encode(f"{client_id}:{secret}".encode()).decode(),
+                    "Content-Type": "application/x-www-form-urlencoded",
+                    "Accept": "application/json",
+                    "Cache-Control": "no-cache",
+                },
+            )
+
+    def _accept(self, answer: httpx.Response) -> None:
+        try:
+            body = json.loads(answer.content)
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            body = {}
+        token = body.get("access_token")
+        if answer.status_code != 200 or not isinstance(token, str) or not token.strip():
+            # `error` is a code (RFC 6749, 5.2); a description could repeat what was sent.
+            reason = body.get("error") if isinstance(body.get("error"), str) else f"status {answer.status_code}"
+            raise NotAuthorized(
+                f"the token endpoint {self._settings.place} gave client {self._settings.client_id} no token: {reason}"
+            )
+        now = self._clock()
+        self._token = token.strip()
+        self._expires = _expiry(self._token, body.get("expires_in"), now)
+        self._renew_at = now + (self._expires - now) * self._settings.refresh_after
+
+
+def _expiry(token: str, expires_in: object, now: float) -> float:
+    """When the token ends: its own `exp` claim, else what the endpoint said."""
+    parts = token.split(".")
+    if len(parts) == 3:
+        try:
+            claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+            return float(claims["exp"])
+        except (binascii.Error, ValueError, KeyError, TypeError):
+            pass
+    if isinstance(expires_in, int | float) and not isinstance(expires_in, bool):
+        return now + expires_in
+    return now + _UNKNOWN_LIFE
+
+
+def _without_userinfo(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return scheme + separator + host.rsplit("@", 1)[-1] + slash + path.partition("?")[0]
