@@ -1,0 +1,1 @@
+"""Ways to run mirror-connect and the clusters it works between."""

@@ -1,0 +1,333 @@
+"""A named Kafka cluster on loopback: KRaft brokers as processes, with the listeners, users and TLS a test asks for."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    NewTopic,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from deploy.local.broker import Broker
+from deploy.local.broker_config import (
+    CONTROLLER,
+    HOST,
+    INTERNAL,
+    PLAIN,
+    SCRAM,
+    ClusterConfig,
+    Listener,
+    Login,
+    check_listeners,
+    client_properties,
+    librdkafka_settings,
+    random_id,
+)
+from deploy.local.errors import LocalError
+from deploy.local.free_ports import free_port, give_back
+from deploy.local.kafka_jars import KAFKA_VERSION
+from deploy.local.kafka_tools import run_tool
+from deploy.local.tls_material import TlsMaterial, create_tls_material
+from deploy.local.watchdog import watchdog
+
+__all__ = ["Listener", "LocalCluster", "start_all"]
+
+
+class LocalCluster:
+    """Start with `with` or `start()`; every process ends with the block, or with the Python process that started it.
+
+    `listeners`: what clients may use; the first is the default of every method that takes a listener. `users`:
+    name → password, known to every SASL listener by every mechanism of `mechanisms`. `super_users` count when
+    `authorizer` is on: principals' names, as `admin` or `CN=client`. `properties`: for all brokers; `broker_properties`:
+    node → properties, nodes count from 1. `directory`: where data, logs and certificates go and stay; a temporary one
+    that is removed unless given.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        brokers: int = 1,
+        *,
+        listeners: Sequence[str] = (Listener.PLAINTEXT,),
+        users: Mapping[str, str] | None = None,
+        mechanisms: Sequence[str] = (PLAIN,),
+        authorizer: bool = False,
+        super_users: Sequence[str] = (),
+        tls_client_auth: str = "none",
+        properties: Mapping[str, str] | None = None,
+        broker_properties: Mapping[int, Mapping[str, str]] | None = None,
+        directory: Path | None = None,
+        heap: str = "384m",
+        version: str = KAFKA_VERSION,
+    ) -> None:
+        self.name = name
+        self.version = version
+        self._temporary = directory is None
+        self.directory = directory or Path(tempfile.mkdtemp(prefix=f"kafka-{name}-"))
+        if self._temporary:
+            watchdog().guard_directory(str(self.directory))
+        kinds = check_listeners(listeners)
+        self.tls: TlsMaterial | None = None
+        if any(kind.tls for kind in kinds):
+            self.tls = create_tls_material(self.directory / "tls")
+        self._config = ClusterConfig(
+            name=name,
+            cluster_id=random_id(),
+            brokers=brokers,
+            listeners=kinds,
+            mechanisms=tuple(mechanisms),
+            users=dict(users or {}),
+            internal_password=secrets.token_urlsafe(16),
+            authorizer=authorizer,
+            super_users=tuple(super_users),
+            tls=self.tls,
+            tls_client_auth=tls_client_auth,
+        )
+        nodes = range(1, brokers + 1)
+        names = [*kinds, INTERNAL, CONTROLLER]
+        self._ports = {node: {str(listener): free_port(HOST) for listener in names} for node in nodes}
+        self.brokers = [
+            Broker(
+                self._config,
+                node,
+                self._ports,
+                self.directory / f"broker-{node}",
+                {**(properties or {}), **(broker_properties or {}).get(node, {})},
+                heap=heap,
+                version=version,
+            )
+            for node in nodes
+        ]
+        self._admin: AdminClient | None = None
+        self._admin_lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"LocalCluster({self.name!r}, {self.bootstrap_servers})"
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- life ---
+
+    def start(self, seconds: float = 90.0) -> Self:
+        """Start every broker that does not run, and wait until the cluster is ready for clients."""
+        for broker in self.brokers:
+            broker.launch()
+        self.wait_until_ready(seconds)
+        self._create_scram_users()
+        return self
+
+    def stop(self) -> None:
+        """Stop all brokers (SIGTERM, at once); ports and data stay, `start()` goes on with them."""
+        self._at_once(lambda broker: broker.stop())
+
+    def kill(self) -> None:
+        """kill -9 all brokers."""
+        self._at_once(lambda broker: broker.kill())
+
+    def suspend(self) -> None:
+        """SIGSTOP all brokers."""
+        self._at_once(lambda broker: broker.suspend())
+
+    def resume(self) -> None:
+        """SIGCONT all brokers."""
+        self._at_once(lambda broker: broker.resume())
+
+    def close(self) -> None:
+        """End everything and give the ports back; a temporary directory is removed."""
+        self._admin = None
+        # What a temporary cluster would write on its way out is thrown away anyway: no reason to wait for it.
+        self._at_once(lambda broker: broker.kill() if self._temporary else broker.stop())
+        if self._temporary:
+            shutil.rmtree(self.directory, ignore_errors=True)
+            watchdog().forget_directory(str(self.directory))
+        for ports in self._ports.values():
+            for port in ports.values():
+                give_back(port)
+
+    def wait_until_ready(self, seconds: float = 90.0) -> None:
+        """Return when every running broker takes connections and the metadata names them all."""
+        until = time.monotonic() + seconds
+        running = [broker for broker in self.brokers if broker.alive]
+        for broker in running:
+            broker.wait_listening(max(0.1, until - time.monotonic()))
+        while True:
+            with contextlib.suppress(KafkaException):
+                known = self.admin().list_topics(timeout=5).brokers
+                if {broker.node for broker in running} <= set(known):
+                    return
+            if time.monotonic() > until:
+                raise LocalError(
+                    f"cluster {self.name} has not all its brokers after {seconds:g} s (logs: {self.directory})"
+                )
+            time.sleep(0.1)
+
+    # --- how clients reach it ---
+
+    @property
+    def cluster_id(self) -> str:
+        """Kafka's id of the cluster."""
+        return self._config.cluster_id
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`host:port,…` of the default listener."""
+        return self.bootstrap()
+
+    def bootstrap(self, listener: str | None = None) -> str:
+        """`host:port,…` of `listener`; it stays the same over restarts."""
+        name = str(listener or self._config.listeners[0])
+        return ",".join(f"{HOST}:{broker.port(name)}" for broker in self.brokers)
+
+    def client_properties(
+        self, user: str | None = None, listener: str | None = None, mechanism: str | None = None
+    ) -> dict[str, str]:
+        """Java client properties, secrets included; `user`: the first one unless given, on SASL listeners."""
+        login = self._login(user, listener, mechanism)
+        return client_properties(self._config, login, self.bootstrap(login.listener))
+
+    def librdkafka(
+        self, user: str | None = None, listener: str | None = None, mechanism: str | None = None
+    ) -> dict[str, Any]:
+        """The same for confluent-kafka's clients."""
+        login = self._login(user, listener, mechanism)
+        return _quiet(librdkafka_settings(self._config, login, self.bootstrap(login.listener)))
+
+    def internal_properties(self) -> dict[str, str]:
+        """Java client properties of a super user that every cluster has, whatever its listeners and ACLs are."""
+        return client_properties(self._config, self._config.internal_login, self.bootstrap(INTERNAL))
+
+    def admin(self) -> AdminClient:
+        """A confluent-kafka admin client of that super user, kept for the life of the cluster."""
+        with self._admin_lock:
+            if self._admin is None:
+                self._admin = AdminClient(self.internal_librdkafka())
+            return self._admin
+
+    def internal_librdkafka(self) -> dict[str, Any]:
+        """Settings of that super user for confluent-kafka's clients."""
+        return _quiet(librdkafka_settings(self._config, self._config.internal_login, self.bootstrap(INTERNAL)))
+
+    # --- what tests do with it ---
+
+    def create_topic(
+        self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None, replication: int | None = None
+    ) -> None:
+        """Create `name` and wait until every partition has a leader; replication: 1 unless given."""
+        topic = NewTopic(name, partitions, replication or 1, config=dict(config or {}))
+        self.admin().create_topics([topic], request_timeout=30)[name].result(30)
+        self._until(lambda: self._has_leaders(name, partitions), f"topic {name} has no leaders")
+
+    def delete_topic(self, name: str) -> None:
+        """Delete `name` and wait until the brokers no longer know it."""
+        self.admin().delete_topics([name], request_timeout=30)[name].result(30)
+        self._until(lambda: name not in self.admin().list_topics(timeout=5).topics, f"topic {name} is still there")
+
+    def partition_directory(self, topic: str, partition: int, node: int = 1) -> Path:
+        """Where broker `node` keeps the segments of a partition."""
+        return self.brokers[node - 1].log_dir / f"{topic}-{partition}"
+
+    def dump_log(self, topic: str, partition: int, *, records: bool = True, node: int = 1) -> str:
+        """What Kafka's DumpLogSegments prints of all segments of a partition: batches, and `records` with their data."""
+        segments = sorted(self.partition_directory(topic, partition, node).glob("*.log"))
+        if not segments:
+            raise LocalError(f"broker {node} of {self.name} has no segment of {topic}-{partition}")
+        files = ",".join(map(str, segments))
+        return self.run_tool(
+            "org.apache.kafka.tools.DumpLogSegments",
+            ["--files", files, *(["--print-data-log"] if records else [])],
+        )
+
+    def run_tool(self, main_class: str, arguments: Iterable[str], seconds: float = 120.0) -> str:
+        """Run one of Kafka's tools to its end and give its standard output.
+
+        `{config}` in an argument becomes the path of a properties file of the internal super user, `{bootstrap}` its
+        servers. Raises LocalError with the tool's last line if it fails.
+        """
+        return run_tool(
+            main_class,
+            list(arguments),
+            properties=self.internal_properties(),
+            directory=self.directory,
+            seconds=seconds,
+            version=self.version,
+        )
+
+    def _login(self, user: str | None, listener: str | None, mechanism: str | None) -> Login:
+        kind = Listener(listener or self._config.listeners[0])
+        if not kind.sasl:
+            return Login(kind)
+        chosen = user if user is not None else next(iter(self._config.users), None)
+        if chosen is None or chosen not in self._config.users:
+            raise LocalError(f"cluster {self.name} has no user {chosen}: give it users={{name: password}}")
+        return Login(kind, chosen, self._config.users[chosen], mechanism or self._config.mechanisms[0])
+
+    def _create_scram_users(self) -> None:
+        # One request each: librdkafka takes no user twice in one.
+        for mechanism in self._config.mechanisms:
+            if mechanism in SCRAM and self._config.users:
+                upserts = [
+                    UserScramCredentialUpsertion(user, ScramCredentialInfo(_scram(mechanism), 4096), password.encode())
+                    for user, password in self._config.users.items()
+                ]
+                for done in self.admin().alter_user_scram_credentials(upserts, request_timeout=30).values():
+                    done.result(30)
+
+    def _has_leaders(self, topic: str, partitions: int) -> bool:
+        found = self.admin().list_topics(topic, timeout=5).topics[topic].partitions
+        return len(found) == partitions and all(partition.leader >= 0 for partition in found.values())
+
+    def _until(self, condition: Callable[[], bool], complaint: str, seconds: float = 30.0) -> None:
+        until = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > until:
+                raise LocalError(f"cluster {self.name}: {complaint} after {seconds:g} s")
+            time.sleep(0.05)
+
+    def _at_once(self, action: Callable[[Broker], None]) -> None:
+        with ThreadPoolExecutor(len(self.brokers)) as pool:
+            list(pool.map(action, self.brokers))
+
+
+def start_all(*clusters: LocalCluster) -> None:
+    """Start several clusters at the same time; when one fails all are closed and its error is raised."""
+    try:
+        with ThreadPoolExecutor(max(1, len(clusters))) as pool:
+            list(pool.map(lambda cluster: cluster.start(), clusters))
+    except BaseException:
+        for cluster in clusters:
+            cluster.close()
+        raise
+
+
+def _quiet(settings: Mapping[str, str]) -> dict[str, Any]:
+    # A broker that tests stop and kill is no news: librdkafka would write lines to standard error all the time.
+    return {**settings, "log_level": 0, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500}
+
+
+def _scram(mechanism: str) -> ScramMechanism:
+    return ScramMechanism.SCRAM_SHA_256 if mechanism == SCRAM[0] else ScramMechanism.SCRAM_SHA_512

@@ -1,0 +1,142 @@
+"""One Java program of Kafka's, running: started with a class path, a log file and a watchdog; ended by its process id."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from deploy.local.errors import LocalError
+from deploy.local.java import java_command
+from deploy.local.kafka_jars import KAFKA_VERSION, class_path
+from deploy.local.watchdog import watchdog
+
+# A broker of a test lives for seconds: what matters is the time until it is up, and its memory.
+QUICK: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+
+
+def java_arguments(
+    main_class: str, *, heap: str, options: Sequence[str] = QUICK, version: str = KAFKA_VERSION
+) -> list[str]:
+    """The command up to the program's own arguments."""
+    return [
+        *java_command(),
+        f"-Xmx{heap}",
+        *options,
+        "-Djava.awt.headless=true",
+        f"-Dlog4j2.configurationFile={LOGGING}",
+        *("-cp", class_path(version), main_class),
+    ]
+
+
+class JavaProcess:
+    """A started Java program; standard output and error go to `log`."""
+
+    def __init__(
+        self,
+        name: str,
+        main_class: str,
+        arguments: Sequence[str],
+        *,
+        log: Path,
+        heap: str = "512m",
+        options: Sequence[str] = QUICK,
+        environment: Mapping[str, str] | None = None,
+        version: str = KAFKA_VERSION,
+    ) -> None:
+        self.name = name
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        command = [*java_arguments(main_class, heap=heap, options=options, version=version), *arguments]
+        guard = watchdog()
+        with log.open("ab") as output:
+            # Its own session: Ctrl-C in a terminal must not stop the brokers before what uses them has ended.
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=log.parent,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
+        guard.guard_process(self._process.pid)
+        # psutil refuses to signal a process id that meanwhile belongs to another program.
+        self._tree = psutil.Process(self._process.pid)
+
+    @property
+    def pid(self) -> int:
+        """The process id of the Java virtual machine."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process exists, suspended or not."""
+        return self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; negative: the signal that ended it."""
+        return self._process.poll()
+
+    def stop(self, seconds: float = 30.0) -> int:
+        """SIGTERM and wait; kill -9 when it has not ended after `seconds`. Gives the exit code."""
+        self.resume()
+        self._signal(signal.SIGTERM)
+        try:
+            return self._wait(seconds)
+        except subprocess.TimeoutExpired:
+            return self.kill()
+
+    def kill(self) -> int:
+        """kill -9, and wait until it is gone."""
+        self._signal(signal.SIGKILL)
+        return self._wait(30)
+
+    def suspend(self) -> None:
+        """SIGSTOP: it keeps its connections and answers nobody."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT; nothing happens if it was not suspended."""
+        self._signal(signal.SIGCONT)
+
+    def cpu_seconds(self) -> float:
+        """User and system time of the process and its descendants so far; 0.0 when it has ended."""
+        total = 0.0
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for process in [self._tree, *self._tree.children(recursive=True)]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    times = process.cpu_times()
+                    total += times.user + times.system
+        return total
+
+    def failure(self) -> LocalError:
+        """An error with the line of the log that says most about why the program ended."""
+        return LocalError(f"{self.name} did not start: {last_complaint(self.log)} (log: {self.log})")
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def _wait(self, seconds: float) -> int:
+        code = self._process.wait(seconds)
+        watchdog().forget_process(self._process.pid)
+        return code
+
+
+def last_complaint(log: Path) -> str:
+    """The most telling line of a Java log: the deepest cause, else the last error, else the last line."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    for signs in (("Caused by:",), ("ERROR", "FATAL", "Exception"), ("",)):
+        found = [line for line in lines if any(sign in line for sign in signs)]
+        if found:
+            return found[-1][:500]
+    return "it said nothing"

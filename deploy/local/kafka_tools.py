@@ -1,0 +1,45 @@
+"""Kafka's own command line tools, run to their end: what the tests compare our bytes with."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from deploy.local.broker_config import write_properties
+from deploy.local.errors import LocalError
+from deploy.local.java_process import java_arguments
+from deploy.local.kafka_jars import KAFKA_VERSION
+
+
+def run_tool(
+    main_class: str,
+    arguments: Sequence[str],
+    *,
+    properties: Mapping[str, str],
+    directory: Path,
+    seconds: float = 120.0,
+    version: str = KAFKA_VERSION,
+) -> str:
+    """Standard output of `main_class`.
+
+    `{config}` and `{bootstrap}` in arguments stand for `properties`, written to a file that only we can read, and for its
+    bootstrap.servers. Raises LocalError with the tool's last line when it fails or takes too long.
+    """
+    name = main_class.rpartition(".")[2]
+    with tempfile.TemporaryDirectory(dir=directory, prefix="tool-") as scratch:
+        config = write_properties(Path(scratch) / "client.properties", properties)
+        bootstrap = properties.get("bootstrap.servers", "")
+        filled = [text.replace("{config}", str(config)).replace("{bootstrap}", bootstrap) for text in arguments]
+        command = java_arguments(main_class, heap="512m", version=version)
+        try:
+            done = subprocess.run(
+                [*command, *filled], capture_output=True, text=True, errors="replace", check=False, timeout=seconds
+            )
+        except subprocess.TimeoutExpired:
+            raise LocalError(f"{name} has not ended after {seconds:g} s") from None
+    if done.returncode:
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise LocalError(f"{name} failed with exit code {done.returncode}: {said[-1] if said else 'it said nothing'}")
+    return done.stdout

@@ -1,0 +1,116 @@
+"""Nothing outlives the process that started it, however that process ends.
+
+One small Python process for each process that starts brokers. It holds the reading end of a pipe; when the other end closes
+(exit, kill -9, out of memory: the kernel closes it in every case) it kills what it was told of and removes the directories.
+PR_SET_PDEATHSIG would not do: it fires when the *thread* that started the child ends, and clusters start in a thread pool.
+
+Lines on the pipe: `process PID START`, `forget PID`, `directory PATH`, `keep PATH`. START is the time the process began, so
+that a number the kernel has given away again is never killed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+
+
+class Watchdog:
+    """The sending end; one for each process, see `watchdog()`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # Its own session: Ctrl-C and a killed process group must reach everything except the one that cleans up.
+        self._process = subprocess.Popen(
+            # By path, not by module name: the package would load a Kafka client. -P: its neighbours are no modules.
+            [sys.executable, "-P", os.path.abspath(__file__)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        atexit.register(self.close)
+
+    def guard_process(self, pid: int) -> None:
+        """Kill `pid` when this process ends."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self._tell(f"process {pid} {psutil.Process(pid).create_time()!r}")
+
+    def forget_process(self, pid: int) -> None:
+        """`pid` was waited for."""
+        self._tell(f"forget {pid}")
+
+    def guard_directory(self, path: str) -> None:
+        """Remove `path` when this process ends."""
+        self._tell(f"directory {path}")
+
+    def forget_directory(self, path: str) -> None:
+        """`path` was removed."""
+        self._tell(f"keep {path}")
+
+    def close(self) -> None:
+        """End everything that is still guarded, now."""
+        with self._lock, contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            self._process.wait(20)
+
+    def _tell(self, line: str) -> None:
+        stdin = self._process.stdin
+        with self._lock:
+            if stdin is not None and not stdin.closed:
+                stdin.write(f"{line}\n".encode())
+                stdin.flush()
+
+
+_current: tuple[int, Watchdog] | None = None
+_creating = threading.Lock()
+
+
+def watchdog() -> Watchdog:
+    """The watchdog of this process; a forked child gets its own."""
+    global _current  # noqa: PLW0603 - one pipe for each process is the point
+    with _creating:
+        if _current is None or _current[0] != os.getpid():
+            _current = (os.getpid(), Watchdog())
+        return _current[1]
+
+
+def _watch() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    processes: dict[int, float] = {}
+    directories: dict[str, None] = {}
+    for line in sys.stdin:
+        what, _, rest = line.rstrip("\n").partition(" ")
+        if what == "process":
+            pid, _, started = rest.partition(" ")
+            processes[int(pid)] = float(started)
+        elif what == "forget":
+            processes.pop(int(rest), None)
+        elif what == "directory":
+            directories[rest] = None
+        elif what == "keep":
+            directories.pop(rest, None)
+    for pid, created in processes.items():
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(pid)
+            if process.create_time() == created:
+                process.kill()
+    if processes:
+        # A killed broker's last write may otherwise re-create a file behind rmtree's back.
+        time.sleep(0.2)
+    for path in directories:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    _watch()
