@@ -1,0 +1,201 @@
+"""What the tests of a running source task share: producing, reading back by librdkafka, and the task itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import struct
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+
+from deploy.local import LocalCluster
+from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
+from mirror_connect.connectors.positions import parse_position_key, parse_position_value
+from mirror_connect.spark_jobs.mirror_source import run_source_task
+from tests.fakes.worker_link import FakeWorkerLink
+
+OFFSETS_TOPIC = "connect-offsets"
+OFFSETS_PARTITIONS = 5
+_names = itertools.count()
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+
+
+class Record(NamedTuple):
+    """A record as librdkafka gives it."""
+
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp: tuple[int, int]
+
+
+def fresh_topic(prefix: str = "t") -> str:
+    """A name no other test uses."""
+    return f"{prefix}-{next(_names)}-{uuid.uuid4().hex[:6]}"
+
+
+def produce(cluster: LocalCluster, topic: str, records: Sequence[Mapping[str, Any]], **settings: Any) -> None:
+    """Produces keyword arguments of Producer.produce, and waits for the acknowledgements."""
+    producer = Producer({**cluster.librdkafka(), "linger.ms": 5, **settings})
+    for record in records:
+        while True:
+            try:
+                producer.produce(topic, **record)
+                break
+            except BufferError:
+                producer.poll(0.05)
+    assert producer.flush(60) == 0
+
+
+def read(cluster: LocalCluster, topic: str, *, isolation: str = "read_uncommitted") -> list[Record]:
+    """Every record of a topic in partition order, from the beginning to the present end."""
+    return [_record(message) for message in messages(cluster, topic, isolation=isolation)]
+
+
+def messages(cluster: LocalCluster, topic: str, *, isolation: str = "read_uncommitted") -> Iterator[Message]:
+    """The same as librdkafka's messages."""
+    consumer = Consumer(
+        {
+            **cluster.librdkafka(),
+            "group.id": "reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "isolation.level": isolation,
+            "check.crcs": True,
+            "fetch.wait.max.ms": 50,
+        }
+    )
+    try:
+        for partition in sorted(consumer.list_topics(topic, timeout=20).topics[topic].partitions):
+            consumer.assign([TopicPartition(topic, partition, 0)])
+            while True:
+                message = consumer.poll(20)
+                assert message is not None, f"nothing from {topic}-{partition} within 20 s"
+                if message.error():
+                    break
+                yield message
+    finally:
+        consumer.close()
+
+
+def _record(message: Message) -> Record:
+    headers = tuple((name, value) for name, value in message.headers() or ())
+    return Record(message.partition(), message.key(), message.value(), headers, message.timestamp())
+
+
+def batches(cluster: LocalCluster, topic: str, partition: int) -> list[tuple[int, int, bytes]]:
+    """(attributes, record count, everything behind the header) of each batch, from the broker's own segment files."""
+    found = []
+    for segment in sorted(cluster.partition_directory(topic, partition).glob("*.log")):
+        content, at = segment.read_bytes(), 0
+        while at + _HEADER.size <= len(content):
+            fields = _HEADER.unpack_from(content, at)
+            length = fields[1] + 12
+            if length <= 12:
+                break
+            found.append((fields[5], fields[12], content[at + _HEADER.size : at + length]))
+            at += length
+    return found
+
+
+def stored_positions(cluster: LocalCluster, connector: str) -> dict[tuple[str, int], int]:
+    """What connect-offsets says of a connector: (topic, partition) → last replicated offset."""
+    found = {}
+    for message in messages(cluster, OFFSETS_TOPIC):
+        key, offset = parse_position_key(message.key()), parse_position_value(message.value())
+        if key is not None and key.connector == connector and offset is not None:
+            found[key.topic, key.partition] = offset
+    return found
+
+
+def spec_for(
+    source: LocalCluster,
+    target: LocalCluster,
+    topics: Mapping[str, int],
+    *,
+    connector: str | None = None,
+    consumer: Mapping[str, str] | None = None,
+    producer: Mapping[str, str] | None = None,
+) -> TaskSpec:
+    """One task for all partitions of these topics (name → partitions), to `A.<topic>`."""
+    name = connector or fresh_topic("mirror")
+    return TaskSpec(
+        run_id=uuid.uuid4().hex,
+        connector=name,
+        task=0,
+        connector_class="org.apache.kafka.connect.mirror.MirrorSourceConnector",
+        config={},
+        source={**source.client_properties(), "auto.offset.reset": "earliest", **(consumer or {})},
+        target={**target.client_properties(), **(producer or {})},
+        source_alias="A",
+        target_alias="B",
+        assigned=assigned(topics),
+        assignment_version=1,
+        transactional_id=f"connect-{name}-0",
+        offsets_topic=OFFSETS_TOPIC,
+        offsets_partitions=OFFSETS_PARTITIONS,
+        commit_interval_ms=60_000,
+    )
+
+
+def assigned(topics: Mapping[str, int]) -> tuple[TaskPartition, ...]:
+    """All partitions of these topics."""
+    return tuple(TaskPartition(t, p, f"A.{t}") for t, count in topics.items() for p in range(count))
+
+
+class Running:
+    """A task under way: its link, and how it ended."""
+
+    def __init__(self, spec: TaskSpec, link: FakeWorkerLink, task: asyncio.Task[None]) -> None:
+        self.spec = spec
+        self.link = link
+        self.task = task
+
+    async def copied(self, records: int, seconds: float = 60.0) -> None:
+        """Waits until the task has had so many records acknowledged."""
+        await self.until(lambda: self.link.counters.get("records", 0) >= records, seconds)
+
+    async def until(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
+        """Waits for a condition; a task that ended meanwhile raises what it raised."""
+        async with asyncio.timeout(seconds):
+            while not condition():
+                if self.task.done():
+                    self.task.result()
+                    raise AssertionError("the task has returned")
+                await asyncio.sleep(0.01)
+
+    async def finish(self) -> None:
+        """Told to finish, it commits and returns."""
+        self.link.finish()
+        await asyncio.wait_for(self.task, 10)
+
+    def assign(self, topics: Mapping[str, int]) -> None:
+        """Another assignment, under the next version."""
+        self.spec = replace(self.spec, assigned=assigned(topics), assignment_version=self.spec.assignment_version + 1)
+        self.link.assign(self.spec)
+
+
+@contextlib.asynccontextmanager
+async def running(spec: TaskSpec, target: LocalCluster | None = None) -> AsyncIterator[Running]:
+    """Runs the task in this loop; with `target`, its positions are those of connect-offsets there."""
+
+    def stored(topic: str, partition: int) -> int | None:
+        return stored_positions(target, spec.connector).get((topic, partition)) if target is not None else None
+
+    link = FakeWorkerLink(spec, stored)
+    task = asyncio.create_task(run_source_task(spec, link))
+    try:
+        yield Running(spec, link, task)
+    finally:
+        if not task.done():
+            link.abandon()
+            await asyncio.wait({task}, timeout=10)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

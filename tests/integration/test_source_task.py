@@ -1,0 +1,383 @@
+"""The source task between two real clusters; what arrived is read back by librdkafka and from the brokers' own files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from deploy.local import LocalCluster, start_all
+from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError
+from tests.integration.mirror_rig import (
+    OFFSETS_PARTITIONS,
+    OFFSETS_TOPIC,
+    Record,
+    batches,
+    fresh_topic,
+    produce,
+    read,
+    running,
+    spec_for,
+    stored_positions,
+)
+
+pytestmark = pytest.mark.brokers
+ROOT = Path(__file__).resolve().parents[2]
+QUICK_CLEANER = {"log.cleaner.backoff.ms": "200", "log.cleaner.min.compaction.lag.ms": "0"}
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[tuple[LocalCluster, LocalCluster]]:
+    source, target = LocalCluster("source", properties=QUICK_CLEANER), LocalCluster("target")
+    start_all(source, target)
+    target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS, {"cleanup.policy": "compact"})
+    yield source, target
+    source.close()
+    target.close()
+
+
+@pytest.fixture
+def source(clusters: tuple[LocalCluster, LocalCluster]) -> LocalCluster:
+    return clusters[0]
+
+
+@pytest.fixture
+def target(clusters: tuple[LocalCluster, LocalCluster]) -> LocalCluster:
+    return clusters[1]
+
+
+def mirrored_topic(source: LocalCluster, target: LocalCluster, partitions: int = 1, **config: str) -> str:
+    """A topic on both sides; the configuration is the source's."""
+    topic = fresh_topic()
+    source.create_topic(topic, partitions, {name.replace("_", "."): value for name, value in config.items()})
+    target.create_topic(f"A.{topic}", partitions)
+    return topic
+
+
+def lines(count: int, partitions: int = 1) -> list[dict[str, object]]:
+    """Records of real text: lines of the standard library's sources, over and over."""
+    text = Path(json.__file__).read_bytes().splitlines() + Path(subprocess.__file__).read_bytes().splitlines()
+    return [
+        {
+            "key": b"%d" % number,
+            "value": text[number % len(text)],
+            "partition": number % partitions,
+            "timestamp": 1_700_000_000_000 + number,
+        }
+        for number in range(count)
+    ]
+
+
+ODD: list[dict[str, object]] = [
+    {"key": None, "value": b"no key"},
+    {"key": b"tombstone", "value": None},
+    {"key": b"", "value": b""},
+    {"key": b"headers", "value": b"x", "headers": [("a", b"1"), ("a", b"2"), ("none", None), ("umläut", b"")]},
+    {"key": b"big", "value": bytes(range(256)) * 3_600},
+    {"key": None, "value": None},
+]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+async def test_records_of_every_codec_arrive_identical(source: LocalCluster, target: LocalCluster, codec: str) -> None:
+    topic = mirrored_topic(source, target, partitions=3)
+    produce(source, topic, lines(20_000, 3) + [{**odd, "partition": 1} for odd in ODD], **{"compression.type": codec})
+    async with running(spec_for(source, target, {topic: 3})) as task:
+        await task.copied(20_000 + len(ODD))
+        await task.finish()
+    assert read(target, f"A.{topic}") == read(source, topic)
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+async def test_batches_of_usual_size_keep_their_compressed_bytes(
+    source: LocalCluster, target: LocalCluster, codec: str
+) -> None:
+    topic = mirrored_topic(source, target)
+    produce(source, topic, lines(20_000), **{"compression.type": codec, "linger.ms": 500, "batch.size": 100_000})
+    async with running(spec_for(source, target, {topic: 1})) as task:
+        await task.copied(20_000)
+        await task.finish()
+    usual = [batch for batch in batches(source, topic, 0) if batch[1] > 10]
+    assert [batch for batch in batches(target, f"A.{topic}", 0) if batch[1] > 10] == usual
+
+
+async def test_single_record_batches_arrive_in_order_and_merged(source: LocalCluster, target: LocalCluster) -> None:
+    topic = mirrored_topic(source, target)
+    produce(source, topic, lines(5_000), **{"batch.num.messages": 1})
+    async with running(spec_for(source, target, {topic: 1})) as task:
+        await task.copied(5_000)
+        await task.finish()
+    assert read(target, f"A.{topic}") == read(source, topic)
+    assert len(batches(target, f"A.{topic}", 0)) < 2_500
+
+
+async def test_a_compacted_topic_with_gaps_arrives_without_its_gaps(source: LocalCluster, target: LocalCluster) -> None:
+    topic = mirrored_topic(source, target, cleanup_policy="compact", segment_ms="500", min_cleanable_dirty_ratio="0.01")
+    rounds = [[{**line, "key": b"%d" % (number % 50)} for number, line in enumerate(lines(500))] for _ in range(3)]
+    for each in rounds:
+        produce(source, topic, each, **{"batch.num.messages": 20})
+        await asyncio.sleep(0.7)
+    async with asyncio.timeout(60):
+        while len(read(source, topic)) >= 1_000:
+            produce(source, topic, [{"key": b"tick", "value": b"tick"}])
+            await asyncio.sleep(0.5)
+    await asyncio.sleep(1)
+    present = read(source, topic)
+    async with running(spec_for(source, target, {topic: 1})) as task:
+        await task.copied(len(present))
+        await task.finish()
+    assert read(target, f"A.{topic}") == present
+
+
+async def test_log_append_times_of_the_source_stay_the_records_times(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic = mirrored_topic(source, target, message_timestamp_type="LogAppendTime")
+    produce(source, topic, lines(2_000))
+    async with running(spec_for(source, target, {topic: 1})) as task:
+        await task.copied(2_000)
+        await task.finish()
+    assert [r.timestamp[1] for r in read(target, f"A.{topic}")] == [r.timestamp[1] for r in read(source, topic)]
+
+
+def transactions(source: LocalCluster, topic: str) -> None:
+    """Committed, aborted, committed: 300 records each, in one partition."""
+    producer = Producer({**source.librdkafka(), "transactional.id": f"tx-{topic}"})
+    producer.init_transactions()
+    for name, commit in ((b"first", True), (b"aborted", False), (b"second", True)):
+        producer.begin_transaction()
+        for number in range(300):
+            producer.produce(topic, key=name, value=b"%d" % number)
+        producer.flush()
+        producer.commit_transaction() if commit else producer.abort_transaction()
+
+
+@pytest.mark.parametrize(("isolation", "expected"), [("read_committed", 600), ("read_uncommitted", 900)])
+async def test_transactions_are_copied_by_isolation_level(
+    source: LocalCluster, target: LocalCluster, isolation: str, expected: int
+) -> None:
+    topic = mirrored_topic(source, target)
+    transactions(source, topic)
+    async with running(spec_for(source, target, {topic: 1}, consumer={"isolation.level": isolation})) as task:
+        await task.copied(expected)
+        await asyncio.sleep(0.5)
+        await task.finish()
+    assert read(target, f"A.{topic}") == read(source, topic, isolation=isolation)
+
+
+async def test_a_start_in_the_middle_of_a_batch_copies_only_what_is_wanted(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic = mirrored_topic(source, target)
+    produce(source, topic, lines(1_000), **{"linger.ms": 300})
+    spec = spec_for(source, target, {topic: 1})
+    async with running(spec) as task:
+        task.link._stored = lambda _topic, _partition: 499
+        await task.copied(500)
+        await task.finish()
+    assert read(target, f"A.{topic}") == read(source, topic)[500:]
+
+
+async def test_the_position_at_the_end_is_that_of_the_last_record(source: LocalCluster, target: LocalCluster) -> None:
+    topic = mirrored_topic(source, target, partitions=2)
+    produce(source, topic, lines(1_000, 2))
+    spec = spec_for(source, target, {topic: 2})
+    async with running(spec) as task:
+        await task.copied(1_000)
+        await task.finish()
+    assert stored_positions(target, spec.connector) == {(topic, 0): 499, (topic, 1): 499}
+
+
+async def test_the_next_run_goes_on_where_the_last_one_ended(source: LocalCluster, target: LocalCluster) -> None:
+    topic = mirrored_topic(source, target)
+    spec = spec_for(source, target, {topic: 1})
+    for _ in range(3):
+        produce(source, topic, lines(700))
+        async with running(spec, target) as task:
+            await task.copied(700)
+            await task.finish()
+    assert read(target, f"A.{topic}") == read(source, topic)
+
+
+async def test_partitions_join_and_leave_a_running_task(source: LocalCluster, target: LocalCluster) -> None:
+    first, second = mirrored_topic(source, target, 2), mirrored_topic(source, target, 2)
+    produce(source, first, lines(1_000, 2))
+    produce(source, second, lines(1_000, 2))
+    async with running(spec_for(source, target, {first: 2}), target) as task:
+        await task.copied(1_000)
+        task.assign({first: 1, second: 2})
+        await task.copied(2_000)
+        await task.until(lambda: task.link.assignment_version == 2)
+        produce(source, first, lines(1_000, 2))
+        await task.copied(2_500)
+        task.assign({first: 2, second: 2})
+        await task.copied(3_000)
+        await task.finish()
+    assert [read(target, f"A.{t}") for t in (first, second)] == [read(source, t) for t in (first, second)]
+
+
+async def test_a_target_broker_killed_under_load_costs_and_doubles_no_record(source: LocalCluster) -> None:
+    with LocalCluster("restarted") as target:
+        target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS)
+        topic = fresh_topic()
+        source.create_topic(topic, 4)
+        target.create_topic(f"A.{topic}", 4)
+        produce(source, topic, lines(200_000, 4), **{"batch.num.messages": 50})
+        async with running(spec_for(source, target, {topic: 4})) as task:
+            await task.copied(1_000)
+            await asyncio.to_thread(target.kill)
+            await asyncio.to_thread(target.start)
+            await task.copied(200_000)
+            await task.finish()
+        assert read(target, f"A.{topic}") == read(source, topic)
+
+
+async def test_a_leader_that_dies_under_load_costs_and_doubles_no_record(source: LocalCluster) -> None:
+    # unclean.leader.election stays off and two replicas must be in sync, so what was acknowledged survives.
+    with LocalCluster("three", brokers=3, properties={"min.insync.replicas": "2"}, heap="256m") as target:
+        target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS, replication=3)
+        topic = fresh_topic()
+        source.create_topic(topic, 4)
+        target.create_topic(f"A.{topic}", 4, replication=3)
+        produce(source, topic, lines(200_000, 4), **{"batch.num.messages": 50})
+        async with running(spec_for(source, target, {topic: 4})) as task:
+            await task.copied(1_000)
+            await asyncio.to_thread(target.brokers[2].kill)
+            await task.copied(200_000)
+            await task.finish()
+        assert read(target, f"A.{topic}") == read(source, topic)
+
+
+async def test_a_task_killed_under_load_loses_nothing_and_repeats_little(
+    source: LocalCluster, target: LocalCluster, tmp_path: Path
+) -> None:
+    topic = mirrored_topic(source, target, 2)
+    spec = spec_for(source, target, {topic: 2})
+    produce(source, topic, lines(300_000, 2), **{"batch.num.messages": 20})
+    positions = tmp_path / "positions.json"
+    positions.write_text("[]")
+    process = subprocess.Popen(  # noqa: ASYNC220 - only started here
+        [sys.executable, "-m", "tests.fakes.task_process", str(positions)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(spec.to_json()) + "\n")
+        process.stdin.flush()
+        for line in process.stdout:
+            if json.loads(line).get("commits", 0) >= 1:
+                break
+        process.kill()
+    killed_at = stored_positions(target, spec.connector)
+    async with running(spec, target) as task:
+        await task.until(lambda: stored_positions(target, spec.connector) == {(topic, 0): 149_999, (topic, 1): 149_999})
+        await task.finish()
+    got, wanted = read(target, f"A.{topic}"), read(source, topic)
+    assert killed_at != {}
+    assert without_repetitions(got) == wanted
+
+
+def without_repetitions(records: list[Record]) -> list[Record]:
+    """First occurrences only, in their order; keys are unique in the source."""
+    return list({(record.partition, record.key): record for record in reversed(records)}.values())[::-1]
+
+
+async def test_without_a_lease_nothing_is_written(source: LocalCluster, target: LocalCluster) -> None:
+    topic = mirrored_topic(source, target)
+    async with running(spec_for(source, target, {topic: 1})) as task:
+        produce(source, topic, lines(100))
+        await task.copied(100)
+        task.link.lease = False
+        produce(source, topic, lines(100))
+        await asyncio.sleep(1)
+        assert len(read(target, f"A.{topic}")) == 100
+        task.link.lease = True
+        await task.copied(200)
+        await task.finish()
+
+
+async def test_a_second_run_with_the_same_transactional_id_fences_the_first(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic = mirrored_topic(source, target)
+    spec = spec_for(source, target, {topic: 1})
+    async with running(spec) as first:
+        produce(source, topic, lines(100))
+        await first.copied(100)
+        async with running(spec, target) as second:
+            produce(source, topic, lines(100))
+            await second.copied(100)
+            produce(source, topic, lines(1))
+            with pytest.raises(FencedError, match=spec.transactional_id):
+                await first.copied(10_000)
+
+
+async def test_a_batch_above_the_targets_limit_is_split(source: LocalCluster, target: LocalCluster) -> None:
+    topic = fresh_topic()
+    source.create_topic(topic)
+    target.create_topic(f"A.{topic}", 1, {"max.message.bytes": "20000"})
+    produce(source, topic, lines(5_000), **{"linger.ms": 300, "batch.size": 200_000})
+    async with running(spec_for(source, target, {topic: 1})) as task:
+        await task.copied(5_000)
+        await task.finish()
+    assert read(target, f"A.{topic}") == read(source, topic)
+
+
+async def test_a_record_above_the_targets_limit_fails_the_task_after_the_others_are_committed(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic, other = fresh_topic(), mirrored_topic(source, target)
+    source.create_topic(topic)
+    target.create_topic(f"A.{topic}", 1, {"max.message.bytes": "20000"})
+    produce(source, other, lines(100))
+    spec = spec_for(source, target, {topic: 1, other: 1})
+    async with running(spec) as task:
+        await task.copied(100)
+        produce(source, topic, [{"value": bytes(50_000)}])
+        with pytest.raises(PartitionRefusedError, match=r"offset 0 .* max.message.bytes of topic A\."):
+            await task.copied(101)
+    assert stored_positions(target, spec.connector)[other, 0] == 99
+
+
+async def test_a_target_that_is_down_at_the_start_is_waited_for(source: LocalCluster) -> None:
+    with LocalCluster("late") as target:
+        target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS)
+        topic = mirrored_topic(source, target)
+        produce(source, topic, lines(100))
+        await asyncio.to_thread(target.stop)
+        async with running(spec_for(source, target, {topic: 1})) as task:
+            await task.until(lambda: bool(task.link.notices))
+            await asyncio.to_thread(target.start)
+            await task.copied(100)
+            await task.finish()
+
+
+async def test_a_task_waiting_for_its_target_finishes_when_told(source: LocalCluster, target: LocalCluster) -> None:
+    topic = fresh_topic()
+    source.create_topic(topic)
+    spec = spec_for(source, target, {topic: 1}, producer={"bootstrap.servers": "127.0.0.1:1"})
+    async with running(spec) as task:
+        await task.until(lambda: bool(task.link.notices))
+        await asyncio.wait_for(task.finish(), 2)
+
+
+async def test_a_wrong_password_fails_the_task_with_one_line(source: LocalCluster, target: LocalCluster) -> None:
+    with LocalCluster("guarded", listeners=["SASL_PLAINTEXT"], users={"alice": "right"}) as guarded:
+        properties = {
+            name: value.replace("right", "wrong") for name, value in guarded.client_properties("alice").items()
+        }
+        spec = spec_for(source, target, {fresh_topic(): 1}, producer=properties)
+        async with running(spec) as task:
+            with pytest.raises(NotAuthorized, match=r"^[^\n]*alice[^\n]*$"):
+                await task.copied(1)
