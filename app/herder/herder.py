@@ -109,6 +109,7 @@ class Herder:
         self._standing = asyncio.Event()
         self._moved = asyncio.Event()
         self._stopping = False
+        self._trouble: str | None = None
         self._leadership: asyncio.Task[None] | None = None
 
     # --- for whoever builds the worker ------------------------------------------------------------------------------
@@ -147,8 +148,11 @@ class Herder:
             self._standing.clear()
             try:
                 await self._match_leadership()
+                self._trouble = None
             except (ClusterUnreachable, NotAuthorized) as error:
-                log.warning("This worker can't take over yet: %s", error)
+                if str(error) != self._trouble:
+                    log.warning("This worker can't take over yet: %s", error)
+                self._trouble = str(error)
                 self._standing.set()
                 await asyncio.sleep(1.0)
             except Exception:
@@ -405,6 +409,8 @@ class Herder:
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(self._moved.wait(), 0.1)
                 return
+        if self._membership.is_leader:
+            raise NotReady(self._trouble or "it has not taken over yet")
         raise NotReady("it has not joined its group yet") if self._membership.generation < 0 else NotLeader()
 
     @contextlib.asynccontextmanager

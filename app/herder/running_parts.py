@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from mirror_connect.app.connector_part.host import ConnectorPart, PartHost
 from mirror_connect.app.herder.ports import PartFactory, Resolver
+from mirror_connect.connectors.secrets import redact, secrets_of
 
 log = logging.getLogger(__name__)
 
@@ -70,11 +71,12 @@ class RunningParts:
             resolved = await asyncio.to_thread(self._resolver.resolve, config)
             if not ears.heard():
                 return
+            ears.secrets = _secrets(config, resolved)
             part = self._parts[name] = self._make_part(name, config, resolved, ears)
             part.start()
         except Exception as error:  # noqa: BLE001 — whatever it is, it becomes the connector's trace
             # One connector that can't be started is its own trouble alone: FAILED, with the reason.
-            log.warning("Connector %s can't be started: %s", name, error)
+            log.warning("Connector %s can't be started: %s", name, redact(str(error), ears.secrets))
             ears.failed(name, "".join(traceback.format_exception(error)))
 
     async def _end(self, name: str) -> None:
@@ -93,6 +95,7 @@ class _Ears:
     def __init__(self, host: PartHost, heard: Callable[[], bool]) -> None:
         self._host = host
         self.heard = heard
+        self.secrets: frozenset[str] = frozenset()
 
     def started(self, name: str) -> None:
         if self.heard():
@@ -100,12 +103,18 @@ class _Ears:
 
     def failed(self, name: str, trace: str) -> None:
         if self.heard():
-            self._host.failed(name, trace)
+            self._host.failed(name, redact(trace, self.secrets))
 
     def troubled(self, name: str, line: str | None) -> None:
         if self.heard():
-            self._host.troubled(name, line)
+            self._host.troubled(name, None if line is None else redact(line, self.secrets))
 
     def reconfigure(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         if self.heard():
             self._host.reconfigure(name, task_configs)
+
+
+def _secrets(raw: Mapping[str, str], resolved: Mapping[str, str]) -> frozenset[str]:
+    """What no trace may show: secret settings, and whatever came from a config provider."""
+    provided = {value for name, value in resolved.items() if value and value != raw.get(name)}
+    return secrets_of(resolved) | provided

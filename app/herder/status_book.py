@@ -31,7 +31,8 @@ class StatusBook:
         self._store = store
         self._worker_id = worker_id
         self._generation = generation
-        self._said: dict[Subject, tuple[State, str | None]] = {}
+        # None: said to be no more, whatever the topic still has.
+        self._said: dict[Subject, tuple[State, str | None] | None] = {}
         self._writes: asyncio.Queue[tuple[str, Callable[[], Awaitable[object]]]] = asyncio.Queue()
         self._writer: asyncio.Task[None] | None = None
 
@@ -54,8 +55,9 @@ class StatusBook:
 
     def state(self, subject: Subject) -> State | None:
         """The last state of a connector (by name) or task, as said here or else as the topic has it."""
-        if (said := self._said.get(subject)) is not None:
-            return said[0]
+        if subject in self._said:
+            said = self._said[subject]
+            return said[0] if said is not None else None
         stored = self._store.task(subject) if isinstance(subject, TaskId) else self._store.connector(subject)
         try:
             return State(stored.state) if stored is not None else None
@@ -66,7 +68,7 @@ class StatusBook:
         """Moves a connector or task to a state; False (and nothing is written) if the table has no such move."""
         before = self.state(subject)
         if before is state:
-            if subject in self._said and self._said[subject][1] == trace:
+            if self._said.get(subject) == (state, trace):
                 return True
         else:
             try:
@@ -84,8 +86,8 @@ class StatusBook:
     def forget_task(self, task: TaskId) -> None:
         """Says UNASSIGNED, then removes the status: the task is no more."""
         self.say(task, State.UNASSIGNED)
-        self._said.pop(task, None)
-        self._later(f"status of task {task}", lambda: self._store.delete_task(task))
+        self._said[task] = None
+        self._later(f"status of task {task}", lambda: self._delete_task(task))
 
     def forget_connector(self, name: str) -> None:
         """Says UNASSIGNED of a deleted connector and its tasks, then removes them and their topics."""
@@ -94,9 +96,10 @@ class StatusBook:
         if self.state(name) is not None:
             self.say(name, State.UNASSIGNED)
         for task in sorted(tasks):
-            self.say(task, State.UNASSIGNED)
-            self._said.pop(task, None)
-        self._said.pop(name, None)
+            if self.state(task) is not None:
+                self.say(task, State.UNASSIGNED)
+            self._said[task] = None
+        self._said[name] = None
         self._later(f"status of {name}", lambda: self._delete_connector(name))
 
     def forget_all(self) -> None:
@@ -114,10 +117,23 @@ class StatusBook:
         else:
             self._later(f"status of {subject}", lambda: self._store.put_connector(subject, status))
 
+    async def _delete_task(self, task: TaskId) -> None:
+        await self._store.delete_task(task)
+        await self._forgotten(task)
+
     async def _delete_connector(self, name: str) -> None:
         # What was said before must have come back, or its keys would not be known and stay for ever.
         await self._store.refresh()
+        tasks = [TaskId(name, number) for number in self._store.tasks(name)]
         await self._store.delete_connector(name)
+        await self._forgotten(name, *tasks)
+
+    async def _forgotten(self, *subjects: Subject) -> None:
+        """From here on the topic says itself that they are no more."""
+        await self._store.refresh()
+        for subject in subjects:
+            if subject in self._said and self._said[subject] is None:
+                del self._said[subject]
 
     def _later(self, what: str, write: Callable[[], Awaitable[object]]) -> None:
         self._writes.put_nowait((what, write))

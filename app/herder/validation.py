@@ -13,11 +13,11 @@ from mirror_connect.app.herder.views import Config, PluginInfo
 from mirror_connect.connectors import CONNECTORS, DEFINITIONS, connector_definition
 from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.secrets import HIDDEN, is_secret
 
 log = logging.getLogger(__name__)
 
 CLASS: Final = "connector.class"
-_SECRET_NAME: Final = re.compile(r"(password|passphrase|secret|token|jaas\.config|keystore\.key)$", re.IGNORECASE)
 # A version range as Maven writes it: one version, or intervals.
 _VERSION: Final = re.compile(r"[^\[\](),\s]+|[\[(][^\[\]()]*[\])](,[\[(][^\[\]()]*[\])])*")
 
@@ -88,7 +88,7 @@ def _texts(config: Config) -> dict[str, str]:
 
 def _shown(config: Config) -> str:
     """As Java prints a map, without what looks like a secret: without a class no table tells."""
-    shown = (f"{name}={'[hidden]' if _SECRET_NAME.search(name) else value}" for name, value in config.items())
+    shown = (f"{name}={HIDDEN if is_secret(name) else value}" for name, value in config.items())
     return "{" + ", ".join(shown) + "}"
 
 

@@ -1,0 +1,60 @@
+"""The Java login configuration file (`java.security.auth.login.config`) that a Connect worker is pointed to.
+
+    KafkaConnect {
+        org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule required
+        file="/etc/connect/users.properties";
+    };
+
+Where it is, the worker is told as a Java worker is: by `-Djava.security.auth.login.config=FILE` in KAFKA_OPTS.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from mirror_connect.app.errors import StartupError
+from mirror_connect.kafka_io.jaas import JaasError, LoginModule, parse_sections
+
+__all__ = ["PROPERTY", "LoginModule", "find_jaas_file", "login_modules", "read_text"]
+
+PROPERTY: Final = "-Djava.security.auth.login.config="
+
+
+def find_jaas_file(environment: Mapping[str, str]) -> Path | None:
+    """The file named in KAFKA_OPTS; the last of several counts, as in a JVM. None if none is named."""
+    try:
+        options = shlex.split(environment.get("KAFKA_OPTS", ""))
+    except ValueError as error:
+        raise StartupError(f"The environment variable KAFKA_OPTS can't be read: {error}") from None
+    named = [option.removeprefix(PROPERTY) for option in options if option.startswith(PROPERTY)]
+    # A second = is Java's way of saying "this file and no other"; a file: URL is as good as a path.
+    path = named[-1].lstrip("=") if named else ""
+    return Path(re.sub(r"^file:(//)?(?=/)", "", path)) if path else None
+
+
+def read_text(path: Path, what: str) -> str:
+    """The text of a small file, UTF-8 or else Latin-1; StartupError names the file and the reason."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise StartupError(f"{what} {path} can't be read: {error.strerror or error}") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def login_modules(path: Path, section: str) -> list[LoginModule]:
+    """The modules of a section; StartupError for a file that is unreadable, malformed or without that section."""
+    text = read_text(path, "The login configuration file")
+    try:
+        sections = parse_sections(text)
+    except JaasError as error:
+        raise StartupError(f"The login configuration file {path} is malformed: {error}") from None
+    if section not in sections:
+        raise StartupError(f"The login configuration file {path} has no section {section}; add one")
+    return sections[section]

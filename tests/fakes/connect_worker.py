@@ -1,0 +1,249 @@
+"""A worker in memory: the real herder and REST interface over fake topics, connector parts, supervisor and group."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import httpx
+import uvicorn
+
+from mirror_connect.app.connector_part.host import PartHost
+from mirror_connect.app.herder.herder import Herder, TopicTracking
+from mirror_connect.app.rest.application import create_application
+from mirror_connect.app.rest.basic_auth import Authenticator
+from mirror_connect.app.storage.configs import ConfigStore
+from mirror_connect.app.storage.status import StatusStore
+from mirror_connect.app.supervisor.supervisor import TaskEvents, WantedTask
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.job_contract import TaskId
+from tests.fakes.topic_log import FakeTopic, FakeTopicLog
+
+WORKER_ID = "worker-1:8083"
+SOURCE = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+
+
+def source_config(**more: str) -> dict[str, str]:
+    """A config that passes validation."""
+    return {
+        "connector.class": SOURCE,
+        "source.cluster.alias": "A",
+        "target.cluster.alias": "B",
+        "source.cluster.bootstrap.servers": "a:9092",
+        "target.cluster.bootstrap.servers": "b:9092",
+        "topics": "orders",
+        **{name.replace("__", "."): value for name, value in more.items()},
+    }
+
+
+@dataclass
+class FakeMembership:
+    is_leader: bool = True
+    leader_url: str | None = "http://worker-1:8083/"
+    generation: int = 1
+
+
+class FakeResolver:
+    """Knows `${file:/secrets:NAME}`; any other file can't be read."""
+
+    def __init__(self) -> None:
+        self.secrets = {"password": "hunter2-hunter2", "number": "not-a-number"}
+
+    def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
+        return {name: self._one(value) for name, value in config.items()}
+
+    def _one(self, value: str) -> str:
+        if not value.startswith("${file:"):
+            return value
+        path, _, key = value.removeprefix("${file:").removesuffix("}").partition(":")
+        if path != "/secrets":
+            raise ConfigError(path, None, f"Could not read properties from file {path}")
+        return self.secrets[key]
+
+
+@dataclass
+class FakeParts:
+    """Connector parts that run at once, with as many tasks as `tasks` says (or tasks.max), or fail with a trace."""
+
+    tasks: dict[str, int] = field(default_factory=dict)
+    failing: dict[str, str] = field(default_factory=dict)
+    silent: set[str] = field(default_factory=set)
+    running: dict[str, FakePart] = field(default_factory=dict)
+    log: list[str] = field(default_factory=list)
+
+    def __call__(self, name: str, raw: Mapping[str, str], resolved: Mapping[str, str], host: PartHost) -> FakePart:
+        return FakePart(self, name, raw, resolved, host)
+
+
+@dataclass
+class FakePart:
+    parts: FakeParts
+    name: str
+    raw: Mapping[str, str]
+    resolved: Mapping[str, str]
+    host: PartHost
+
+    def start(self) -> None:
+        self.parts.log.append(f"start {self.name}")
+        self.parts.running[self.name] = self
+        asyncio.get_running_loop().call_soon(self._run)
+
+    async def stop(self) -> None:
+        self.parts.log.append(f"stop {self.name}")
+        if self.parts.running.get(self.name) is self:
+            del self.parts.running[self.name]
+        await asyncio.sleep(0)
+
+    def task_configs(self) -> list[dict[str, str]]:
+        count = self.parts.tasks.get(self.name, int(self.raw.get("tasks.max", "1")))
+        return [{**self.raw, "task.index": str(number)} for number in range(count)]
+
+    def _run(self) -> None:
+        if self.name in self.parts.silent:
+            return
+        if (trace := self.parts.failing.get(self.name)) is not None:
+            self.host.failed(self.name, trace)
+            return
+        self.host.started(self.name)
+        self.host.reconfigure(self.name, self.task_configs())
+
+
+class FakeSupervisor:
+    """Tasks that run as soon as they are wanted; those in `failing` fail instead, those in `silent` say nothing."""
+
+    def __init__(self) -> None:
+        self.wanted: dict[TaskId, WantedTask] = {}
+        self.failing: dict[TaskId, str] = {}
+        self.silent: set[TaskId] = set()
+        self.restarted: list[TaskId] = []
+        self.events: TaskEvents | None = None
+
+    def listen(self, events: TaskEvents) -> None:
+        self.events = events
+
+    def want(self, tasks: Mapping[TaskId, WantedTask]) -> None:
+        before, self.wanted = self.wanted, dict(tasks)
+        for task in before.keys() - self.wanted.keys():
+            self._soon(self._ended, task)
+        for task, wanted in self.wanted.items():
+            if before.get(task) != wanted:
+                self._soon(self._run, task)
+
+    def restart(self, task: TaskId) -> None:
+        self.restarted.append(task)
+        self._soon(self._run, task)
+
+    def wrote(self, task: TaskId, topics: Sequence[str]) -> None:
+        assert self.events is not None
+        self.events.topics_written(task, topics)
+
+    def _soon(self, step: Callable[[TaskId], None], task: TaskId) -> None:
+        asyncio.get_running_loop().call_later(0.005, step, task)
+
+    def _run(self, task: TaskId) -> None:
+        assert self.events is not None
+        if task in self.wanted and task not in self.silent:
+            trace = self.failing.get(task)
+            self.events.task_state(task, "FAILED" if trace else "RUNNING", trace)
+
+    def _ended(self, task: TaskId) -> None:
+        assert self.events is not None
+        if task not in self.wanted:
+            self.events.task_ended(task)
+
+
+class FakeWorker:
+    """A worker over two fake topics; several on the same topics see each other's records."""
+
+    def __init__(
+        self,
+        configs: FakeTopic | None = None,
+        statuses: FakeTopic | None = None,
+        *,
+        membership: FakeMembership | None = None,
+        tracking: TopicTracking | None = None,
+    ) -> None:
+        self.config_topic, self.status_topic = configs or FakeTopic(), statuses or FakeTopic()
+        self.configs = ConfigStore(FakeTopicLog(self.config_topic))
+        self.statuses = StatusStore(FakeTopicLog(self.status_topic))
+        self.membership = membership or FakeMembership()
+        self.parts, self.supervisor, self.resolver = FakeParts(), FakeSupervisor(), FakeResolver()
+        self.herder = Herder(
+            configs=self.configs,
+            statuses=self.statuses,
+            membership=self.membership,
+            supervisor=self.supervisor,
+            make_part=self.parts,
+            resolver=self.resolver,
+            worker_id=WORKER_ID,
+            topic_tracking=tracking or TopicTracking(),
+        )
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[FakeWorker]:
+        await self.configs.start()
+        await self.statuses.start()
+        self.herder.start("cluster-id")
+        try:
+            yield self
+        finally:
+            await self.herder.end_parts()
+            await self.herder.stop()
+            await self.configs.stop()
+            await self.statuses.stop()
+
+    def written(self) -> list[str]:
+        """What is in the config topic, without session keys: `key=value`, or `key` for a tombstone."""
+        return [_shown(key, value) for key, value in self.config_topic.entries() if key != b"session-key"]
+
+    def states(self, subject: str) -> list[str]:
+        """The states of a connector or task in the order written; `gone` for a tombstone."""
+        keys = {f"status-connector-{subject}".encode(), f"status-task-{subject}".encode()}
+        return [
+            "gone" if value is None else value.partition(b'"state":"')[2].partition(b'"')[0].decode()
+            for key, value in self.status_topic.entries()
+            if key in keys
+        ]
+
+    async def state(self, name: str, wanted: str, tasks: Sequence[str] | None = None) -> None:
+        """Waits for a connector's state, and its tasks' if given."""
+        await eventually(lambda: self._is(name, wanted, tasks))
+
+    def _is(self, name: str, wanted: str, tasks: Sequence[str] | None) -> bool:
+        status = self.statuses.connector(name)
+        found = [task.state for task in self.statuses.tasks(name).values()]
+        return status is not None and status.state == wanted and (tasks is None or found == list(tasks))
+
+
+async def eventually(holds: Callable[[], bool], patience_s: float = 5.0) -> None:
+    """Returns when it holds; fails the test if that takes too long."""
+    async with asyncio.timeout(patience_s):
+        while not holds():
+            await asyncio.sleep(0.002)
+
+
+@contextlib.asynccontextmanager
+async def serving(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> AsyncIterator[httpx.AsyncClient]:
+    """The REST interface on a real socket, and a client of it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    application = create_application(herder, authenticators)
+    server = uvicorn.Server(uvicorn.Config(application, log_config=None, lifespan="off", server_header=False))
+    serve = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        async with asyncio.timeout(5):
+            while not server.started:
+                await asyncio.sleep(0.005)
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=30) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        await serve
+        listener.close()
+
+
+def _shown(key: bytes | None, value: bytes | None) -> str:
+    name = (key or b"").decode()
+    return name if value is None else f"{name}={value.decode()}"

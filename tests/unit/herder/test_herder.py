@@ -1,0 +1,531 @@
+"""What the herder writes and runs, in the order that FORMATS.md §3.1 has seen of a real worker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from mirror_connect.app.errors import (
+    BadRequest,
+    ConnectorExists,
+    ConnectorNotFound,
+    InvalidConfig,
+    NoStatus,
+    NotLeader,
+    RestartOfUnknownConnector,
+    StartFailed,
+    TaskWithoutOwner,
+    UnknownConnector,
+    UnknownTask,
+)
+from mirror_connect.app.herder.herder import TopicTracking
+from mirror_connect.app.herder.lifecycle import TargetState
+from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.job_contract import TaskId
+from tests.fakes.connect_worker import FakeMembership, FakeWorker, eventually, source_config
+
+TASK_0 = TaskId("a", 0)
+PAUSED = 'target-state-a={"state":"PAUSED","state.v2":"PAUSED"}'
+STOPPED = 'target-state-a={"state":"PAUSED","state.v2":"STOPPED"}'
+STARTED = 'target-state-a={"state":"STARTED","state.v2":"STARTED"}'
+
+
+@pytest.fixture
+async def worker() -> AsyncIterator[FakeWorker]:
+    async with FakeWorker().running() as running:
+        yield running
+
+
+def keys(worker: FakeWorker) -> list[str]:
+    return [entry.partition("={")[0] for entry in worker.written()]
+
+
+async def running_a(worker: FakeWorker, **more: str) -> None:
+    await worker.herder.create("a", source_config(**more), None)
+    await worker.state("a", "RUNNING", ["RUNNING"] * int(more.get("tasks__max", "1")))
+
+
+async def test_a_new_connector_is_written_then_its_tasks_then_their_commit(worker: FakeWorker) -> None:
+    await running_a(worker, tasks__max="2")
+    assert keys(worker) == ["connector-a", "task-a-0", "task-a-1", "commit-a"]
+
+
+async def test_a_new_connector_is_said_to_be_running_once(worker: FakeWorker) -> None:
+    await running_a(worker)
+    assert (worker.states("a"), worker.states("a-0")) == (["RUNNING"], ["RUNNING"])
+
+
+async def test_an_initial_state_is_written_in_front_of_the_connector(worker: FakeWorker) -> None:
+    await worker.herder.create("a", source_config(), TargetState.STOPPED)
+    await worker.state("a", "STOPPED")
+    assert worker.written()[0] == STOPPED
+    assert keys(worker)[1:] == ["connector-a"]
+
+
+async def test_a_paused_creation_makes_no_tasks_until_it_is_resumed(worker: FakeWorker) -> None:
+    await worker.herder.create("a", source_config(), TargetState.PAUSED)
+    await worker.state("a", "PAUSED", [])
+    assert worker.parts.log == []
+    await worker.herder.resume("a")
+    await worker.state("a", "RUNNING", ["RUNNING"])
+
+
+async def test_the_same_config_again_restarts_the_instance_but_writes_no_tasks(worker: FakeWorker) -> None:
+    await running_a(worker)
+    created, _ = await worker.herder.put("a", source_config())
+    await eventually(lambda: worker.states("a") == ["RUNNING", "UNASSIGNED", "RUNNING"])
+    assert not created
+    assert keys(worker) == ["connector-a", "task-a-0", "commit-a", "connector-a"]
+
+
+async def test_another_config_writes_tasks_anew_and_restarts_them(worker: FakeWorker) -> None:
+    await running_a(worker)
+    await worker.herder.put("a", source_config(topics="other"))
+    await eventually(lambda: worker.states("a-0") == ["RUNNING", "UNASSIGNED", "RUNNING"])
+    assert keys(worker)[3:] == ["connector-a", "task-a-0", "commit-a"]
+    assert worker.supervisor.wanted[TASK_0].config["topics"] == "other"
+
+
+async def test_a_setting_of_the_connector_alone_counts_as_a_change_of_its_tasks(worker: FakeWorker) -> None:
+    await running_a(worker)
+    part = worker.parts.running["a"]
+    unchanged = part.task_configs()
+    await worker.herder.put("a", source_config(errors__tolerance="all"))
+    await eventually(lambda: "a" in worker.parts.running and worker.parts.running["a"] is not part)
+    worker.parts.running["a"].host.reconfigure("a", unchanged)
+    await eventually(lambda: keys(worker).count("commit-a") >= 2)
+
+
+async def test_fewer_tasks_take_the_statuses_of_the_others_away(worker: FakeWorker) -> None:
+    await running_a(worker, tasks__max="2")
+    await worker.herder.patch("a", {"tasks.max": "1"})
+    await worker.state("a", "RUNNING", ["RUNNING"])
+    assert worker.states("a-1")[-2:] == ["UNASSIGNED", "gone"]
+
+
+async def test_a_pause_keeps_the_task_configs_and_says_paused(worker: FakeWorker) -> None:
+    await running_a(worker)
+    await worker.herder.pause("a")
+    await worker.state("a", "PAUSED", ["PAUSED"])
+    assert worker.written()[3:] == [PAUSED]
+    assert worker.supervisor.wanted == {}
+    assert len(await worker.herder.tasks("a")) == 1
+
+
+async def test_a_resume_writes_no_task_configs(worker: FakeWorker) -> None:
+    await running_a(worker)
+    await worker.herder.pause("a")
+    await worker.state("a", "PAUSED", ["PAUSED"])
+    await worker.herder.resume("a")
+    await worker.state("a", "RUNNING", ["RUNNING"])
+    assert worker.written()[3:] == [PAUSED, STARTED]
+
+
+async def test_a_stop_takes_the_tasks_away_before_it_asks_for_stopped(worker: FakeWorker) -> None:
+    await running_a(worker)
+    await worker.herder.stop_connector("a")
+    await worker.state("a", "STOPPED", [])
+    assert worker.written()[3:] == ['commit-a={"tasks":0}', STOPPED]
+    assert worker.states("a-0")[-2:] == ["UNASSIGNED", "gone"]
+
+
+async def test_a_resume_from_stopped_makes_the_tasks_anew(worker: FakeWorker) -> None:
+    await running_a(worker)
+    await worker.herder.stop_connector("a")
+    await worker.state("a", "STOPPED", [])
+    await worker.herder.resume("a")
+    await worker.state("a", "RUNNING", ["RUNNING"])
+    assert keys(worker)[-3:] == ["target-state-a", "task-a-0", "commit-a"]
+
+
+async def test_a_stopped_connector_can_be_paused_and_has_no_tasks(worker: FakeWorker) -> None:
+    await running_a(worker)
+    await worker.herder.stop_connector("a")
+    await worker.herder.pause("a")
+    await worker.state("a", "PAUSED", [])
+
+
+async def test_a_deletion_is_two_tombstones_and_forgets_the_statuses(worker: FakeWorker) -> None:
+    await running_a(worker)
+    worker.supervisor.wrote(TASK_0, ["A.orders"])
+    await eventually(lambda: len(worker.statuses.topics("a")) == 1)
+    await worker.herder.delete("a")
+    await eventually(lambda: worker.statuses.connector("a") is None and not worker.statuses.tasks("a"))
+    assert worker.written()[3:] == ["connector-a", "target-state-a"]
+    assert worker.states("a")[-2:] == ["UNASSIGNED", "gone"]
+    assert worker.statuses.topics("a") == []
+    assert worker.parts.running == {}
+
+
+async def test_a_connector_created_again_at_once_ends_up_running(worker: FakeWorker) -> None:
+    await running_a(worker)
+    await worker.herder.delete("a")
+    await worker.herder.create("a", source_config(), None)
+    await eventually(lambda: worker.states("a")[-2:] == ["gone", "RUNNING"])
+    await worker.state("a", "RUNNING", ["RUNNING"])
+
+
+async def test_statuses_tell_worker_and_generation(worker: FakeWorker) -> None:
+    await running_a(worker)
+    status = worker.statuses.connector("a")
+    assert status is not None
+    assert (status.worker_id, status.generation, status.trace) == ("worker-1:8083", 1, None)
+
+
+async def test_a_failed_connector_has_its_trace_and_the_others_run(worker: FakeWorker) -> None:
+    worker.parts.failing["b"] = "Boom: it broke"
+    await worker.herder.create("b", source_config(), None)
+    await running_a(worker)
+    await worker.state("b", "FAILED", [])
+    assert (await worker.herder.status("b")).connector.trace == "Boom: it broke\n"
+
+
+async def test_a_failed_connector_stays_failed_when_it_is_paused_and_resumed(worker: FakeWorker) -> None:
+    worker.parts.failing["a"] = "Boom"
+    await worker.herder.create("a", source_config(), None)
+    await worker.state("a", "FAILED")
+    await worker.herder.pause("a")
+    await worker.herder.resume("a")
+    await asyncio.sleep(0.05)
+    assert worker.states("a") == ["FAILED"]
+
+
+async def test_a_failed_connector_becomes_stopped(worker: FakeWorker) -> None:
+    worker.parts.failing["a"] = "Boom"
+    await worker.herder.create("a", source_config(), None)
+    await worker.state("a", "FAILED")
+    await worker.herder.stop_connector("a")
+    await worker.state("a", "STOPPED")
+
+
+async def test_a_failed_task_leaves_its_connector_running(worker: FakeWorker) -> None:
+    worker.supervisor.failing[TASK_0] = "Boom\n"
+    await worker.herder.create("a", source_config(), None)
+    await worker.state("a", "RUNNING", ["FAILED"])
+    task = await worker.herder.task_status("a", 0)
+    assert (task.trace, task.version) == ("Boom\n", None)
+
+
+async def test_a_changed_config_heals_a_failed_task(worker: FakeWorker) -> None:
+    worker.supervisor.failing[TASK_0] = "Boom\n"
+    await worker.herder.create("a", source_config(), None)
+    await worker.state("a", "RUNNING", ["FAILED"])
+    worker.supervisor.failing.clear()
+    await worker.herder.put("a", source_config(topics="other"))
+    await worker.state("a", "RUNNING", ["RUNNING"])
+
+
+async def test_a_plain_restart_writes_nothing_and_restarts_the_instance(worker: FakeWorker) -> None:
+    await running_a(worker)
+    before = worker.written()
+    await worker.herder.restart("a")
+    await eventually(lambda: worker.states("a") == ["RUNNING", "UNASSIGNED", "RUNNING"])
+    assert (worker.written(), worker.supervisor.restarted) == (before, [])
+
+
+async def test_a_restart_that_fails_again_says_so(worker: FakeWorker) -> None:
+    worker.parts.failing["a"] = "Boom"
+    await worker.herder.create("a", source_config(), None)
+    await worker.state("a", "FAILED")
+    with pytest.raises(StartFailed, match=r"^Failed to start connector: a$"):
+        await worker.herder.restart("a")
+
+
+@pytest.mark.parametrize("state", ["PAUSED", "STOPPED"])
+async def test_a_restart_does_not_change_what_was_asked_for(worker: FakeWorker, state: str) -> None:
+    await worker.herder.create("a", source_config(), TargetState(state))
+    await worker.state("a", state)
+    await worker.herder.restart("a")
+    await eventually(lambda: worker.states("a") == [state, "UNASSIGNED", state])
+
+
+async def test_a_restart_with_tasks_is_written_and_answers_the_plan(worker: FakeWorker) -> None:
+    await running_a(worker)
+    plan = await worker.herder.restart_with_tasks("a", include_tasks=True, only_failed=False)
+    assert (plan.connector.state, plan.tasks[0].state) == ("RESTARTING", "RESTARTING")
+    assert worker.written()[-1] == 'restart-connector-a={"include-tasks":true,"only-failed":false}'
+    restarted = ["RUNNING", "UNASSIGNED", "RESTARTING", "RUNNING"]
+    await eventually(lambda: worker.states("a") == restarted and worker.states("a-0") == restarted)
+
+
+async def test_a_restart_of_what_failed_leaves_what_runs(worker: FakeWorker) -> None:
+    worker.supervisor.failing[TASK_0] = "Boom\n"
+    await worker.herder.create("a", source_config(tasks__max="2"), None)
+    await worker.state("a", "RUNNING", ["FAILED", "RUNNING"])
+    plan = await worker.herder.restart_with_tasks("a", include_tasks=True, only_failed=True)
+    assert plan.connector.state == "RUNNING"
+    assert [(task.state, task.trace) for task in plan.tasks.values()] == [("RESTARTING", "Boom\n"), ("RUNNING", None)]
+    await eventually(lambda: worker.supervisor.restarted == [TASK_0])
+
+
+async def test_a_restart_of_what_failed_with_nothing_failed_writes_just_the_request(worker: FakeWorker) -> None:
+    await running_a(worker)
+    await worker.herder.restart_with_tasks("a", include_tasks=False, only_failed=True)
+    await asyncio.sleep(0.05)
+    assert (keys(worker)[-1], worker.states("a")) == ("restart-connector-a", ["RUNNING"])
+
+
+async def test_a_task_that_fails_again_says_so(worker: FakeWorker) -> None:
+    worker.supervisor.failing[TASK_0] = "Boom\n"
+    await worker.herder.create("a", source_config(), None)
+    await worker.state("a", "RUNNING", ["FAILED"])
+    with pytest.raises(StartFailed, match=r"^Failed to start task: a-0$"):
+        await worker.herder.restart_task("a", 0)
+
+
+async def test_a_task_of_a_paused_connector_stays_paused_when_restarted(worker: FakeWorker) -> None:
+    await running_a(worker)
+    await worker.herder.pause("a")
+    await worker.state("a", "PAUSED", ["PAUSED"])
+    await worker.herder.restart_task("a", 0)
+    await eventually(lambda: worker.states("a-0") == ["RUNNING", "PAUSED", "UNASSIGNED", "PAUSED"])
+
+
+async def test_a_task_that_existed_before_a_stop_has_no_owner(worker: FakeWorker) -> None:
+    await running_a(worker)
+    await worker.herder.stop_connector("a")
+    with pytest.raises(TaskWithoutOwner):
+        await worker.herder.restart_task("a", 0)
+    with pytest.raises(UnknownTask):
+        await worker.herder.restart_task("a", 7)
+
+
+async def test_nothing_is_written_for_an_invalid_config(worker: FakeWorker) -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        await worker.herder.put("a", source_config(tasks__max="abc"))
+    assert worker.written() == []
+    assert str(caught.value).splitlines()[1:3] == [
+        "Invalid value abc for configuration tasks.max: Not a number of type INT",
+        "Invalid value null for configuration tasks.max: Value must be non-null",
+    ]
+
+
+async def test_an_invalid_value_of_a_config_provider_is_quoted_as_its_reference(worker: FakeWorker) -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        await worker.herder.put("a", source_config(tasks__max="${file:/secrets:number}"))
+    assert "${file:/secrets:number}" in str(caught.value)
+    assert "not-a-number" not in str(caught.value)
+
+
+async def test_a_secret_is_stored_as_its_reference_and_handed_to_the_part_resolved(worker: FakeWorker) -> None:
+    reference = "${file:/secrets:password}"
+    await running_a(worker, source__cluster__ssl__key__password=reference)
+    assert not any("hunter2" in entry for entry in worker.written())
+    assert worker.parts.running["a"].resolved["source.cluster.ssl.key.password"] == "hunter2-hunter2"
+    assert worker.supervisor.wanted[TASK_0].config["source.cluster.ssl.key.password"] == reference
+
+
+async def test_a_trace_does_not_show_a_resolved_secret(worker: FakeWorker) -> None:
+    worker.parts.failing["a"] = "Boom: password hunter2-hunter2 is wrong"
+    await worker.herder.create("a", source_config(my__note="${file:/secrets:password}"), None)
+    await worker.state("a", "FAILED")
+    assert (await worker.herder.status("a")).connector.trace == "Boom: password [hidden] is wrong\n"
+
+
+async def test_a_file_of_a_config_provider_that_is_gone_refuses_the_config(worker: FakeWorker) -> None:
+    with pytest.raises(BadRequest, match="Could not read properties from file /nowhere"):
+        await worker.herder.put("a", source_config(x="${file:/nowhere:k}"))
+
+
+async def test_a_file_of_a_config_provider_that_vanished_fails_the_start(worker: FakeWorker) -> None:
+    await running_a(worker, x="${file:/secrets:password}")
+    worker.resolver.secrets.clear()
+    with pytest.raises(StartFailed):
+        await worker.herder.restart("a")
+
+
+async def test_a_patch_keeps_the_rest_and_null_takes_away(worker: FakeWorker) -> None:
+    await running_a(worker, my__a="1", my__b="2")
+    info = await worker.herder.patch("a", {"my.a": None, "my.c": "3"})
+    assert {name: value for name, value in info.config.items() if name.startswith("my.")} == {"my.b": "2", "my.c": "3"}
+
+
+async def test_patches_at_once_lose_nothing(worker: FakeWorker) -> None:
+    await running_a(worker)
+    await asyncio.gather(*(worker.herder.patch("a", {f"my.{number}": "x"}) for number in range(20)))
+    config = await worker.herder.config("a")
+    assert sum(name.startswith("my.") for name in config) == 20
+
+
+async def test_an_existing_connector_is_not_created_again(worker: FakeWorker) -> None:
+    await running_a(worker)
+    with pytest.raises(ConnectorExists, match=r"^Connector a already exists$"):
+        await worker.herder.create("a", source_config(), None)
+
+
+async def test_the_name_in_the_config_has_to_be_the_connectors(worker: FakeWorker) -> None:
+    message = r"^Connector name configuration \(b\) doesn't match connector name in the URL \(a\)$"
+    with pytest.raises(BadRequest, match=message):
+        await worker.herder.put("a", source_config(name="b"))
+
+
+async def test_a_config_too_large_for_the_topic_is_refused(worker: FakeWorker) -> None:
+    with pytest.raises(BadRequest, match="bytes long"):
+        await worker.herder.put("a", source_config(my__note="x" * 2_000_000))
+
+
+async def test_unknown_connectors_are_told_in_three_wordings(worker: FakeWorker) -> None:
+    with pytest.raises(ConnectorNotFound):
+        await worker.herder.connector("none")
+    with pytest.raises(UnknownConnector):
+        await worker.herder.pause("none")
+    with pytest.raises(RestartOfUnknownConnector):
+        await worker.herder.restart("none")
+    with pytest.raises(NoStatus):
+        await worker.herder.status("none")
+
+
+async def test_written_topics_are_told_and_forgotten_on_request(worker: FakeWorker) -> None:
+    await running_a(worker)
+    worker.supervisor.wrote(TASK_0, ["A.orders", "A.bills"])
+    await eventually(lambda: len(worker.statuses.topics("a")) == 2)
+    assert await worker.herder.topics("a") == ["A.bills", "A.orders"]
+    await worker.herder.reset_topics("a")
+    await eventually(lambda: not worker.statuses.topics("a"))
+
+
+async def test_topics_are_not_tracked_when_that_is_switched_off() -> None:
+    async with FakeWorker(tracking=TopicTracking(enabled=False)).running() as worker:
+        await running_a(worker)
+        worker.supervisor.wrote(TASK_0, ["A.orders"])
+        await asyncio.sleep(0.02)
+        assert worker.statuses.topics("a") == []
+
+
+async def test_a_worker_goes_on_with_what_the_topics_hold() -> None:
+    first = FakeWorker()
+    async with first.running():
+        await running_a(first)
+        await first.herder.create("p", source_config(), TargetState.PAUSED)
+        await first.state("p", "PAUSED")
+    assert (first.states("a")[-1], first.states("a-0")[-1]) == ("UNASSIGNED", "UNASSIGNED")
+    written = first.written()
+    second = FakeWorker(first.config_topic, first.status_topic)
+    async with second.running():
+        await second.state("a", "RUNNING", ["RUNNING"])
+        await second.state("p", "PAUSED")
+    assert second.written() == written
+
+
+async def test_tasks_of_which_compaction_kept_only_some_are_made_anew() -> None:
+    worker = FakeWorker()
+    config = json.dumps({"properties": {**source_config(tasks__max="2"), "name": "a"}}).encode()
+    worker.config_topic.add(b"connector-a", config)
+    worker.config_topic.add(b"task-a-1", config)
+    worker.config_topic.add(b"commit-a", b'{"tasks":2}')
+    async with worker.running():
+        await worker.state("a", "RUNNING", ["RUNNING", "RUNNING"])
+
+
+async def test_a_status_without_its_connector_is_removed_by_the_leader() -> None:
+    worker = FakeWorker()
+    status = b'{"state":"RUNNING","trace":null,"worker_id":"x:1","generation":9,"version":"4.3.1"}'
+    worker.status_topic.add(b"status-connector-old", status)
+    worker.status_topic.add(b"status-task-old-0", status)
+    async with worker.running():
+        await eventually(lambda: worker.statuses.connectors() == frozenset())
+
+
+async def test_a_standby_answers_reads_and_refuses_writes() -> None:
+    leader = FakeWorker()
+    standby = FakeWorker(
+        leader.config_topic, leader.status_topic, membership=FakeMembership(is_leader=False, leader_url="http://other")
+    )
+    async with leader.running(), standby.running():
+        await running_a(leader)
+        await standby.state("a", "RUNNING", ["RUNNING"])
+        assert await standby.herder.connectors() == ["a"]
+        assert standby.parts.log == []
+        with pytest.raises(NotLeader):
+            await standby.herder.pause("a")
+
+
+async def test_a_write_waits_for_the_group_to_be_joined() -> None:
+    membership = FakeMembership(is_leader=False, leader_url=None, generation=-1)
+    async with FakeWorker(membership=membership).running() as worker:
+        creation = asyncio.create_task(worker.herder.create("a", source_config(), None))
+        await asyncio.sleep(0.05)
+        assert not creation.done()
+        membership.is_leader, membership.leader_url, membership.generation = True, "http://me", 1
+        worker.herder.standing_changed()
+        await creation
+        await worker.state("a", "RUNNING", ["RUNNING"])
+
+
+async def test_a_worker_that_loses_the_lead_stops_everything_and_says_nothing() -> None:
+    membership = FakeMembership()
+    async with FakeWorker(membership=membership).running() as worker:
+        await running_a(worker)
+        membership.is_leader = False
+        worker.herder.standing_changed()
+        await eventually(lambda: not worker.parts.running and not worker.supervisor.wanted)
+        assert (worker.states("a"), worker.states("a-0")) == (["RUNNING"], ["RUNNING"])
+        membership.is_leader = True
+        worker.herder.standing_changed()
+        await eventually(lambda: worker.states("a-0") == ["RUNNING", "UNASSIGNED", "RUNNING"])
+
+
+async def test_what_a_replaced_part_still_says_is_not_heard(worker: FakeWorker) -> None:
+    await running_a(worker)
+    old = worker.parts.running["a"]
+    await worker.herder.put("a", source_config(topics="other"))
+    await eventually(lambda: worker.states("a") == ["RUNNING", "UNASSIGNED", "RUNNING"])
+    old.host.failed("a", "late")
+    old.host.reconfigure("a", [])
+    await asyncio.sleep(0.05)
+    assert worker.states("a")[-1] == "RUNNING"
+    assert len(worker.supervisor.wanted) == 1
+
+
+async def test_a_slow_connector_start_keeps_nobody_waiting(worker: FakeWorker) -> None:
+    worker.parts.silent.add("slow")
+    await worker.herder.create("slow", source_config(), None)
+    await running_a(worker)
+    assert worker.statuses.connector("slow") is None
+
+
+async def test_a_trouble_is_shown_with_the_state_and_vanishes_with_its_end(worker: FakeWorker) -> None:
+    await running_a(worker)
+    host = worker.parts.running["a"].host
+
+    def trace() -> str | None:
+        status = worker.statuses.connector("a")
+        assert status is not None
+        return status.trace
+
+    host.troubled("a", "The source cluster does not answer")
+    await eventually(lambda: trace() is not None)
+    host.troubled("a", None)
+    await eventually(lambda: trace() is None)
+    assert set(worker.states("a")) == {"RUNNING"}
+
+
+async def test_a_config_topic_that_can_not_be_written_is_told_to_the_caller(worker: FakeWorker) -> None:
+    await running_a(worker)
+    worker.config_topic.failure = ClusterUnreachable("no broker of b:9092 answers")
+    with pytest.raises(Exception, match="no broker of b:9092 answers"):
+        await worker.herder.pause("a")
+    worker.config_topic.failure = None
+
+
+async def test_statuses_are_written_when_the_cluster_is_back(worker: FakeWorker) -> None:
+    await worker.herder.create("a", source_config(), TargetState.STOPPED)
+    await worker.state("a", "STOPPED")
+    worker.status_topic.failure = ClusterUnreachable("gone")
+    await worker.herder.resume("a")
+    await asyncio.sleep(0.05)
+    worker.status_topic.failure = None
+    await worker.state("a", "RUNNING", ["RUNNING"])
+
+
+async def test_task_configs_are_written_when_the_cluster_is_back(worker: FakeWorker) -> None:
+    await running_a(worker)
+    worker.config_topic.failure = ClusterUnreachable("gone")
+    part = worker.parts.running["a"]
+    part.host.reconfigure("a", [*part.task_configs(), *part.task_configs()])
+    await asyncio.sleep(0.05)
+    worker.config_topic.failure = None
+    await worker.state("a", "RUNNING", ["RUNNING", "RUNNING"])
