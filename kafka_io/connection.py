@@ -343,7 +343,9 @@ async def open_connection(
         except ssl.SSLError as error:
             reason = f"TLS failed: {error.reason or error}; is security.protocol right?"
         except OSError as error:
-            reason = error.strerror or str(error)
+            # asyncio gives no text for a peer that hangs up in the middle of a TLS handshake.
+            hint = "the broker closed the connection at once; is security.protocol right?"
+            reason = error.strerror or str(error) or hint
         else:
             try:
                 await connection.introduce(login)
