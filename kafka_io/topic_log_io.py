@@ -26,6 +26,8 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.kafka_io.client_keys import Kind
+from mirror_connect.kafka_io.client_settings import librdkafka_config
 
 log = logging.getLogger(__name__)
 
@@ -74,18 +76,14 @@ class LogClients:
         """The admin client, made at first use."""
         with self._lock:
             if self._admin is None:
-                self._admin = AdminClient(self.librdkafka("admin") | {"error_cb": self.noticed})
+                self._admin = AdminClient(self.librdkafka("admin", "admin"))
             return self._admin
 
-    def librdkafka(self, kind: str) -> dict[str, Any]:
-        """What all clients have in common: address, security, and quick reconnects after a broker's restart."""
-        return {
-            "bootstrap.servers": self.settings["bootstrap.servers"],
-            "client.id": f"{self.client_id}-{kind}",
-            "reconnect.backoff.max.ms": 1000,
-            # Errors go to callbacks and results; librdkafka's own lines on standard error would double them.
-            "log_level": 2,
-        }
+    def librdkafka(self, kind: Kind, name: str) -> dict[str, Any]:
+        """The configuration of one client; ConfigError where the settings are wrong."""
+        # Errors go to callbacks and results; librdkafka's own lines on standard error would double them.
+        client_id = f"{self.client_id}-{name}"
+        return librdkafka_config(self.settings, kind, client_id) | {"log_level": 2, "error_cb": self.noticed}
 
     async def end_offsets(
         self, topic: str, partitions: Iterable[int], timeout: float, *, read_committed: bool
@@ -142,16 +140,20 @@ class LogClients:
 
     def unreachable(self, what: str) -> ClusterUnreachable | NotAuthorized:
         """The error to raise when something took too long, with the last trouble the connections reported."""
+        if refusal := self.refused_login():
+            return refusal
         trouble = self._trouble
-        if trouble is None:
-            return self._unreachable(what)
-        if trouble.code() in _AUTHENTICATION:
-            mechanism = self.settings.get("sasl.mechanism", "GSSAPI")
-            return NotAuthorized(
-                f"The cluster at {self._addresses()} refused the credentials (sasl.mechanism {mechanism}): "
-                f"{_reason(trouble)}"
-            )
-        return self._unreachable(f"{what}: {_reason(trouble)}")
+        return self._unreachable(what if trouble is None else f"{what}: {_reason(trouble)}")
+
+    def refused_login(self) -> NotAuthorized | None:
+        """The error to raise if the cluster refused the credentials, None if it did not."""
+        trouble = self._trouble
+        if trouble is None or trouble.code() not in _AUTHENTICATION:
+            return None
+        mechanism = self.settings.get("sasl.mechanism", "GSSAPI")
+        return NotAuthorized(
+            f"The cluster at {self._addresses()} refused the credentials (sasl.mechanism {mechanism}): {_reason(trouble)}"
+        )
 
     def warm_up(self) -> None:
         """Start connecting. The producer's polled callbacks are what tells why a cluster can't be reached."""
@@ -171,14 +173,15 @@ class LogClients:
         with self._lock:
             if self._producer is None:
                 self._producer = Producer(
-                    self.librdkafka("producer")
+                    self.librdkafka("producer", "writer")
+                    # Kafka's worker overrides most of these too: the state must never depend on a tuned producer.
                     | {
                         "acks": "all",
                         "enable.idempotence": True,
-                        "partitioner": "murmur2",
+                        "max.in.flight.requests.per.connection": 5,
+                        "retries": 2**31 - 1,
                         "linger.ms": 0,
                         "delivery.timeout.ms": 30000,
-                        "error_cb": self.noticed,
                     }
                 )
             if self._poller is None:
@@ -227,7 +230,7 @@ class Follower:
         self._stopping = threading.Event()
         self._told: set[int] = set()
         self._consumer = Consumer(
-            clients.librdkafka(f"{topic}-reader")
+            clients.librdkafka("consumer", f"{topic}-reader")
             | {
                 "group.id": f"{topic}-reader",  # librdkafka wants one; nothing is ever joined or committed
                 "enable.auto.commit": False,
@@ -236,7 +239,6 @@ class Follower:
                 "enable.partition.eof": True,
                 "isolation.level": "read_committed" if read_committed else "read_uncommitted",
                 "queued.max.messages.kbytes": 16384,
-                "error_cb": clients.noticed,
             }
         )
         self._consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])

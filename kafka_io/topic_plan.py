@@ -6,6 +6,7 @@ lose data in it. FORMATS.md §2; texts of the refusals are Connect's.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_ANSWER_SECONDS: Final = 5.0
+_ANSWER_SECONDS: Final = 3.0
 _LATER: Final = 0.25
 
 
@@ -74,6 +75,7 @@ def ensure_topic(clients: LogClients, plan: TopicPlan, timeout: float) -> int:
     Raises ConfigError (what the settings ask is impossible, or the topic is unfit), ClusterUnreachable, NotAuthorized.
     """
     deadline = time.monotonic() + timeout
+    # The writer connects on its own, and its reports say why a cluster can't be reached: sooner than time-outs do.
     clients.warm_up()
     created = False
     while True:
@@ -102,7 +104,7 @@ def _partition_count(clients: LogClients, plan: TopicPlan) -> int:
     """How many partitions the topic has, 0 when it does not exist. Asking never creates it."""
     asked = clients.admin.describe_topics(TopicCollection([plan.name]), request_timeout=_ANSWER_SECONDS)
     try:
-        return len(_answer(asked[plan.name]).partitions)
+        return len(_answer(clients, asked[plan.name]).partitions)
     except KafkaException as problem:
         if problem.args[0].code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:
             return 0
@@ -115,7 +117,7 @@ def _create(clients: LogClients, plan: TopicPlan) -> bool:
     settings = {**plan.settings, "cleanup.policy": "compact"}
     topic = NewTopic(plan.name, plan.partitions, plan.replication_factor, config=settings)
     try:
-        _answer(clients.admin.create_topics([topic], request_timeout=_ANSWER_SECONDS)[plan.name])
+        _answer(clients, clients.admin.create_topics([topic], request_timeout=_ANSWER_SECONDS)[plan.name])
     except KafkaException as problem:
         error: KafkaError = problem.args[0]
         match error.code():
@@ -159,7 +161,8 @@ def _check(clients: LogClients, plan: TopicPlan, partitions: int) -> None:
 def _cleanup_policies(clients: LogClients, plan: TopicPlan) -> list[str]:
     resource = ConfigResource(ResourceType.TOPIC, plan.name)
     try:
-        settings = _answer(clients.admin.describe_configs([resource], request_timeout=_ANSWER_SECONDS)[resource])
+        asked = clients.admin.describe_configs([resource], request_timeout=_ANSWER_SECONDS)
+        settings = _answer(clients, asked[resource])
     except KafkaException as problem:
         # Connect goes on too: reading a topic's settings needs a right of its own.
         log.info("Topic %s: its cleanup.policy could not be checked: %s", plan.name, problem.args[0].str())
@@ -180,6 +183,11 @@ def _refused(plan: TopicPlan, error: KafkaError) -> str:
     return f"topic {plan.name} can't be created: {error.str().rstrip('.')}."
 
 
-def _answer(future: Future[Any]) -> Any:
-    # librdkafka's own request timeout comes first; this one only keeps a lost reply from blocking for ever.
-    return future.result(timeout=2 * _ANSWER_SECONDS)
+def _answer(clients: LogClients, future: Future[Any]) -> Any:
+    """The future's result, within twice librdkafka's own time limit. NotAuthorized as soon as a login is refused."""
+    for _ in range(int(2 * _ANSWER_SECONDS / _LATER)):
+        with contextlib.suppress(TimeoutError):
+            return future.result(timeout=_LATER)
+        if refusal := clients.refused_login():
+            raise refusal
+    raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
