@@ -1,0 +1,80 @@
+"""Where REST is served and under which address other workers find it: `listeners`, `admin.listeners`, `rest.advertised.*`.
+
+Rules of Connect's RestServer and RestServerConfig (4.3.1).
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mirror_connect.connectors.errors import ConfigError
+
+_LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One URL to listen on. `host` empty: every address; `port` 0: a free one."""
+
+    scheme: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{_bracketed(self.host)}:{self.port}"
+
+
+def parse_listeners(name: str, urls: Sequence[str]) -> tuple[Listener, ...]:
+    """`HTTP://0.0.0.0:8083`, `http://:8083`, `https://[::1]:8443`; ConfigError names the setting and the URL."""
+    found = []
+    for url in urls:
+        match = _LISTENER.fullmatch(url.strip())
+        if match is None or int(match[3]) > 65_535:
+            raise ConfigError(name, url, "Listener doesn't have the right format or protocol (http://HOST:PORT)")
+        scheme = match[1].lower()
+        if scheme not in ("http", "https"):
+            raise ConfigError(name, url, "Listener protocol must be one of the following: http, https")
+        found.append(Listener(scheme, match[2], max(int(match[3]), 0)))
+    return tuple(found)
+
+
+def advertised(
+    listeners: Sequence[Listener],
+    *,
+    bound_ports: Sequence[int] = (),
+    scheme: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+) -> Listener:
+    """The address that this worker tells others, made of rest.advertised.listener, .host.name and .port.
+
+    Without them: the first listener of the scheme (http before https), and for its empty host this machine's address.
+    `bound_ports`: what the listeners, in order, got of the system; needed for those with port 0.
+    """
+    wanted = scheme or ("http" if any(each.scheme == "http" for each in listeners) else "https")
+    for number, each in enumerate(listeners):
+        if each.scheme == wanted:
+            bound = bound_ports[number] if number < len(bound_ports) else each.port
+            return Listener(wanted, host or each.host or _own_address(), port if port is not None else bound)
+    raise ConfigError("rest.advertised.listener", wanted, "no listener of that protocol is in listeners")
+
+
+def worker_id(address: Listener) -> str:
+    """`host:port`, as Connect names a worker in statuses."""
+    return f"{_bracketed(address.host)}:{address.port}"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _own_address() -> str:
+    """This machine's address as its own name resolves, like Java's InetAddress.getLocalHost()."""
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "127.0.0.1"

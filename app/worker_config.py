@@ -1,0 +1,270 @@
+"""A worker's settings, read from its properties file: checked once at the start, then plain values."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from mirror_connect.app.config_providers import Resolved, Resolver, resolve_own
+from mirror_connect.app.listeners import Listener, advertised, parse_listeners, worker_id
+from mirror_connect.app.properties import read_properties
+from mirror_connect.app.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
+from mirror_connect.connectors.config_table import RefusedConfig, Settings
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.kafka_io.client_keys import CLIENT_NAMES
+from mirror_connect.kafka_io.client_settings import librdkafka_config
+
+log = logging.getLogger(__name__)
+
+Kind = Literal["consumer", "producer", "admin"]
+Storage = Literal["config", "offset", "status"]
+
+_POLICIES: Final = ("All", "None", "Principal", "Allowlist")
+# Settings that a worker and a client both have, and mean different things by.
+_NOT_OF_CLIENTS: Final = frozenset({"group.id", "session.timeout.ms", "heartbeat.interval.ms", "config.providers"})
+
+
+@dataclass(frozen=True, slots=True)
+class StorageTopic:
+    """An internal topic as it is to be created: -1 for the broker's default; `configs` from `<kind>.storage.*`."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """Typed worker settings. Times in milliseconds as their names say. `repr` shows no value that may be secret."""
+
+    bootstrap_servers: str
+    group_id: str
+    config_storage: StorageTopic
+    offset_storage: StorageTopic
+    status_storage: StorageTopic
+    listeners: tuple[Listener, ...]
+    admin_listeners: tuple[Listener, ...] | None
+    rest_advertised_host_name: str | None
+    rest_advertised_port: int | None
+    rest_advertised_listener: str | None
+    rest_extension_classes: tuple[str, ...]
+    access_control_allow_origin: str
+    access_control_allow_methods: str
+    response_http_headers: str
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    rebalance_timeout_ms: int
+    offset_flush_interval_ms: int
+    offset_flush_timeout_ms: int
+    task_shutdown_graceful_timeout_ms: int
+    topic_tracking_enable: bool
+    topic_tracking_allow_reset: bool
+    override_policy: str
+    client_id: str
+    spark: Mapping[str, str] = field(repr=False)
+    resolver: Resolver = field(repr=False)
+    resolved: Resolved = field(repr=False)
+
+    @property
+    def config_topic(self) -> str:
+        """Name of the topic of connector configs."""
+        return self.config_storage.name
+
+    @property
+    def offset_topic(self) -> str:
+        """Name of the topic of source positions."""
+        return self.offset_storage.name
+
+    @property
+    def status_topic(self) -> str:
+        """Name of the topic of states."""
+        return self.status_storage.name
+
+    def advertised_url(self, bound_ports: Sequence[int] = ()) -> Listener:
+        """The address told to other workers; `bound_ports`: what listeners with port 0 got, in their order."""
+        return advertised(
+            self.listeners,
+            bound_ports=bound_ports,
+            scheme=self.rest_advertised_listener,
+            host=self.rest_advertised_host_name,
+            port=self.rest_advertised_port,
+        )
+
+    def worker_id(self, bound_ports: Sequence[int] = ()) -> str:
+        """`host:port` of the advertised address, the worker's name in statuses."""
+        return worker_id(self.advertised_url(bound_ports))
+
+    def own_client(self, kind: Kind) -> dict[str, str]:
+        """Java client properties of the clients that serve the internal topics and the group: top-level ones only.
+
+        As in Connect, `producer.*`, `consumer.*` and `admin.*` are not for these. `kind` is for what may come to differ.
+        """
+        del kind
+        return self._top_level()
+
+    def client(self, kind: Kind) -> dict[str, str]:
+        """Java client properties that connectors' clients on the worker's cluster begin with: `<kind>.*` over top-level.
+
+        Connect hands down bootstrap.servers alone and fails where the cluster wants a login that only the top level
+        has; taking it from there as well changes nothing for configs that work. A `<kind>.bootstrap.servers` leads to
+        another cluster perhaps, and then nothing of the top level's security is shown to it.
+        """
+        own = _with_prefix(self.resolved.values, f"{kind}.")
+        base = self._top_level()
+        if "bootstrap.servers" in own:
+            base = {name: value for name, value in base.items() if not name.startswith(("sasl.", "ssl.", "security."))}
+        return {**base, **own}
+
+    def https(self, prefix: str = "listeners.https.") -> dict[str, str]:
+        """`ssl.*` settings of https listeners: those with the prefix if there are any, else the top-level ones."""
+        values = self.resolved.values
+        given = _with_prefix(values, prefix)
+        return given or {name: value for name, value in values.items() if name.startswith("ssl.")}
+
+    def _top_level(self) -> dict[str, str]:
+        values = self.resolved.values
+        return {name: value for name, value in values.items() if name in CLIENT_NAMES and name not in _NOT_OF_CLIENTS}
+
+
+def load_worker_config(path: str | Path, environment: Mapping[str, str] | None = None) -> WorkerConfig:
+    """From a properties file. ConfigError with one line: unreadable file, wrong or missing setting."""
+    return worker_config(read_properties(path, what="the worker's properties file"), environment)
+
+
+def worker_config(properties: Mapping[str, str], environment: Mapping[str, str] | None = None) -> WorkerConfig:
+    """From properties as written, with references to config providers. ConfigError names the setting.
+
+    Key stores and logins are read and checked here too, so that a wrong one ends the start and not a later connection.
+    """
+    resolver, resolved = resolve_own(properties, environment)
+    try:
+        return _checked(resolver, resolved)
+    except ConfigError as error:
+        # What a provider gave is quoted as the reference that stands in the file: it may be a secret.
+        value = resolved.values.get(error.name)
+        if not value or not resolved.referenced(error.name):
+            raise
+        raise RefusedConfig(error.name, str(error).replace(value, resolved.as_written[error.name])) from None
+
+
+def _checked(resolver: Resolver, resolved: Resolved) -> WorkerConfig:
+    for result in WORKER_KEYS.validate_all(resolved.values, resolved.as_written).values():
+        if result.errors:
+            raise RefusedConfig(result.name, result.errors[0])
+    settings = WORKER_KEYS.parse_all(resolved.values)
+    _refuse_unsupported(settings)
+    _warn_of_unknown(resolved.values)
+    config = WorkerConfig(
+        bootstrap_servers=",".join(settings.texts("bootstrap.servers")),
+        group_id=settings.text("group.id"),
+        config_storage=_storage(settings, "config"),
+        offset_storage=_storage(settings, "offset"),
+        status_storage=_storage(settings, "status"),
+        listeners=parse_listeners("listeners", settings.texts("listeners")),
+        admin_listeners=_admin_listeners(settings),
+        rest_advertised_host_name=settings["rest.advertised.host.name"] or None,
+        rest_advertised_port=settings["rest.advertised.port"],
+        rest_advertised_listener=_advertised_scheme(settings),
+        rest_extension_classes=tuple(settings.texts("rest.extension.classes")),
+        access_control_allow_origin=settings.text("access.control.allow.origin"),
+        access_control_allow_methods=settings.text("access.control.allow.methods"),
+        response_http_headers=settings.text("response.http.headers.config"),
+        session_timeout_ms=settings.integer("session.timeout.ms"),
+        heartbeat_interval_ms=settings.integer("heartbeat.interval.ms"),
+        rebalance_timeout_ms=settings.integer("rebalance.timeout.ms"),
+        offset_flush_interval_ms=settings.integer("offset.flush.interval.ms"),
+        offset_flush_timeout_ms=settings.integer("offset.flush.timeout.ms"),
+        task_shutdown_graceful_timeout_ms=settings.integer("task.shutdown.graceful.timeout.ms"),
+        topic_tracking_enable=settings.boolean("topic.tracking.enable"),
+        topic_tracking_allow_reset=settings.boolean("topic.tracking.allow.reset"),
+        override_policy=_policy(settings),
+        client_id=settings.text("client.id"),
+        spark=_spark(settings),
+        resolver=resolver,
+        resolved=resolved,
+    )
+    config.advertised_url()
+    librdkafka_config(config.own_client("admin"), "admin")
+    return config
+
+
+def _storage(settings: Settings, kind: Storage) -> StorageTopic:
+    prefix = f"{kind}.storage."
+    # What isn't the worker's own becomes a setting of the topic, should it be created (KIP-605).
+    own = {f"{prefix}{name}" for name in ("topic", "partitions", "replication.factor")}
+    configs = {
+        name.removeprefix(prefix): value
+        for name, value in settings.originals.items()
+        if name.startswith(prefix) and name not in own
+    }
+    for refused in ("cleanup.policy", *(("partitions",) if kind == "config" else ())):
+        if configs.pop(refused, None) is not None or (kind == "config" and f"{prefix}{refused}" in settings.originals):
+            log.warning("%s%s has no effect: the worker needs its own value", prefix, refused)
+    partitions = 1 if kind == "config" else settings.integer(f"{prefix}partitions")
+    return StorageTopic(
+        settings.text(f"{prefix}topic"), partitions, settings.integer(f"{prefix}replication.factor"), configs
+    )
+
+
+def _admin_listeners(settings: Settings) -> tuple[Listener, ...] | None:
+    urls: Any = settings["admin.listeners"]
+    return None if urls is None else parse_listeners("admin.listeners", urls)
+
+
+def _advertised_scheme(settings: Settings) -> str | None:
+    scheme: str | None = settings["rest.advertised.listener"]
+    return scheme.lower() if scheme else None
+
+
+def _policy(settings: Settings) -> str:
+    """Aliases and class names alike: `None` or org.apache.kafka…NoneConnectorClientConfigOverridePolicy."""
+    given = settings.text("connector.client.config.override.policy")
+    simple = given.rsplit(".", 1)[-1].removesuffix("ConnectorClientConfigOverridePolicy")
+    if simple not in _POLICIES:
+        problem = f"it has to be one of {', '.join(_POLICIES)}"
+        raise ConfigError("connector.client.config.override.policy", given, problem)
+    return simple
+
+
+def _spark(settings: Settings) -> dict[str, str]:
+    given = {name: value for name, value in settings.originals.items() if name.startswith("spark.")}
+    defaults = ("spark.master", "spark.driver.host", "spark.driver.bindAddress")
+    return {name: settings.text(name) for name in defaults} | given
+
+
+def _refuse_unsupported(settings: Settings) -> None:
+    support = settings.text("exactly.once.source.support")
+    if support.lower() != "disabled":
+        problem = "exactly-once delivery isn't supported yet; leave it out or set it to disabled"
+        raise ConfigError("exactly.once.source.support", support, problem)
+    session, heartbeat = settings.integer("session.timeout.ms"), settings.integer("heartbeat.interval.ms")
+    if heartbeat >= session:
+        problem = f"it has to be lower than session.timeout.ms ({session}), a third of it as a rule"
+        raise ConfigError("heartbeat.interval.ms", str(heartbeat), problem)
+    for name in ("group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic"):
+        if not settings.text(name):
+            raise ConfigError(name, "", "it must not be empty")
+    topics = [settings.text(f"{kind}.storage.topic") for kind in ("config", "offset", "status")]
+    if len(set(topics)) < len(topics):
+        raise ConfigError("config.storage.topic", topics[0], "the three storage topics have to be different ones")
+
+
+def _warn_of_unknown(values: Mapping[str, str]) -> None:
+    unknown = [
+        name
+        for name in sorted(values)
+        if name not in WORKER_KEYS and name not in CLIENT_NAMES and not name.startswith(KNOWN_PREFIXES)
+    ]
+    if unknown:
+        log.warning("These worker properties are unknown and have no effect: %s", ", ".join(unknown))
+
+
+def _with_prefix(values: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {
+        re.sub(f"^{re.escape(prefix)}", "", name): value for name, value in values.items() if name.startswith(prefix)
+    }

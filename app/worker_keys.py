@@ -1,0 +1,172 @@
+"""The table of worker settings: names and defaults of Connect's DistributedConfig (4.3.1), and a few of our own."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mirror_connect.connectors.config_table import (
+    BOOLEAN,
+    CLASS,
+    HIGH,
+    INT,
+    LIST,
+    LONG,
+    LOW,
+    MEDIUM,
+    REQUIRED,
+    SHORT,
+    STRING,
+    ConfigTable,
+    Key,
+    Quote,
+    Validator,
+)
+from mirror_connect.connectors.known_classes import CONVERTER, HEADER_CONVERTER
+from mirror_connect.connectors.security_settings import SASL_KEYS, SECURITY_PROTOCOL_KEY, TLS_KEYS
+from mirror_connect.connectors.validators import between, distinct, one_of, one_of_in_any_case, stands_for
+
+_JAVA: Final = "Of a Java worker; has no effect here."
+_INT_MAX: Final = 2**31 - 1
+
+
+def _positive_or_default(what: str) -> Validator:
+    def check(name: str, value: Any, quote: Quote) -> str | None:
+        if isinstance(value, int) and (value == -1 or value > 0):
+            return None
+        return f"Invalid value {quote(value)} for configuration {name}: {what}"
+
+    return check
+
+
+_PARTITIONS: Final = _positive_or_default("Number of partitions must be positive, or -1 to use the broker's default")
+_REPLICATION: Final = _positive_or_default(
+    "Replication factor must be positive and not larger than the number of brokers in the Kafka cluster, "
+    "or -1 to use the broker's default"
+)
+
+
+def _some_listener(name: str, value: Any, quote: Quote) -> str | None:
+    if value:
+        return None
+    return (
+        f"Invalid value {quote(value)} for configuration {name}: "
+        "at least one URL is expected, ex: http://localhost:8080,https://localhost:8443."
+    )
+
+
+# fmt: off
+_OWN_KEYS: Final = ConfigTable(
+    Key("bootstrap.servers", LIST, REQUIRED, HIGH, "Brokers host:port of the cluster that holds the worker's topics."),
+    Key("group.id", STRING, REQUIRED, HIGH, "Name of the group of workers that share connectors."),
+    Key("client.id", STRING, "", LOW, "Beginning of the names of the worker's Kafka clients."),
+    Key("config.storage.topic", STRING, REQUIRED, HIGH, "Topic of connector configs."),
+    Key("config.storage.replication.factor", SHORT, 3, LOW, "Its replication factor, if it is created.",
+        validator=_REPLICATION),
+    Key("offset.storage.topic", STRING, REQUIRED, HIGH, "Topic of source positions."),
+    Key("offset.storage.partitions", INT, 25, LOW, "Its partitions, if it is created.", validator=_PARTITIONS),
+    Key("offset.storage.replication.factor", SHORT, 3, LOW, "Its replication factor, if it is created.",
+        validator=_REPLICATION),
+    Key("status.storage.topic", STRING, REQUIRED, HIGH, "Topic of states."),
+    Key("status.storage.partitions", INT, 5, LOW, "Its partitions, if it is created.", validator=_PARTITIONS),
+    Key("status.storage.replication.factor", SHORT, 3, LOW, "Its replication factor, if it is created.",
+        validator=_REPLICATION),
+    Key("session.timeout.ms", INT, 10000, HIGH, "A worker silent for so long is out of the group; also its tasks' lease."),
+    Key("heartbeat.interval.ms", INT, 3000, HIGH, "How often a worker says that it is alive."),
+    Key("rebalance.timeout.ms", INT, 60000, HIGH, "Longest time for the workers to join after a change."),
+    Key("scheduled.rebalance.max.delay.ms", INT, 300000, LOW, _JAVA, validator=between(0, _INT_MAX)),
+    Key("connect.protocol", STRING, "sessioned", LOW, _JAVA, validator=one_of("eager", "compatible", "sessioned")),
+    Key("worker.sync.timeout.ms", INT, 3000, MEDIUM, _JAVA),
+    Key("worker.unsync.backoff.ms", INT, 300000, MEDIUM, _JAVA),
+    Key("exactly.once.source.support", STRING, "disabled", HIGH, "Exactly-once delivery; only `disabled` for now.",
+        validator=one_of_in_any_case("DISABLED", "ENABLED", "PREPARING")),
+    Key("offset.flush.interval.ms", LONG, 60000, LOW, "How often, at least, positions are committed.",
+        validator=between(1)),
+    Key("offset.flush.timeout.ms", LONG, 5000, LOW, "Longest wait for such a commit."),
+    Key("task.shutdown.graceful.timeout.ms", LONG, 5000, LOW, "How long tasks may take to stop."),
+    Key("topic.creation.enable", BOOLEAN, True, LOW, _JAVA),
+    Key("topic.tracking.enable", BOOLEAN, True, LOW, "Whether the topics that connectors write to are recorded."),
+    Key("topic.tracking.allow.reset", BOOLEAN, True, LOW, "Whether REST may forget them."),
+    Key("connector.client.config.override.policy", STRING, "All", MEDIUM,
+        "Which client settings connectors may override: All, None, Principal or Allowlist."),
+    Key("key.converter", CLASS, REQUIRED, HIGH, "Accepted; batches are copied as they are.",
+        validator=stands_for(CONVERTER)),
+    Key("value.converter", CLASS, REQUIRED, HIGH, "Accepted; batches are copied as they are.",
+        validator=stands_for(CONVERTER)),
+    Key("header.converter", CLASS, "org.apache.kafka.connect.storage.SimpleHeaderConverter", LOW,
+        "Accepted; batches are copied as they are.", validator=stands_for(HEADER_CONVERTER)),
+    Key("config.providers", LIST, [], LOW, "Aliases of config providers.", validator=distinct()),
+    Key("plugin.path", LIST, None, LOW, _JAVA),
+    Key("plugin.discovery", STRING, "hybrid_warn", LOW, _JAVA),
+)
+
+_REST_KEYS: Final = ConfigTable(
+    Key("listeners", LIST, ["http://:8083"], LOW, "URLs on which REST is served.", validator=_some_listener),
+    Key("admin.listeners", LIST, None, LOW, "URLs for /admin alone; empty: no /admin; not set: with the rest."),
+    Key("rest.advertised.host.name", STRING, None, LOW, "Host under which other workers reach this one."),
+    Key("rest.advertised.port", INT, None, LOW, "Port under which other workers reach this one."),
+    Key("rest.advertised.listener", STRING, None, LOW, "Which protocol other workers use: http or https."),
+    Key("rest.extension.classes", LIST, [], LOW, "REST extensions, as BasicAuthSecurityRestExtension."),
+    Key("access.control.allow.origin", STRING, "", LOW, "Origins that browsers may call from; empty: none."),
+    Key("access.control.allow.methods", STRING, "", LOW, "Methods that they may use."),
+    Key("response.http.headers.config", STRING, "", LOW, "Rules for response headers."),
+)
+
+_SPARK_KEYS: Final = ConfigTable(
+    # Four tries: a killed Python worker is replaced at once, in the same query.
+    Key("spark.master", STRING, "local[64,4]", MEDIUM,
+        "Where tasks run; all other spark.* settings are handed to Spark, too."),
+    Key("spark.driver.host", STRING, "127.0.0.1", LOW, "Address of Spark's driver."),
+    Key("spark.driver.bindAddress", STRING, "127.0.0.1", LOW, "Address that Spark's driver listens on."),
+)
+
+_NETWORK_KEYS: Final = ConfigTable(
+    Key("client.dns.lookup", STRING, "use_all_dns_ips", MEDIUM, "How names with several addresses are tried.",
+        validator=one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")),
+    Key("connections.max.idle.ms", LONG, 540000, MEDIUM, "Connections unused for so long are closed."),
+    Key("metadata.max.age.ms", LONG, 300000, LOW, "Milliseconds after which metadata are asked for anew.",
+        validator=between(0)),
+    Key("metadata.recovery.strategy", STRING, "rebootstrap", LOW, "What to do when no known broker answers.",
+        validator=one_of_in_any_case("REBOOTSTRAP", "NONE")),
+    Key("metadata.recovery.rebootstrap.trigger.ms", LONG, 300000, LOW,
+        "Milliseconds without metadata after which to begin with bootstrap.servers again.", validator=between(0)),
+    Key("receive.buffer.bytes", INT, 32768, MEDIUM, "Receive buffer of sockets; -1: the system's.", validator=between(-1)),
+    Key("send.buffer.bytes", INT, 131072, MEDIUM, "Send buffer of sockets; -1: the system's.", validator=between(-1)),
+    Key("reconnect.backoff.ms", LONG, 50, LOW, "First pause before a broker is connected to again.", validator=between(0)),
+    Key("reconnect.backoff.max.ms", LONG, 1000, LOW, "Longest such pause.", validator=between(0)),
+    Key("request.timeout.ms", INT, 40000, MEDIUM, "Longest wait for an answer, in milliseconds.", validator=between(0)),
+    Key("retry.backoff.ms", LONG, 100, LOW, "First pause before a request is sent again.", validator=between(0)),
+    Key("retry.backoff.max.ms", LONG, 1000, LOW, "Longest such pause.", validator=between(0)),
+    Key("socket.connection.setup.timeout.ms", LONG, 10000, LOW, "Longest wait for a connection.", validator=between(0)),
+    Key("socket.connection.setup.timeout.max.ms", LONG, 30000, LOW, "Longest such wait after failures.",
+        validator=between(0)),
+    Key("ssl.client.auth", STRING, "none", LOW, "Whether https listeners ask for client certificates.",
+        validator=one_of("required", "requested", "none")),
+    *(Key(name, STRING, None, LOW, _JAVA) for name in (
+        "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
+        "metric.names.formats", "inter.worker.key.generation.algorithm", "inter.worker.key.size",
+        "inter.worker.key.ttl.ms", "inter.worker.signature.algorithm", "inter.worker.verification.algorithms",
+        "key.converter.plugin.version", "value.converter.plugin.version", "header.converter.plugin.version",
+    )),
+)
+# fmt: on
+
+WORKER_KEYS: Final = (
+    _OWN_KEYS + _REST_KEYS + _SPARK_KEYS + _NETWORK_KEYS + ConfigTable(SECURITY_PROTOCOL_KEY) + TLS_KEYS + SASL_KEYS
+)
+# What may follow these is another's business: converters, providers, Spark, client kinds, topics, listeners' TLS.
+KNOWN_PREFIXES: Final = (
+    "key.converter.",
+    "value.converter.",
+    "header.converter.",
+    "config.providers.",
+    "config.storage.",
+    "offset.storage.",
+    "status.storage.",
+    "producer.",
+    "consumer.",
+    "admin.",
+    "spark.",
+    "listeners.https.",
+    "admin.listeners.https.",
+    "metrics.context.",
+)

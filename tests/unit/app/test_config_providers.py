@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from mirror_connect.app.config_providers import Resolver, resolve_own
+from mirror_connect.connectors.errors import ConfigError
+
+FILE = "org.apache.kafka.common.config.provider.FileConfigProvider"
+DIRECTORY = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
+ENVIRONMENT = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
+
+
+@pytest.fixture
+def secrets(tmp_path: Path) -> Path:
+    file = tmp_path / "kafka.properties"
+    file.write_text("user=connect\npassword=geheim-é\nnested=${env:A}\n", "utf-8")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "token").write_text("t0ken\n")
+    return file
+
+
+def resolver(**parameters: str) -> Resolver:
+    given = {
+        f"config.providers.{name.replace('__', '.param.').replace('_', '.')}": value
+        for name, value in parameters.items()
+    }
+    properties = {
+        "config.providers": "file, dir,env",
+        "config.providers.file.class": FILE,
+        "config.providers.dir.class": DIRECTORY,
+        "config.providers.env.class": ENVIRONMENT,
+        **given,
+    }
+    return Resolver.of(properties, {"A": "1", "B": "2"})
+
+
+# Each of these was given to Kafka's own ConfigTransformer (4.3.1), with this outcome.
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        pytest.param("${file:{}:user}/${file:{}:password}", "connect/geheim-é", id="two_in_one_value"),
+        pytest.param("${file:{}:none}", "${file:{}:none}", id="a_missing_key_stays"),
+        pytest.param("${file:{}:nested}", "${env:A}", id="resolved_text_is_not_resolved_again"),
+        pytest.param("${env:A}-${env::B}", "1-2", id="environment_without_a_path"),
+        pytest.param("${env:NONE}", "${env:NONE}", id="a_missing_variable_stays"),
+        pytest.param("${other:x:y}", "${other:x:y}", id="an_unknown_provider_stays"),
+        pytest.param("${file:user}", "${file:user}", id="a_file_without_a_path_has_nothing"),
+        pytest.param("${ env:A}", "${ env:A}", id="blanks_count"),
+        pytest.param("$${env:A}", "$1", id="there_is_no_escape"),
+        pytest.param("a${", "a${", id="an_unfinished_one_is_text"),
+    ],
+)
+def test_references_resolve_as_kafka_resolves_them(secrets: Path, written: str, expected: str) -> None:
+    config = {"k": written.replace("{}", str(secrets))}
+    assert resolver().resolve(config) == {"k": expected.replace("{}", str(secrets))}
+
+
+def test_a_directory_gives_each_file_as_one_value(secrets: Path) -> None:
+    assert resolver().resolve({"k": f"${{dir:{secrets.parent}/folder:token}}"}) == {"k": "t0ken\n"}
+
+
+def test_a_directorys_key_can_not_climb_out_of_it(secrets: Path) -> None:
+    reference = f"${{dir:{secrets.parent}/folder:../kafka.properties}}"
+    assert resolver().resolve({"k": reference}) == {"k": reference}
+
+
+def test_an_unreadable_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"^Could not read properties from file {tmp_path}/none: No such file"):
+        resolver().resolve({"k": f"${{file:{tmp_path}/none:a}}"})
+
+
+def test_a_file_that_is_no_utf_8_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "l").write_bytes(b"a=\xe9")
+    with pytest.raises(ConfigError, match=f"{tmp_path}/l: it isn't UTF-8"):
+        resolver().resolve({"k": f"${{file:{tmp_path}/l:a}}"})
+
+
+def test_a_path_for_the_environment_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="Path is not supported for EnvVarConfigProvider"):
+        resolver().resolve({"k": "${env:p:A}"})
+
+
+@pytest.mark.parametrize("climb", ["{}/kafka.properties", "{}/folder/../kafka.properties"])
+def test_a_file_outside_the_allowed_paths_is_not_read(secrets: Path, climb: str) -> None:
+    limited = resolver(file__allowed_paths=f"{secrets.parent}/folder")
+    reference = f"${{file:{climb.replace('{}', str(secrets.parent))}:user}}"
+    assert limited.resolve({"k": reference}) == {"k": reference}
+
+
+def test_a_file_inside_the_allowed_paths_is_read(secrets: Path) -> None:
+    limited = resolver(file__allowed_paths=f"{secrets.parent}/folder , {secrets.parent}")
+    assert limited.resolve({"k": f"${{file:{secrets}:user}}"}) == {"k": "connect"}
+
+
+@pytest.mark.parametrize(("path", "reason"), [("relative", "is not absolute"), ("/nowhere-at-all", "does not exist")])
+def test_a_wrong_allowed_path_is_refused(path: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=f"Path {path} {reason}"):
+        resolver(file__allowed_paths=path)
+
+
+def test_only_variables_that_match_the_allowlist_resolve() -> None:
+    limited = Resolver.of(
+        {
+            "config.providers": "env",
+            "config.providers.env.class": ENVIRONMENT,
+            "config.providers.env.param.allowlist.pattern": "A",
+        },
+        {"A": "1", "AB": "2"},
+    )
+    assert limited.resolve({"k": "${env:A}${env:AB}"}) == {"k": "1${env:AB}"}
+
+
+def test_a_provider_of_an_unknown_class_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"org\.example\.Vault for configuration config\.providers\.v\.class"):
+        Resolver.of({"config.providers": "v", "config.providers.v.class": "org.example.Vault"})
+
+
+def test_a_resolved_config_knows_what_was_written(secrets: Path) -> None:
+    written = {"a": f"${{file:{secrets}:user}}", "b": "plain"}
+    resolved = resolver().resolve_with_origin(written)
+    assert [resolved.as_written["a"], resolved.referenced("a"), resolved.referenced("b")] == [written["a"], True, False]
+
+
+def test_secrets_of_a_resolved_config_are_passwords_and_no_user_names(secrets: Path) -> None:
+    jaas = f'X required username="${{file:{secrets}:user}}" password="${{file:{secrets}:password}}";'
+    assert resolver().resolve_with_origin({"sasl.jaas.config": jaas}).secrets() == {"geheim-é"}
+
+
+def test_a_resolved_config_shows_no_values(secrets: Path) -> None:
+    resolved = resolver().resolve_with_origin({"ssl.key.password": f"${{file:{secrets}:password}}"})
+    assert "geheim" not in repr(resolved)
+
+
+def test_a_worker_is_told_of_references_that_lead_to_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        resolve_own({"config.providers": "env", "config.providers.env.class": ENVIRONMENT, "a": "${env:NONE}"}, {})
+    assert "a: the reference ${env:NONE} leads to nothing" in caplog.text

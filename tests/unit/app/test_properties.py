@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_connect.app.properties import UnreadableFile, parse_properties, read_properties
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("a=1", {"a": "1"}, id="equals_sign"),
+        pytest.param("a: 1", {"a": "1"}, id="colon"),
+        pytest.param("a 1 2", {"a": "1 2"}, id="white_space"),
+        pytest.param("  a  =  1  ", {"a": "1  "}, id="blanks_before_a_value_go_and_those_after_it_stay"),
+        pytest.param("a=x \\\n    y", {"a": "x y"}, id="continuation_without_its_indent"),
+        pytest.param("# a=1\n! b=2\nc=3", {"c": "3"}, id="comments"),
+        pytest.param("a\\ b\\:c=1", {"a b:c": "1"}, id="escapes_in_a_key"),
+        pytest.param("a=\\u00e9\\t\\\\", {"a": "é\t\\"}, id="escapes_in_a_value"),
+        pytest.param("a=1\na=2", {"a": "2"}, id="the_last_of_equal_keys"),
+        pytest.param("a=\nb", {"a": "", "b": ""}, id="no_value"),
+        pytest.param("a=${x:y:z}", {"a": "${x:y:z}"}, id="references_are_plain_text"),
+        pytest.param('j=X required \\\n  p="a=b";', {"j": 'X required p="a=b";'}, id="a_login_over_two_lines"),
+    ],
+)
+def test_text_is_read_by_javas_grammar(text: str, expected: dict[str, str]) -> None:
+    assert parse_properties(text) == expected
+
+
+def test_a_workers_file_is_latin_1_as_kafka_loads_it(tmp_path: Path) -> None:
+    file = tmp_path / "worker.properties"
+    file.write_bytes(b"a=\xe9")
+    assert read_properties(file) == {"a": "é"}
+
+
+def test_a_providers_file_is_utf_8(tmp_path: Path) -> None:
+    file = tmp_path / "secrets.properties"
+    file.write_bytes("a=é".encode())
+    assert read_properties(file, encoding="utf-8") == {"a": "é"}
+
+
+def test_a_missing_file_is_named_with_the_systems_reason(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match=f"the properties file {tmp_path}/none: No such file or directory$"):
+        read_properties(tmp_path / "none")
+
+
+def test_a_directory_is_named_with_the_systems_reason(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match=f"{tmp_path}: Is a directory$"):
+        read_properties(tmp_path)
+
+
+def test_a_broken_escape_is_reported_by_line_and_without_its_text(tmp_path: Path) -> None:
+    file = tmp_path / "worker.properties"
+    file.write_text("a=1\npassword=\\user-secret")
+    with pytest.raises(UnreadableFile, match="line 2 has a") as caught:
+        read_properties(file)
+    assert "user" not in str(caught.value)
