@@ -230,18 +230,17 @@ async def serving(herder: Herder, authenticators: Sequence[Authenticator] = ()) 
     """The REST interface on a real socket, and a client of it."""
     listener = socket.create_server(("127.0.0.1", 0))
     application = create_application(herder, authenticators)
-    server = uvicorn.Server(uvicorn.Config(application, log_config=None, lifespan="off", server_header=False))
-    serve = asyncio.create_task(server.serve(sockets=[listener]))
+    config = uvicorn.Config(application, log_config=None, lifespan="off", server_header=False)
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    # Without its main loop, which looks at its own end ten times a second only.
+    await server.startup(sockets=[listener])
     try:
-        async with asyncio.timeout(5):
-            while not server.started:
-                await asyncio.sleep(0.005)
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=30) as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=30, verify=False) as client:
             yield client
     finally:
-        server.should_exit = True
-        await serve
-        listener.close()
+        await server.shutdown(sockets=[listener])
 
 
 def _shown(key: bytes | None, value: bytes | None) -> str:
