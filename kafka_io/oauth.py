@@ -184,7 +184,8 @@ class ClientCredentialsTokens:
         timeout = httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout)
         async with httpx.AsyncClient(verify=verify, timeout=timeout, transport=self._transport) as client:
             return await client.post(
-                settings.url,
+                # httpx would log in as a name that stands in the URL; Java doesn't.
+                httpx.URL(settings.url).copy_with(userinfo=b""),
                 content=urlencode(form),
                 headers={
                     "Authorization": "Basic " + base64.b64encode(f"{client_id}:{secret}".encode()).decode(),
