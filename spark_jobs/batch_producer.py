@@ -21,6 +21,7 @@ from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
 from mirror_connect.kafka_io.wire import Produce, ProducePartition, ProduceResponse
 from mirror_connect.kafka_io.wire_codec import Writer
+from mirror_connect.kafka_io.wire_control import ApiVersions
 from mirror_connect.spark_jobs import produce_outcome as codes
 from mirror_connect.spark_jobs.copier_settings import ProducerSettings
 from mirror_connect.spark_jobs.produce_outcome import FencedError, Outcome, PartitionRefusedError
@@ -34,6 +35,9 @@ WIRE_LIMIT: Final = 16 << 20
 WINDOW: Final = 5
 # From this round trip on it is latency that bounds a partition (five batches per round trip), so larger batches merge.
 SLOW_LINK_S: Final = 0.02
+ROUND_TRIP_TRIES: Final = 3
+ROUND_TRIP_PAUSE_S: Final = 0.1
+ROUND_TRIP_EVERY_S: Final = 60.0
 LEASE_POLL_S: Final = 0.05
 MAX_BACKOFF_S: Final = 1.0
 # Retries of one partition before anyone is told: a moved leader or a topic just being created is nothing to tell.
@@ -60,13 +64,13 @@ class _LeasedProduce(Produce):
 
 @dataclass(slots=True, eq=False)
 class _Node:
-    """What the producer knows of one broker. `round_trip`: the shortest of late, in seconds."""
+    """What the producer knows of one broker. `round_trip`: to it and back in seconds, without any load; 0: not known."""
 
     node_id: int
     ready: dict[TargetPartition, None] = field(default_factory=dict)
     requests: int = 0
     throttled_until: float = 0.0
-    round_trip: float = float("inf")
+    round_trip: float = 0.0
 
 
 class BatchProducer:
@@ -157,8 +161,7 @@ class BatchProducer:
         waited = list(targets)
         if not await self.settle(waited, seconds):
             for target in waited:
-                target.again.clear()
-                target.recovering = True
+                target.given_up = True
             while any(target.on_wire for target in waited):
                 self._answered.clear()
                 await self._answered.wait()
@@ -191,7 +194,11 @@ class BatchProducer:
                 self._stale.set()
                 return
             target.node = leader.node_id
-        self._nodes.setdefault(target.node, _Node(target.node)).ready[target] = None
+        node = self._nodes.get(target.node)
+        if node is None:
+            node = self._nodes[target.node] = _Node(target.node)
+            self._spawn(self._keep_round_trip(node))
+        node.ready[target] = None
         self._schedule_pump()
 
     def _block(self, target: TargetPartition, *, elsewhere: bool, longest: float) -> None:
@@ -215,6 +222,12 @@ class BatchProducer:
 
     def _pump(self) -> None:
         self._pump_scheduled = False
+        try:
+            self._send_what_is_ready()
+        except Exception as error:  # noqa: BLE001 - nobody awaits a callback: the task must hear of it
+            self._fail(error)
+
+    def _send_what_is_ready(self) -> None:
         if self._halted or self._closed or self.failed.done():
             return
         if not self._lease():
@@ -235,7 +248,7 @@ class BatchProducer:
     def _take(self, node: _Node) -> list[tuple[TargetPartition, Sent]]:
         taken: list[tuple[TargetPartition, Sent]] = []
         size = 0
-        slow_link = SLOW_LINK_S < node.round_trip < float("inf")
+        slow_link = node.round_trip > SLOW_LINK_S
         for target in tuple(node.ready):
             del node.ready[target]
             sent = target.next_batch(self._producer, slow_link=slow_link) if target.sendable() else None
@@ -259,7 +272,6 @@ class BatchProducer:
         batches = [ProducePartition(target.topic, target.partition, [sent.payload]) for target, sent in taken]
         answer: ProduceResponse | None = None
         lost = "the connection to the target was lost"
-        started = self._loop.time()
         try:
             request = _LeasedProduce(batches, self._settings.request_timeout_ms, self._lease)
             answer = await self._cluster.send(node.node_id, request, purpose="produce")
@@ -274,7 +286,7 @@ class BatchProducer:
             self._requests -= 1
             self._wire_bytes -= size
             if not self._closed:
-                self._take_answer(node, taken, answer, lost, started)
+                self._take_answer(node, taken, answer, lost)
 
     def _take_answer(
         self,
@@ -282,7 +294,6 @@ class BatchProducer:
         taken: list[tuple[TargetPartition, Sent]],
         answer: ProduceResponse | None,
         lost: str,
-        started: float,
     ) -> None:
         now = self._loop.time()
         if answer is None:
@@ -293,7 +304,6 @@ class BatchProducer:
                     self._tell(("", node.node_id), f"Broker {node.node_id} of the target: {lost}; trying on")
         else:
             self._told.discard(("", node.node_id))
-            node.round_trip = min(node.round_trip * 1.05, now - started)
             if answer.throttle_ms > 0:
                 node.throttled_until = now + answer.throttle_ms / 1000
                 self._loop.call_at(node.throttled_until + 0.001, self._schedule_pump)
@@ -398,9 +408,26 @@ class BatchProducer:
             # A partition without a leader asks again at once: not more often than this.
             await asyncio.sleep(min(MAX_BACKOFF_S, self._settings.retry_backoff_s * 2 ** min(unreachable, 10)))
 
+    async def _keep_round_trip(self, node: _Node) -> None:
+        """Measures on a connection without records: the answers to those tell as much of the load as of the distance."""
+        while True:
+            tries = []
+            for _ in range(ROUND_TRIP_TRIES + 1):
+                started = self._loop.time()
+                try:
+                    await self._cluster.send(node.node_id, ApiVersions())
+                except (ClusterUnreachable, ConnectionLost, NotAuthorized, UnsupportedByBroker):
+                    break
+                tries.append(self._loop.time() - started)
+                await asyncio.sleep(ROUND_TRIP_PAUSE_S)
+            # The first one may have had to connect.
+            if len(tries) > 1:
+                node.round_trip = min(tries[1:])
+            await asyncio.sleep(ROUND_TRIP_EVERY_S)
+
     # --- the rest ---------------------------------------------------------------------------------------------------
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         self._halted = True
         if not self.failed.done():
             self.failed.set_exception(error)
@@ -414,4 +441,9 @@ class BatchProducer:
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)

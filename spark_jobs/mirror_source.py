@@ -103,13 +103,16 @@ class SourceTask:
         }
         try:
             await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
-            for ended in (self._producer.failed, self._positions.failure, *working, ending):
+            # Without its producer the task can't commit either.
+            for lost in (self._producer.failed, self._positions.failure):
+                if lost.done():
+                    lost.result()
+            if not self._link.abandon_wanted:
+                self._fetcher.pause()
+                await self._finish()
+            for ended in (*working, ending):
                 if ended.done():
                     ended.result()
-            if self._link.abandon_wanted:
-                return
-            self._fetcher.pause()
-            await self._finish()
             if self._refusal is not None:
                 raise self._refusal
         finally:
@@ -173,15 +176,27 @@ class SourceTask:
 
     async def _until_told_to_end(self, *, follow_assignments: bool = True) -> None:
         link = self._link
-        while not link.finish_wanted and not link.abandon_wanted:
-            if follow_assignments and link.orders.assignment_version > link.assignment_version:
-                await self._follow(await link.spec())
-                continue
-            await link.changed.wait()
-            link.changed.clear()
+        following: asyncio.Task[None] | None = None
+        try:
+            while not link.finish_wanted and not link.abandon_wanted:
+                link.changed.clear()
+                if following is not None and following.done():
+                    following.result()
+                    following = None
+                behind = link.orders.assignment_version > link.assignment_version
+                if follow_assignments and following is None and behind:
+                    # Beside this loop: a partition may leave slowly, and an order to finish must be heard meanwhile.
+                    following = asyncio.create_task(self._follow())
+                    following.add_done_callback(lambda _: link.changed.set())
+                await link.changed.wait()
+        finally:
+            if following is not None:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
 
-    async def _follow(self, spec: TaskSpec) -> None:
+    async def _follow(self) -> None:
         """A changed assignment: first out with what was taken away, told to the worker, then in with what is new."""
+        spec = await self._link.spec()
         wanted = {SourcePartition(a.topic, a.partition): a for a in spec.assigned}
         leaving = [p for p, flow in self._flows.items() if wanted.get(p) != flow.partition]
         for partition in leaving:

@@ -28,12 +28,11 @@ from mirror_connect.spark_jobs.record_batch import (
     CorruptBatchError,
     Outgoing,
     as_is,
-    merge,
     needs_rewrite,
-    rewrite,
     split_fetch,
     verify,
 )
+from mirror_connect.spark_jobs.record_rewrite import merge, rewrite
 
 NOTHING_YET: Final = -1
 # Up to so many records and bytes a batch is merged with its neighbours even on a fast link.
@@ -138,7 +137,8 @@ class PartitionFlow:
             following = self._next()
             if following is None:
                 break
-            if size + following.size > limit or not _is_small(following, limit, slow_link=slow_link):
+            fits = size + following.size <= limit and following.codec == first.codec
+            if not fits or not _is_small(following, limit, slow_link=slow_link):
                 self._held.appendleft(following)
                 break
             group.append(following)

@@ -18,7 +18,8 @@ from mirror_connect.connectors.partitioner import partition_for
 from mirror_connect.connectors.positions import position_key, position_value
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing, build
+from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing
+from mirror_connect.spark_jobs.record_rewrite import build
 from mirror_connect.spark_jobs.target_partition import TargetPartition
 
 

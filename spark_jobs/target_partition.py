@@ -21,7 +21,8 @@ from itertools import islice
 from typing import Protocol
 
 from mirror_connect.spark_jobs.produce_outcome import Outcome, PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import Outgoing, RecordTooLargeError, next_sequence, split, stamp
+from mirror_connect.spark_jobs.record_batch import Outgoing, RecordTooLargeError, next_sequence, stamp
+from mirror_connect.spark_jobs.record_rewrite import split
 
 NO_PRODUCER_ID = -1
 NO_SEQUENCE = -1
@@ -75,7 +76,10 @@ class Sent:
 
 @dataclass(slots=True, eq=False)
 class TargetPartition:
-    """One target partition of a producer. `limit`: what a batch may measure, learned from refusals."""
+    """One target partition of a producer. `limit`: what a batch may measure, learned from refusals.
+
+    `closing`: no more is taken from the feed; `given_up`: what is unacknowledged isn't sent again either.
+    """
 
     topic: str
     partition: int
@@ -89,6 +93,7 @@ class TargetPartition:
     established: bool = False
     recovering: bool = False
     closing: bool = False
+    given_up: bool = False
     failure: PartitionRefusedError | None = None
     node: int | None = None
     blocked_until: float = 0.0
@@ -99,7 +104,7 @@ class TargetPartition:
 
     def sendable(self) -> bool:
         """Whether `next_batch` may have something now."""
-        if self.failure is not None or self.recovering:
+        if self.failure is not None or self.recovering or self.given_up:
             return False
         window = self.window if self.established else 1
         if self.again:

@@ -14,6 +14,7 @@ from mirror_connect.kafka_io.connection import ConnectionLost
 from mirror_connect.kafka_io.wire import Produce, ProducedPartition, ProduceResponse
 from mirror_connect.kafka_io.wire_codec import Writer
 from mirror_connect.kafka_io.wire_control import (
+    ApiVersions,
     CoordinatorResponse,
     FindCoordinator,
     InitProducerId,
@@ -94,6 +95,7 @@ class FakeTarget:
         self.throttle_ms = 0
         self.refreshes = 0
         self.transactional_id_error = 0
+        self.round_trip = 0.0
 
     def log(self, topic: str, partition: int) -> Log:
         return self.logs.setdefault((topic, partition), Log())
@@ -119,6 +121,9 @@ class FakeTarget:
                 return ProducerIdResponse(0, INVALID_EPOCH, -1, -1)
             self.epoch += 1
             return ProducerIdResponse(0, 0, self.producer_id, self.epoch)
+        if isinstance(request, ApiVersions):
+            await asyncio.sleep(self.round_trip)
+            return {}
         assert isinstance(request, Produce)
         request.encode(8, Writer())
         self.requests.append(request)

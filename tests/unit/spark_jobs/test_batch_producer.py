@@ -12,7 +12,8 @@ import pytest
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import ProducerSettings
 from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing, build
+from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing
+from mirror_connect.spark_jobs.record_rewrite import build
 from mirror_connect.spark_jobs.target_partition import TargetPartition
 from tests.fakes.target_cluster import FakeTarget, lost
 

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.spark_jobs.copier_settings import consumer_settings, notices, producer_settings
+
+
+def test_properties_without_effect_are_named_in_one_line() -> None:
+    lines = notices({}, {"compression.type": "zstd", "batch.size": "1", "linger.ms": "5", "sasl.mechanism": "PLAIN"})
+    assert lines == [
+        "Batches are copied as they are, so these producer properties have no effect: batch.size, compression.type"
+    ]
+
+
+def test_properties_that_connect_sets_by_itself_draw_no_notice() -> None:
+    assert notices({"enable.auto.commit": "false", "auto.offset.reset": "earliest"}, {"acks": "all"}) == []
+
+
+@pytest.mark.parametrize("acks", ["0", "1"])
+def test_weaker_acks_are_not_obeyed_and_it_is_said(acks: str) -> None:
+    assert notices({}, {"acks": acks}) == [
+        f"producer property acks={acks} is not obeyed: batches are always written with acks=all"
+    ]
+
+
+def test_not_more_than_five_requests_in_flight_whatever_is_asked() -> None:
+    assert producer_settings({"max.in.flight.requests.per.connection": "50"}).max_in_flight == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        pytest.param("max.request.size", "1MB", id="no_number"),
+        pytest.param("max.in.flight.requests.per.connection", "0", id="too_small"),
+        pytest.param("enable.idempotence", "maybe", id="no_boolean"),
+    ],
+)
+def test_a_wrong_producer_property_is_named_with_its_value(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"Invalid value {value} for configuration {name}"):
+        producer_settings({name: value})
+
+
+def test_a_wrong_isolation_level_is_named_with_its_value() -> None:
+    with pytest.raises(ConfigError, match=r"Invalid value serializable for configuration isolation\.level"):
+        consumer_settings({"isolation.level": "serializable"})
