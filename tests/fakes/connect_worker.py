@@ -237,7 +237,8 @@ async def serving(herder: Herder, authenticators: Sequence[Authenticator] = ()) 
     # Without its main loop, which looks at its own end ten times a second only.
     await server.startup(sockets=[listener])
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=30, verify=False) as client:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with httpx.AsyncClient(base_url=url, timeout=30, verify=False) as client:
             yield client
     finally:
         await server.shutdown(sockets=[listener])
