@@ -1,0 +1,313 @@
+"""Every way to log in and to encrypt, by both clients, against a real broker."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from deploy.local import Listener, LocalCluster
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.cluster import Cluster
+
+pytestmark = pytest.mark.brokers
+
+PASSWORD = "right-pass word=1"
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+TRUSTS = ("JKS", "PKCS12", "PEM")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    listeners = (Listener.PLAINTEXT, Listener.SASL_PLAINTEXT, Listener.SSL, Listener.SASL_SSL)
+    oauth = "listener.name.sasl_plaintext.oauthbearer."
+    properties = {
+        "listener.name.sasl_plaintext.sasl.enabled.mechanisms": ",".join((*MECHANISMS, "OAUTHBEARER")),
+        f"{oauth}sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+        'unsecuredLoginStringClaim_sub="broker";',
+    }
+    with LocalCluster(
+        "settings",
+        listeners=listeners,
+        users={"connect": PASSWORD},
+        mechanisms=MECHANISMS,
+        tls_client_auth="required",
+        properties=properties,
+    ) as made:
+        made.create_topic("grows", 1)
+        yield made
+
+
+def tls(cluster: LocalCluster, kind: str) -> dict[str, str]:
+    material = cluster.tls
+    assert material is not None
+    trust, key = {
+        "JKS": (material.truststore_jks, material.client.jks),
+        "PKCS12": (material.truststore_pkcs12, material.client.pkcs12),
+        "PEM": (material.authority_pem, material.client.pem),
+    }[kind]
+    files = {"ssl.truststore.location": str(trust), "ssl.truststore.type": kind}
+    files |= {"ssl.keystore.location": str(key), "ssl.keystore.type": kind}
+    if kind != "PEM":
+        files |= {"ssl.truststore.password": material.password, "ssl.keystore.password": material.password}
+    return files
+
+
+def over_tls(cluster: LocalCluster, kind: str) -> dict[str, str]:
+    given = {"bootstrap.servers": cluster.bootstrap(Listener.SSL), "security.protocol": "SSL"}
+    return given | tls(cluster, kind)
+
+
+async def id_by_wire(properties: dict[str, str]) -> str | None:
+    client = Cluster(properties, "test")
+    try:
+        await client.connect()
+        return client.cluster_id
+    finally:
+        await client.close()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_librdkafka_logs_in_with_a_password(cluster: LocalCluster, mechanism: str) -> None:
+    properties = cluster.client_properties("connect", Listener.SASL_PLAINTEXT, mechanism)
+    assert ClusterAdmin(properties, "cluster", 30).cluster_id() == cluster.cluster_id
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_our_own_connections_log_in_with_a_password(cluster: LocalCluster, mechanism: str) -> None:
+    properties = cluster.client_properties("connect", Listener.SASL_PLAINTEXT, mechanism)
+    assert await id_by_wire(properties) == cluster.cluster_id
+
+
+@pytest.mark.parametrize("kind", TRUSTS)
+def test_librdkafka_shows_and_checks_certificates(cluster: LocalCluster, kind: str) -> None:
+    assert ClusterAdmin(over_tls(cluster, kind), "cluster", 30).cluster_id() == cluster.cluster_id
+
+
+@pytest.mark.parametrize("kind", TRUSTS)
+async def test_our_own_connections_show_and_check_certificates(cluster: LocalCluster, kind: str) -> None:
+    assert await id_by_wire(over_tls(cluster, kind)) == cluster.cluster_id
+
+
+async def test_both_clients_log_in_over_tls(cluster: LocalCluster) -> None:
+    properties = cluster.client_properties("connect", Listener.SASL_SSL, "SCRAM-SHA-512") | tls(cluster, "PKCS12")
+    found = ClusterAdmin(properties, "cluster", 30).cluster_id(), await id_by_wire(properties)
+    assert found == (cluster.cluster_id, cluster.cluster_id)
+
+
+# --- a certificate for another name: 127.0.0.2 leads to the same broker by a forwarder, and is in no certificate ---
+
+
+@pytest.fixture
+def other_name(cluster: LocalCluster) -> Iterator[str]:
+    target = int(cluster.bootstrap(Listener.SSL).rsplit(":", 1)[1])
+    listening = socket.create_server(("127.0.0.2", 0))
+
+    def pump(source: socket.socket, sink: socket.socket) -> None:
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+        except OSError:
+            pass
+        finally:
+            source.close()
+            sink.close()
+
+    def serve() -> None:
+        while True:
+            try:
+                near, _ = listening.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", target))
+            for ends in ((near, far), (far, near)):
+                threading.Thread(target=pump, args=ends, daemon=True).start()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield f"127.0.0.2:{listening.getsockname()[1]}"
+    listening.shutdown(socket.SHUT_RDWR)
+    listening.close()
+    thread.join(10)
+
+
+def test_librdkafka_refuses_a_certificate_of_another_host(cluster: LocalCluster, other_name: str) -> None:
+    properties = over_tls(cluster, "PEM") | {"bootstrap.servers": other_name}
+    with pytest.raises(ClusterUnreachable, match="certificate verify failed"):
+        ClusterAdmin(properties, "source cluster", 20).cluster_id()
+
+
+async def test_our_own_connections_refuse_a_certificate_of_another_host(cluster: LocalCluster, other_name: str) -> None:
+    properties = over_tls(cluster, "PEM") | {"bootstrap.servers": other_name}
+    with pytest.raises(ClusterUnreachable, match="certificate"):
+        await id_by_wire(properties)
+
+
+async def test_the_check_of_the_host_can_be_switched_off_for_both_clients(
+    cluster: LocalCluster, other_name: str
+) -> None:
+    properties = over_tls(cluster, "PEM") | {"bootstrap.servers": other_name}
+    properties["ssl.endpoint.identification.algorithm"] = ""
+    found = ClusterAdmin(properties, "cluster", 30).cluster_id(), await id_by_wire(properties)
+    assert found == (cluster.cluster_id, cluster.cluster_id)
+
+
+# --- OAuth: a token endpoint that hands out unsigned tokens, which a broker without further settings accepts ---
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    class Tokens(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            right = base64.b64encode(b"me:oauth-secret").decode()
+            if self.headers["Authorization"] == f"Basic {right}":
+                now = int(time.time())
+                claims = {"sub": "me", "iat": now, "exp": now + 3600, "scope": "kafka"}
+                parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+                         for part in ({"alg": "none"}, claims)]  # fmt: skip
+                status, body = 200, {"access_token": ".".join([*parts, ""]), "expires_in": 3600, "token_type": "Bearer"}
+            else:
+                status, body = 401, {"error": "invalid_client"}
+            content = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class calls it so
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Tokens)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/token"
+    server.shutdown()
+    server.server_close()
+    thread.join(10)
+
+
+def with_tokens(cluster: LocalCluster, endpoint: str, secret: str) -> dict[str, str]:
+    return {
+        "bootstrap.servers": cluster.bootstrap(Listener.SASL_PLAINTEXT),
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": endpoint,
+        "sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+        f'clientId="me" clientSecret="{secret}" scope="kafka";',
+    }
+
+
+async def test_both_clients_log_in_with_client_credentials(cluster: LocalCluster, endpoint: str) -> None:
+    properties = with_tokens(cluster, endpoint, "oauth-secret")
+    found = ClusterAdmin(properties, "cluster", 30).cluster_id(), await id_by_wire(properties)
+    assert found == (cluster.cluster_id, cluster.cluster_id)
+
+
+async def test_refused_client_credentials_are_told_by_both_clients(cluster: LocalCluster, endpoint: str) -> None:
+    properties = with_tokens(cluster, endpoint, "not-the-secret")
+    texts = []
+    with pytest.raises(NotAuthorized) as by_wire:
+        await id_by_wire(properties)
+    texts.append(str(by_wire.value))
+    with pytest.raises(NotAuthorized) as by_admin:
+        ClusterAdmin(properties, "source cluster", 20).cluster_id()
+    texts.append(str(by_admin.value))
+    assert all("invalid_client" in text for text in texts)
+    assert not any("not-the-secret" in text for text in texts)
+
+
+# --- what goes wrong ---
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_wrong_password_is_told_at_once_with_user_and_cluster(cluster: LocalCluster, mechanism: str) -> None:
+    properties = cluster.client_properties("connect", Listener.SASL_PLAINTEXT, mechanism)
+    properties["sasl.jaas.config"] = properties["sasl.jaas.config"].replace(PASSWORD, "wrong-password")
+    with pytest.raises(NotAuthorized) as caught:
+        ClusterAdmin(properties, "source cluster", 60).topics()
+    where = properties["bootstrap.servers"]
+    told = str(caught.value)
+    assert told.startswith(
+        f"The source cluster at {where} refused the credentials (sasl.mechanism {mechanism}, user connect): "
+    )
+    assert "wrong-password" not in told
+
+
+def test_nobody_listening_is_told_with_the_address() -> None:
+    with pytest.raises(
+        ClusterUnreachable, match=r"^The source cluster at 127\.0\.0\.1:1 can't be reached .*Connection refused"
+    ):
+        ClusterAdmin({"bootstrap.servers": "127.0.0.1:1"}, "source cluster", 4).topics()
+
+
+def test_a_name_without_an_address_is_told_as_such() -> None:
+    with pytest.raises(
+        ClusterUnreachable, match=r"No resolvable bootstrap urls given in bootstrap\.servers .*no-such-host"
+    ):
+        ClusterAdmin({"bootstrap.servers": "no-such-host.invalid:9092"}, "source cluster", 20).topics()
+
+
+def test_a_plain_client_at_an_encrypted_listener_ends_with_one_line(cluster: LocalCluster) -> None:
+    properties = {"bootstrap.servers": cluster.bootstrap(Listener.SSL)}
+    with pytest.raises(ClusterUnreachable) as caught:
+        ClusterAdmin(properties, "source cluster", 10).topics()
+    assert "\n" not in str(caught.value)
+
+
+# --- administration ---
+
+
+@pytest.fixture
+def admin(cluster: LocalCluster) -> ClusterAdmin:
+    return ClusterAdmin(cluster.client_properties(listener=Listener.PLAINTEXT), "cluster", 30)
+
+
+def test_topics_are_listed_with_their_partitions(admin: ClusterAdmin) -> None:
+    admin.create_topic("listed", 3, 1)
+    assert admin.topics()["listed"] == 3
+
+
+def test_a_topic_is_created_with_its_settings(admin: ClusterAdmin) -> None:
+    admin.create_topic("compacted", 1, 1, {"cleanup.policy": "compact"})
+    found = admin.topic_configs(["compacted"])["compacted"]
+    assert (found["cleanup.policy"].value, found["cleanup.policy"].is_default, found["retention.ms"].is_default) == (
+        "compact",
+        False,
+        True,
+    )
+
+
+def test_a_topic_that_exists_is_not_created_again(admin: ClusterAdmin) -> None:
+    with pytest.raises(AdminError, match="topic grows was not created: Topic 'grows' already exists"):
+        admin.create_topic("grows", 1, 1)
+
+
+def test_more_replicas_than_brokers_are_refused_in_one_line(admin: ClusterAdmin) -> None:
+    with pytest.raises(AdminError, match=r"topic wide was not created: .*replication factor of 3") as caught:
+        admin.create_topic("wide", 1, 3)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_topic_grows(admin: ClusterAdmin) -> None:
+    admin.create_topic("growing", 1, 1)
+    admin.create_partitions("growing", 4)
+    assert admin.topics()["growing"] == 4
+
+
+def test_ends_of_partitions_are_known(admin: ClusterAdmin) -> None:
+    assert admin.end_offsets([("grows", 0)]) == {("grows", 0): 0}
+
+
+def test_asking_for_an_unknown_topic_does_not_create_it(admin: ClusterAdmin) -> None:
+    with pytest.raises(AdminError, match="configs of topic nothing-here"):
+        admin.topic_configs(["nothing-here"])
+    assert "nothing-here" not in admin.topics()
