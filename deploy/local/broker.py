@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from deploy.local.broker_config import (
@@ -32,6 +32,7 @@ class Broker:
         properties: Mapping[str, str],
         *,
         heap: str,
+        jvm_options: Sequence[str],
         version: str,
     ) -> None:
         self.node = node
@@ -42,6 +43,7 @@ class Broker:
         self._config = config
         self._ports = ports
         self._heap = heap
+        self._jvm_options = jvm_options
         self._version = version
         self._process: JavaProcess | None = None
 
@@ -75,6 +77,7 @@ class Broker:
             [str(path)],
             log=self.log,
             heap=self._heap,
+            options=self._jvm_options,
             version=self._version,
         )
 

@@ -253,6 +253,15 @@ def format_storage(log_dir: Path, cluster_id: str, node: int, bootstrap_checkpoi
     meta.write_text("\n".join(lines) + "\n")
 
 
+def stored_cluster_id(directory: Path) -> str | None:
+    """The id that brokers whose data is below `directory` were formatted with; None if there are none."""
+    for meta in sorted(directory.glob("broker-*/data/meta.properties")):
+        for line in meta.read_text().splitlines():
+            if line.startswith("cluster.id="):
+                return line.removeprefix("cluster.id=")
+    return None
+
+
 def write_properties(path: Path, properties: Mapping[str, str]) -> Path:
     """A Java .properties file that only its owner can read."""
     path.parent.mkdir(parents=True, exist_ok=True)

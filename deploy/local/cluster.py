@@ -37,9 +37,12 @@ from deploy.local.broker_config import (
     client_properties,
     librdkafka_settings,
     random_id,
+    stored_cluster_id,
+    write_properties,
 )
 from deploy.local.errors import LocalError
 from deploy.local.free_ports import free_port, give_back
+from deploy.local.java_process import QUICK
 from deploy.local.kafka_jars import KAFKA_VERSION
 from deploy.local.kafka_tools import run_tool
 from deploy.local.tls_material import TlsMaterial, create_tls_material
@@ -54,8 +57,9 @@ class LocalCluster:
     `listeners`: what clients may use; the first is the default of every method that takes a listener. `users`:
     name → password, known to every SASL listener by every mechanism of `mechanisms`. `super_users` count when
     `authorizer` is on: principals' names, as `admin` or `CN=client`. `properties`: for all brokers; `broker_properties`:
-    node → properties, nodes count from 1. `directory`: where data, logs and certificates go and stay; a temporary one
-    that is removed unless given.
+    node → properties, nodes count from 1. `directory`: where data, logs and certificates go and stay, to be opened again
+    later; a temporary one that is removed unless given. `heap`, `jvm_options`: of each broker; measurements want more
+    than the defaults, which make it start soon and stay small.
     """
 
     def __init__(
@@ -73,6 +77,7 @@ class LocalCluster:
         broker_properties: Mapping[int, Mapping[str, str]] | None = None,
         directory: Path | None = None,
         heap: str = "384m",
+        jvm_options: Sequence[str] = QUICK,
         version: str = KAFKA_VERSION,
     ) -> None:
         self.name = name
@@ -81,13 +86,15 @@ class LocalCluster:
         self.directory = directory or Path(tempfile.mkdtemp(prefix=f"kafka-{name}-"))
         if self._temporary:
             watchdog().guard_directory(str(self.directory))
+        else:
+            self.directory.mkdir(parents=True, exist_ok=True)
         kinds = check_listeners(listeners)
         self.tls: TlsMaterial | None = None
         if any(kind.tls for kind in kinds):
             self.tls = create_tls_material(self.directory / "tls")
         self._config = ClusterConfig(
             name=name,
-            cluster_id=random_id(),
+            cluster_id=stored_cluster_id(self.directory) or random_id(),
             brokers=brokers,
             listeners=kinds,
             mechanisms=tuple(mechanisms),
@@ -109,6 +116,7 @@ class LocalCluster:
                 self.directory / f"broker-{node}",
                 {**(properties or {}), **(broker_properties or {}).get(node, {})},
                 heap=heap,
+                jvm_options=jvm_options,
                 version=version,
             )
             for node in nodes
@@ -209,6 +217,11 @@ class LocalCluster:
         """Java client properties, secrets included; `user`: the first one unless given, on SASL listeners."""
         login = self._login(user, listener, mechanism)
         return client_properties(self._config, login, self.bootstrap(login.listener))
+
+    def write_client_properties(self, user: str | None = None, listener: str | None = None) -> Path:
+        """The same as a file for Kafka's command line tools, readable by its owner only; it lives as long as the data."""
+        properties = self.client_properties(user, listener)
+        return write_properties(self.directory / "client.properties", properties)
 
     def librdkafka(
         self, user: str | None = None, listener: str | None = None, mechanism: str | None = None

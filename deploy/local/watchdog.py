@@ -28,6 +28,7 @@ class Watchdog:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._owner = os.getpid()
         # Its own session: Ctrl-C and a killed process group must reach everything except the one that cleans up.
         self._process = subprocess.Popen(
             # By path, not by module name: the package would load a Kafka client. -P: its neighbours are no modules.
@@ -58,6 +59,8 @@ class Watchdog:
 
     def close(self) -> None:
         """End everything that is still guarded, now."""
+        if self._owner != os.getpid():
+            return  # A forked child runs the same exit handlers; what it inherited is not its own to end.
         with self._lock, contextlib.suppress(OSError, subprocess.TimeoutExpired):
             if self._process.stdin is not None:
                 self._process.stdin.close()

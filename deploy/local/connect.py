@@ -1,0 +1,249 @@
+"""Apache's own Kafka Connect worker and dedicated MirrorMaker 2: what this product is compared with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from deploy.local.broker_config import HOST, write_properties
+from deploy.local.cluster import LocalCluster
+from deploy.local.errors import LocalError
+from deploy.local.free_ports import free_port, give_back
+from deploy.local.java_process import JavaProcess
+from deploy.local.kafka_jars import KAFKA_VERSION
+from deploy.local.watchdog import watchdog
+
+# kafka-run-class.sh's own defaults: a comparison with a slowed-down Java would be worth nothing.
+KAFKA_JVM: Final = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+)
+BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
+
+
+class _Program:
+    """A Java program of Kafka's that reads one properties file; a context manager."""
+
+    main_class: str
+
+    def __init__(
+        self,
+        name: str,
+        properties: Mapping[str, str],
+        *,
+        heap: str = "2g",
+        options: Sequence[str] = KAFKA_JVM,
+        environment: Mapping[str, str] | None = None,
+        version: str = KAFKA_VERSION,
+    ) -> None:
+        self.name = name
+        self.properties = dict(properties)
+        self.directory = Path(tempfile.mkdtemp(prefix=f"connect-{name}-"))
+        watchdog().guard_directory(str(self.directory))
+        self.log = self.directory / "program.log"
+        self._heap = heap
+        self._options = options
+        self._environment = dict(environment or {})
+        self._version = version
+        self._process: JavaProcess | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def process(self) -> JavaProcess:
+        """The process handle: pid, stop, kill, suspend, resume, cpu_seconds of the whole tree."""
+        if self._process is None:
+            raise LocalError(f"{self.name} was not started")
+        return self._process
+
+    def start(self, seconds: float = 90.0) -> Self:
+        """Start it with the properties as they are now, and wait until it is ready."""
+        path = write_properties(self.directory / "program.properties", self.properties)
+        self._process = JavaProcess(
+            self.name,
+            self.main_class,
+            [str(path)],
+            log=self.log,
+            heap=self._heap,
+            options=self._options,
+            environment=self._environment,
+            version=self._version,
+        )
+        self._wait_ready(seconds)
+        return self
+
+    def stop(self, seconds: float = 30.0) -> int:
+        """SIGTERM, kill -9 if it has not ended after `seconds`; the exit code."""
+        return self.process.stop(seconds)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+
+    def cpu_seconds(self) -> float:
+        """CPU time of the whole process tree so far."""
+        return self.process.cpu_seconds()
+
+    def close(self) -> None:
+        """End it and remove its files."""
+        if self._process is not None and self._process.alive:
+            self._process.stop(10)
+        shutil.rmtree(self.directory, ignore_errors=True)
+        watchdog().forget_directory(str(self.directory))
+
+    def _wait_ready(self, seconds: float) -> None:
+        """Return when it can be used."""
+
+
+class ConnectWorker(_Program):
+    """`ConnectDistributed` on a cluster. `properties` win over what is needed to start at all."""
+
+    main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
+
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        properties: Mapping[str, str] | None = None,
+        *,
+        group: str = "connect",
+        heap: str = "2g",
+        options: Sequence[str] = KAFKA_JVM,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._port = free_port()
+        self.rest_url = f"http://{HOST}:{self._port}"
+        login = {**cluster.client_properties()}
+        needed = {
+            **login,
+            # What the worker logs in with is not what its connectors' producers and consumers do, unless said so.
+            **{f"{who}.{name}": value for who in ("producer", "consumer", "admin") for name, value in login.items()},
+            "group.id": group,
+            "config.storage.topic": f"{group}-configs",
+            "offset.storage.topic": f"{group}-offsets",
+            "status.storage.topic": f"{group}-status",
+            "config.storage.replication.factor": "1",
+            "offset.storage.replication.factor": "1",
+            "status.storage.replication.factor": "1",
+            "offset.storage.partitions": "5",
+            "status.storage.partitions": "1",
+            "key.converter": BYTES,
+            "value.converter": BYTES,
+            "listeners": self.rest_url,
+            # Reading every class of the class path for plugins would take seconds at each start.
+            "plugin.discovery": "service_load",
+        }
+        super().__init__(
+            f"{group} worker",
+            needed | dict(properties or {}),
+            heap=heap,
+            options=options,
+            environment=environment,
+            version=cluster.version,
+        )
+
+    def request(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """Status and parsed body (None if empty, text if no JSON) of a REST call, whatever the status is."""
+        data = None if body is None else json.dumps(body).encode()
+        call = urllib.request.Request(
+            self.rest_url + path, data=data, method=method, headers={"Content-Type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(call, timeout=100) as reply:
+                status, text = reply.status, reply.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                status, text = error.code, error.read()
+        # While it starts, Jetty answers for it: in HTML.
+        return status, json.loads(text) if text[:1] in (b"{", b"[", b'"') else text.decode(errors="replace") or None
+
+    def wait_running(self, connector: str, tasks: int = 1, seconds: float = 60.0) -> None:
+        """Return when `connector` and at least `tasks` of its tasks are RUNNING; LocalError with the state if not."""
+        until = time.monotonic() + seconds
+        state: Any = None
+        while time.monotonic() < until:
+            status, state = self.request("GET", f"/connectors/{connector}/status")
+            if status == 200:
+                states = [state["connector"]["state"], *(task["state"] for task in state["tasks"])]
+                if len(states) > tasks and set(states) == {"RUNNING"}:
+                    return
+            time.sleep(0.2)
+        raise LocalError(f"connector {connector} is not running after {seconds:g} s: {state}")
+
+    def close(self) -> None:
+        """End it, remove its files, give its port back."""
+        super().close()
+        give_back(self._port)
+
+    def _wait_ready(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                # The root answers early; the list of connectors needs the group and the config topic.
+                if self.request("GET", "/connectors")[0] == 200:
+                    return
+            except OSError:
+                pass
+            if not self.process.alive:
+                raise self.process.failure()
+            if time.monotonic() > until:
+                raise LocalError(f"{self.name} does not answer at {self.rest_url} after {seconds:g} s")
+            time.sleep(0.1)
+
+
+class DedicatedMirrorMaker(_Program):
+    """`MirrorMaker` with an mm2.properties; it has no REST port, so it counts as ready once it is started."""
+
+    main_class = "org.apache.kafka.connect.mirror.MirrorMaker"
+
+    def __init__(
+        self,
+        source: LocalCluster,
+        target: LocalCluster,
+        properties: Mapping[str, str] | None = None,
+        *,
+        heap: str = "2g",
+        options: Sequence[str] = KAFKA_JVM,
+    ) -> None:
+        needed = {"clusters": f"{source.name},{target.name}"}
+        for cluster in (source, target):
+            needed |= {f"{cluster.name}.{name}": value for name, value in cluster.client_properties().items()}
+            for topic in ("config.storage", "offset.storage", "status.storage"):
+                needed[f"{cluster.name}.{topic}.replication.factor"] = "1"
+        needed |= {f"{source.name}->{target.name}.enabled": "true", f"{target.name}->{source.name}.enabled": "false"}
+        needed |= dict.fromkeys(
+            (
+                "replication.factor",
+                "offset-syncs.topic.replication.factor",
+                "checkpoints.topic.replication.factor",
+                "heartbeats.topic.replication.factor",
+            ),
+            "1",
+        )
+        super().__init__(
+            f"mirror-{source.name}-{target.name}",
+            needed | dict(properties or {}),
+            heap=heap,
+            options=options,
+            version=target.version,
+        )

@@ -1,0 +1,39 @@
+"""Two plaintext clusters for every test that only adds topics of its own; nothing is started unless a test asks for it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from deploy.local import LocalCluster
+
+
+@pytest.fixture(scope="session")
+def source_cluster() -> Iterator[LocalCluster]:
+    """The cluster `source`, shared by the session: don't stop it."""
+    with LocalCluster("source") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def target_cluster() -> Iterator[LocalCluster]:
+    """The cluster `target`, shared by the session: don't stop it."""
+    with LocalCluster("target") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def _numbers() -> Iterator[int]:
+    return itertools.count(1)
+
+
+@pytest.fixture
+def topic_name(_numbers: Iterator[int]) -> Callable[[str], str]:
+    """`topic_name("orders")` gives a name that no other test of this session has."""
+
+    def unique(prefix: str) -> str:
+        return f"{prefix}-{next(_numbers)}"
+
+    return unique

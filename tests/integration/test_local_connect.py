@@ -1,0 +1,76 @@
+"""Apache's Connect worker and MirrorMaker 2, started for comparison: they run, copy, and end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from deploy.local import LocalCluster
+from deploy.local.connect import ConnectWorker, DedicatedMirrorMaker
+
+pytestmark = [pytest.mark.brokers, pytest.mark.mm2]
+
+
+def produce(cluster: LocalCluster, topic: str, value: bytes) -> None:
+    producer = Producer(cluster.librdkafka())
+    producer.produce(topic, value)
+    assert producer.flush(30) == 0
+
+
+def first_value(cluster: LocalCluster, topic: str) -> bytes | None:
+    settings = {
+        "group.id": f"reader-{topic}",
+        "auto.offset.reset": "earliest",
+        "topic.metadata.refresh.interval.ms": 500,
+    }
+    consumer = Consumer({**cluster.librdkafka(), **settings, "allow.auto.create.topics": False})
+    try:
+        consumer.subscribe([f"^{topic.replace('.', '[.]')}$"])
+        until = time.monotonic() + 90
+        while time.monotonic() < until:
+            message = consumer.poll(1)
+            # Until the topic exists its absence arrives as a message.
+            if message is not None and message.error() is None:
+                value: bytes | None = message.value()
+                return value
+        return None
+    finally:
+        consumer.close()
+
+
+def test_connect_worker_runs_a_mirror_source_connector(
+    source_cluster: LocalCluster, target_cluster: LocalCluster, topic_name: Callable[[str], str]
+) -> None:
+    topic = topic_name("by-connect")
+    source_cluster.create_topic(topic)
+    produce(source_cluster, topic, b"copied")
+    with ConnectWorker(target_cluster, group=topic_name("connect"), heap="512m") as worker:
+        config = {
+            "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+            "source.cluster.alias": "source",
+            "target.cluster.alias": "target",
+            "source.cluster.bootstrap.servers": source_cluster.bootstrap_servers,
+            "target.cluster.bootstrap.servers": target_cluster.bootstrap_servers,
+            "topics": topic,
+            "replication.factor": "1",
+            "offset-syncs.topic.replication.factor": "1",
+        }
+        assert worker.request("PUT", "/connectors/mirror/config", config)[0] == 201
+        worker.wait_running("mirror")
+        assert first_value(target_cluster, f"source.{topic}") == b"copied"
+        pid = worker.process.pid
+    assert not psutil.pid_exists(pid)
+
+
+def test_dedicated_mirror_maker_copies_a_topic(
+    source_cluster: LocalCluster, target_cluster: LocalCluster, topic_name: Callable[[str], str]
+) -> None:
+    topic = topic_name("dedicated")
+    source_cluster.create_topic(topic)
+    produce(source_cluster, topic, b"copied")
+    with DedicatedMirrorMaker(source_cluster, target_cluster, {"topics": topic}, heap="512m") as mirror:
+        assert (first_value(target_cluster, f"source.{topic}"), mirror.cpu_seconds() > 0) == (b"copied", True)
