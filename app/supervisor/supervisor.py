@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 from mirror_connect.app.supervisor.grants import regrant
 from mirror_connect.app.supervisor.launcher import SparkApplication
 from mirror_connect.app.supervisor.run import Partitions, Phase, Run
-from mirror_connect.connectors.assignment import format_assigned, parse_assigned
+from mirror_connect.connectors.assignment import TopicPartition, assigned_partitions_text, parse_assigned_partitions
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.job_contract import (
     EPOCH_ENDED,
@@ -86,7 +86,7 @@ class WantedTask:
     @property
     def partitions(self) -> Partitions:
         """The assigned partitions as (topic, partition)."""
-        return frozenset(parse_assigned(self.config.get(ASSIGNED, "")))
+        return frozenset(parse_assigned_partitions(self.config.get(ASSIGNED, "")))
 
 
 class Supervisor:
@@ -195,7 +195,7 @@ class Supervisor:
                 self._end(run)
                 return None
             run.begin_attempt(attempt)
-        assigned = format_assigned(sorted(run.granted))
+        assigned = assigned_partitions_text(sorted(map(TopicPartition._make, run.granted)))
         version = run.version
         try:
             spec = await self._specs.build(run.run_id, run.task, {**run.identity, ASSIGNED: assigned}, version)

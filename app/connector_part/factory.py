@@ -1,0 +1,31 @@
+"""Makes the part of a connector: which class needs which part is written here, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from mirror_connect.app.connector_part.host import ConnectorPart, PartHost
+from mirror_connect.app.connector_part.mirror_source import MirrorSourcePart, PartConfig
+from mirror_connect.app.connector_part.target_choice import TargetChooser
+from mirror_connect.connectors import connector_definition
+from mirror_connect.connectors.assignment import parse_assigned_partitions
+
+# The task configs that the config topic holds for a connector: what ran before is moved as little as possible.
+StoredTasks = Callable[[str], Sequence[Mapping[str, str | None]]]
+
+
+class PartFactory:
+    """See the module."""
+
+    def __init__(self, targets: TargetChooser, stored_tasks: StoredTasks) -> None:
+        self._targets = targets
+        self._stored_tasks = stored_tasks
+
+    def __call__(self, name: str, raw: Mapping[str, str], resolved: Mapping[str, str], host: PartHost) -> ConnectorPart:
+        """The part, not started yet. ConfigError for a config that is not valid once it is resolved."""
+        definition = connector_definition(resolved["connector.class"])
+        settings = definition.settings(resolved)
+        previous = [
+            parse_assigned_partitions(task.get("task.assigned.partitions") or "") for task in self._stored_tasks(name)
+        ]
+        return MirrorSourcePart(PartConfig(name, raw, settings, previous), self._targets, host)

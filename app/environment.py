@@ -1,0 +1,72 @@
+"""What a worker needs of its machine, checked before anything is started: Java, room for scratch files, free ports."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from mirror_connect.app.errors import StartupError
+
+OLDEST_JAVA: Final = 17
+SCRATCH_BYTES: Final = 64 << 20
+JAVA_ANSWERS_S: Final = 20
+
+
+def check_java() -> None:
+    """StartupError unless `java` of JAVA_HOME or PATH is at least version 17; takes some 50 ms."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    where = f"in JAVA_HOME={home}" if home else "on the PATH"
+    if java is None or not os.access(java, os.X_OK):
+        raise StartupError(f"No java {where}: install Java {OLDEST_JAVA} or newer, Spark needs it, or set JAVA_HOME.")
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=JAVA_ANSWERS_S, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise StartupError(
+            f"{java} -version does not work ({type(error).__name__}): install Java {OLDEST_JAVA} or newer."
+        ) from None
+    version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    if version is None or int(version.group(1)) < OLDEST_JAVA:
+        found = version.group(1) if version else "unknown"
+        raise StartupError(
+            f"{java} is Java {found}, but Spark needs Java {OLDEST_JAVA} or newer: set JAVA_HOME to one."
+        )
+
+
+def check_scratch() -> None:
+    """StartupError when the temporary directory can't hold Spark's scratch files."""
+    try:
+        directory = tempfile.gettempdir()
+        free = shutil.disk_usage(directory).free
+    except OSError as error:
+        raise StartupError(f"No temporary directory can be used ({error}): set TMPDIR to one that can.") from None
+    if free < SCRATCH_BYTES:
+        raise StartupError(
+            f"{directory} has {free >> 20} MiB free, but Spark's scratch files need {SCRATCH_BYTES >> 20} MiB: "
+            "free some space or set TMPDIR."
+        )
+
+
+def listen_on(host: str, port: int, setting: str) -> socket.socket:
+    """A listening socket; StartupError when the address can't be had. `setting`: which property asked for it."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(512)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StartupError(
+            f"Can't listen on {host or '*'}:{port} ({reason}): end what uses it or change {setting}."
+        ) from None
+    listener.setblocking(False)
+    return listener

@@ -1,0 +1,229 @@
+"""One worker: every part built, started in the order that keeps promises, and ended in the reverse order.
+
+Order of the start: the REST port is open first; the group is joined before anything is written; then the internal topics,
+the herder, and Spark, which takes its time while REST answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Final, TypeVar
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from mirror_connect.app.connector_part.factory import PartFactory
+from mirror_connect.app.connector_part.target_choice import Target, TargetChooser
+from mirror_connect.app.connector_part.task_specs import OffsetStores, OpenStore, TaskSpecs
+from mirror_connect.app.environment import listen_on
+from mirror_connect.app.herder.herder import Herder, TopicTracking
+from mirror_connect.app.herder.membership import Membership
+from mirror_connect.app.rest.application import create_application
+from mirror_connect.app.rest.basic_auth import authenticators
+from mirror_connect.app.storage.configs import ConfigStore
+from mirror_connect.app.storage.offsets import OffsetStore
+from mirror_connect.app.storage.status import StatusStore
+from mirror_connect.app.storage.topic_log import KafkaTopicLog
+from mirror_connect.app.supervisor.internal_api import create_internal_application
+from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.app.worker_config import StorageTopic, WorkerConfig
+from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.kafka_io.topic_log_io import LogClients
+from mirror_connect.kafka_io.topic_plan import TopicPlan
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+UNREACHABLE_GIVE_UP_S: Final = 60.0
+RETRY_S: Final = 1.0
+TASKS_PATIENCE_S: Final = 3.0
+STATUS_PATIENCE_S: Final = 1.5
+STEP_PATIENCE_S: Final = 1.5
+
+
+class Worker:
+    """See the module. Building it opens the REST port; `run` returns after `stop`, or raises what made it impossible."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self._config = config
+        self._stopped = asyncio.Event()
+        self._serving: list[asyncio.Task[None]] = []
+        self._servers: list[uvicorn.Server] = []
+        # Before anything else: what can be wrong here the user can mend at once.
+        checks = authenticators(config.rest_extension_classes, os.environ)
+        listeners = [listen_on(each.host, each.port, "listeners") for each in config.listeners]
+
+        ports = [int(listener.getsockname()[1]) for listener in listeners]
+        self._worker_id = config.worker_id(ports)
+
+        self._clients = LogClients(config.own_client("producer"), config.client_id)
+        self._configs_log = KafkaTopicLog(self._clients, _config_plan(config.config_storage))
+        self._statuses_log = KafkaTopicLog(self._clients, _status_plan(config.status_storage))
+        self._offsets_log = KafkaTopicLog(self._clients, _offset_plan(config.offset_storage))
+        self._configs = ConfigStore(self._configs_log)
+        self._statuses = StatusStore(self._statuses_log)
+        self._offsets = OffsetStore(self._offsets_log)
+        self._membership = Membership.of(
+            config.own_client("consumer"),
+            config.group_id,
+            str(config.advertised_url(ports)),
+            client_id=config.client_id,
+            session_timeout_ms=config.session_timeout_ms,
+            heartbeat_interval_ms=config.heartbeat_interval_ms,
+            rebalance_timeout_ms=config.rebalance_timeout_ms,
+            on_change=lambda _: self._herder.standing_changed(),
+        )
+        targets = TargetChooser(config)
+        self._stores = OffsetStores(lambda: OpenStore(self._offsets, self._offsets_log.partitions), self._open_other)
+        specs = TaskSpecs(config, config.resolver.resolve, targets, self._stores)
+        self._supervisor = Supervisor(config.spark, specs, self._membership.lease_remaining)
+        self._herder = Herder(
+            configs=self._configs,
+            statuses=self._statuses,
+            membership=self._membership,
+            supervisor=self._supervisor,
+            make_part=PartFactory(targets, lambda name: self._configs.snapshot().tasks(name)),
+            resolver=config.resolver,
+            worker_id=self._worker_id,
+            topic_tracking=TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset),
+        )
+        self._serve(create_application(self._herder, checks), listeners)
+
+    def stop(self) -> None:
+        """Begins the clean end."""
+        self._stopped.set()
+
+    async def run(self) -> None:
+        """From start to end. ConfigError, StartupError, ClusterUnreachable, NotAuthorized, GroupRefusedError."""
+        starting = asyncio.create_task(self._start())
+        stopping = asyncio.create_task(self._stopped.wait())
+        try:
+            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                starting.result()
+                await stopping
+        finally:
+            starting.cancel()
+            stopping.cancel()
+            await asyncio.gather(starting, stopping, return_exceptions=True)
+            await self._end()
+
+    # --- start ------------------------------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        internal = listen_on("127.0.0.1", 0, "the internal HTTP")
+        self._serve(create_internal_application(self._supervisor), [internal])
+        # Spark first, as it takes longest; it does nothing until the herder wants a task.
+        await self._supervisor.start(f"http://127.0.0.1:{internal.getsockname()[1]}")
+        cluster_id = await self._patiently(self._cluster_id)
+        if await self._patiently(self._topics_exist):
+            # Nothing has to be created, so reading need not wait for the group (10 s after a kill of this worker).
+            async with asyncio.TaskGroup() as together:
+                together.create_task(self._read_topics(cluster_id))
+                together.create_task(self._membership.join())
+        else:
+            await self._membership.join()
+            await self._read_topics(cluster_id)
+        self._herder.standing_changed()
+        log.info("Worker %s is up", self._worker_id)
+
+    async def _read_topics(self, cluster_id: str) -> None:
+        for store in (self._configs, self._statuses, self._offsets):
+            await store.start()
+        self._herder.start(cluster_id)
+
+    def _admin(self) -> ClusterAdmin:
+        return ClusterAdmin(self._config.own_client("admin"), "the worker's cluster", timeout=10.0)
+
+    async def _cluster_id(self) -> str:
+        return await asyncio.to_thread(lambda: self._admin().cluster_id())
+
+    async def _topics_exist(self) -> bool:
+        names = {log.topic for log in (self._configs_log, self._statuses_log, self._offsets_log)}
+        return names <= set(await asyncio.to_thread(lambda: self._admin().topics()))
+
+    async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Tries a first step again while brokers are down, as they may be starting too; gives up after a minute."""
+        give_up = asyncio.get_running_loop().time() + UNREACHABLE_GIVE_UP_S
+        said = False
+        while True:
+            try:
+                return await step()
+            except ClusterUnreachable as error:
+                if asyncio.get_running_loop().time() > give_up:
+                    raise
+                if not said:
+                    log.warning("%s Trying on for %d s.", error, UNREACHABLE_GIVE_UP_S)
+                said = True
+            await asyncio.sleep(RETRY_S)
+
+    async def _open_other(self, target: Target) -> OpenStore:
+        """The offset topic on another cluster that a connector writes to."""
+        log_there = KafkaTopicLog(
+            LogClients(target.producer, self._config.client_id), _offset_plan(self._config.offset_storage)
+        )
+        store = OffsetStore(log_there)
+        await store.start()
+        return OpenStore(store, log_there.partitions)
+
+    def _serve(self, application: ASGIApp, listeners: Sequence[socket.socket]) -> None:
+        settings = uvicorn.Config(
+            application,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        server = _Server(settings)
+        self._servers.append(server)
+        self._serving.append(asyncio.create_task(server.serve(sockets=list(listeners))))
+
+    # --- end --------------------------------------------------------------------------------------------------------
+
+    async def _end(self) -> None:
+        """Tasks commit, statuses say so, then the group is left: a successor finds all that was written."""
+        herder, supervisor = self._herder, self._supervisor
+        await self._within(herder.end_parts(), "stopping the connectors")
+        await self._within(supervisor.stop(TASKS_PATIENCE_S), "stopping the tasks", TASKS_PATIENCE_S + 2.0)
+        await self._within(herder.stop(STATUS_PATIENCE_S), "writing the last statuses")
+        await self._within(self._membership.leave(), "leaving the group")
+        for server in self._servers:
+            server.should_exit = True
+        stores = (self._configs, self._statuses, self._offsets, self._stores)
+        await self._within(asyncio.gather(*(store.stop() for store in stores), *self._serving), "closing")
+        await self._within(asyncio.to_thread(self._clients.close), "closing the producer")
+
+    async def _within(self, step: Awaitable[object], what: str, patience_s: float = STEP_PATIENCE_S) -> None:
+        try:
+            await asyncio.wait_for(step, patience_s)
+        except TimeoutError:
+            log.warning("%s took longer than %.1f s; going on", what.capitalize(), patience_s)
+        except Exception:
+            log.exception("%s failed; going on", what.capitalize())
+
+
+def _config_plan(topic: StorageTopic) -> TopicPlan:
+    return TopicPlan.for_configs(topic.name, topic.replication_factor, topic.configs)
+
+
+def _status_plan(topic: StorageTopic) -> TopicPlan:
+    return TopicPlan.for_statuses(topic.name, topic.partitions, topic.replication_factor, topic.configs)
+
+
+def _offset_plan(topic: StorageTopic) -> TopicPlan:
+    return TopicPlan.for_offsets(topic.name, topic.partitions, topic.replication_factor, topic.configs)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers: the worker's own end tasks first."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield

@@ -1,0 +1,23 @@
+"""The demo's files for one run: the templates with this run's directory and ports filled in."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def fill_in(directory: Path, values: Mapping[str, str]) -> None:
+    """Copies the templates to `directory`, every `@NAME@` replaced; `@DIR@` is the directory itself."""
+    for template in sorted(TEMPLATES.rglob("*")):
+        if template.is_dir():
+            continue
+        text = template.read_text()
+        for name, value in {**values, "DIR": str(directory)}.items():
+            text = text.replace(f"@{name}@", value)
+        path = directory / template.relative_to(TEMPLATES)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        shutil.copymode(template, path)

@@ -1,0 +1,277 @@
+"""The v2 record batch as bytes: what a fetch brought is split, checked, and made ready for the target. No I/O.
+
+A batch that can be copied as it is costs a header unpacked and packed again, two CRC-32C over its bytes and two copies. Only
+what has to be changed is decompressed, and even then keys, values and headers stay the bytes they were (record_rewrite.py).
+Layout: Kafka's protocol guide, "Record Batch". The CRC covers everything from `attributes` (byte 21) on.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import google_crc32c
+
+from mirror_connect.kafka_io import legacy_records
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE: Final = HEADER.size
+# Offset and length, which every format begins with, then what is common to the end of the magic byte.
+_PREFIX: Final = struct.Struct(">qi")
+_PREFIX_SIZE: Final = _PREFIX.size
+_MAGIC_AT: Final = 16
+_SMALLEST_LEGACY: Final = 14
+_CRC_FROM: Final = 21
+_CHECKED: Final = struct.Struct(">hiqqqhii")
+_CRC: Final = struct.Struct(">I")
+SEQUENCES: Final = 1 << 31
+
+CODEC_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
+
+
+class CorruptBatchError(Exception):
+    """A batch that is not what its header or its CRC says. The caller knows topic and partition."""
+
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__(f"offset {offset}: {reason}")
+        self.offset = offset
+        self.reason = reason
+
+
+class RecordTooLargeError(Exception):
+    """One record alone makes a batch larger than allowed; `size` is that batch's size in bytes."""
+
+    def __init__(self, offset: int, size: int) -> None:
+        super().__init__(f"the record at offset {offset} makes a batch of {size} bytes")
+        self.offset = offset
+        self.size = size
+
+
+class BatchView:
+    """One batch in a fetch buffer: header fields, and the bytes where they are. Legacy messages are views too."""
+
+    __slots__ = (
+        "_records",
+        "attributes",
+        "base_offset",
+        "base_timestamp",
+        "count",
+        "crc",
+        "data",
+        "last_offset",
+        "magic",
+        "max_timestamp",
+        "producer_epoch",
+        "producer_id",
+    )
+
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
+        self._records: bytes | None = None
+        self.magic: int = data[_MAGIC_AT]
+        if self.magic < 2:
+            # The offset of a compressed message is that of its last record; where it begins only decoding tells.
+            self.base_offset = self.last_offset = _PREFIX.unpack_from(data)[0]
+            self.count = self.attributes = self.crc = 0
+            self.base_timestamp = self.max_timestamp = self.producer_id = self.producer_epoch = -1
+            return
+        (
+            self.base_offset,
+            _,
+            _,
+            _,
+            self.crc,
+            self.attributes,
+            delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            _,
+            self.count,
+        ) = HEADER.unpack_from(data)
+        self.last_offset = self.base_offset + delta
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return len(self.data)
+
+    @property
+    def codec(self) -> int:
+        """Number of the compression codec."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def is_control(self) -> bool:
+        """A transaction's marker, no data."""
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Part of a transaction."""
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def log_append_time(self) -> bool:
+        """The broker's clock counts: every record has the batch's max_timestamp."""
+        return bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """base_timestamp is when tombstones may go; records' timestamps are still relative to it."""
+        return bool(self.attributes & DELETE_HORIZON)
+
+    @property
+    def records(self) -> bytes:
+        """What follows the header, still compressed; copied out of the buffer once."""
+        if self._records is None:
+            self._records = bytes(self.data[HEADER_SIZE:])
+        return self._records
+
+
+@dataclass(slots=True, eq=False)
+class Outgoing:
+    """A batch for the target, final but for producer id, epoch, sequence and CRC.
+
+    It covers the source offsets `first_offset`..`last_offset`, also those in between that it has no record of. `runs`: the
+    source offsets of its records as (first, count), None when they are `first_offset` and following without a gap.
+    """
+
+    records: bytes
+    count: int
+    first_offset: int
+    last_offset: int
+    codec: int
+    base_timestamp: int
+    max_timestamp: int
+    rewritten: bool = False
+    runs: tuple[tuple[int, int], ...] | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes on the wire."""
+        return HEADER_SIZE + len(self.records)
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """A record of our own making; `timestamp` in ms since the epoch."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+
+
+def split_fetch(buffer: bytes | bytearray | memoryview) -> Iterator[BatchView]:
+    """Every complete batch of a fetch; one that is cut off at the end is left out. CorruptBatchError for nonsense."""
+    data = memoryview(buffer)
+    at, end = 0, len(data)
+    while end - at > _MAGIC_AT:
+        offset, length = _PREFIX.unpack_from(data, at)
+        magic = data[at + _MAGIC_AT]
+        smallest = HEADER_SIZE - _PREFIX_SIZE if magic == 2 else _SMALLEST_LEGACY
+        if length < smallest or magic > 2:
+            raise CorruptBatchError(offset, f"its header says format {magic} and {length} bytes")
+        following = at + _PREFIX_SIZE + length
+        if following > end:
+            return
+        yield BatchView(data[at:following])
+        at = following
+
+
+def verify(view: BatchView) -> None:
+    """CorruptBatchError unless the CRC and the numbers of the header fit."""
+    if view.magic < 2:
+        if not legacy_records.crc_is_right(bytes(view.data)):
+            raise CorruptBatchError(view.base_offset, "its CRC does not fit its bytes")
+        return
+    crc = google_crc32c.extend(google_crc32c.value(bytes(view.data[_CRC_FROM:HEADER_SIZE])), view.records)
+    if crc != view.crc:
+        raise CorruptBatchError(view.base_offset, "its CRC does not fit its bytes")
+    if view.last_offset < view.base_offset or not 0 <= view.count <= view.last_offset - view.base_offset + 1:
+        raise CorruptBatchError(
+            view.base_offset, f"its header says {view.count} records up to offset {view.last_offset}"
+        )
+
+
+def needs_rewrite(view: BatchView, from_offset: int) -> bool:
+    """Whether the target would refuse or misread the batch as it is, or its first records are not wanted."""
+    return (
+        view.magic < 2
+        or view.count != view.last_offset - view.base_offset + 1
+        or view.base_offset < from_offset
+        or bool(view.attributes & (LOG_APPEND_TIME | DELETE_HORIZON))
+    )
+
+
+def as_is(view: BatchView) -> Outgoing:
+    """The batch with the bytes of its records untouched."""
+    return Outgoing(
+        view.records,
+        view.count,
+        view.base_offset,
+        view.last_offset,
+        view.attributes & CODEC_MASK,
+        view.base_timestamp,
+        view.max_timestamp,
+    )
+
+
+def stamp(
+    outgoing: Outgoing, producer_id: int, producer_epoch: int, base_sequence: int, *, transactional: bool = False
+) -> bytes:
+    """The bytes to send: base offset 0, no leader epoch, this producer's identity, and the CRC of all that."""
+    checked = _CHECKED.pack(
+        outgoing.codec | (TRANSACTIONAL if transactional else 0),
+        outgoing.count - 1,
+        outgoing.base_timestamp,
+        outgoing.max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        outgoing.count,
+    )
+    crc = google_crc32c.extend(google_crc32c.value(checked), outgoing.records)
+    length = HEADER_SIZE - _PREFIX_SIZE + len(outgoing.records)
+    return b"".join((_PREFIX.pack(0, length), b"\xff\xff\xff\xff\x02", _CRC.pack(crc), checked, outgoing.records))
+
+
+def next_sequence(sequence: int, count: int) -> int:
+    """The sequence after `count` records; it wraps at 2^31."""
+    return (sequence + count) % SEQUENCES
+
+
+class AbortedFilter:
+    """Which batches of a read_committed fetch belong to aborted transactions (as Kafka's CompletedFetch decides it).
+
+    `aborted`: (producer id, first offset), any order. Every batch is to be shown, in order, control batches too.
+    """
+
+    def __init__(self, aborted: Sequence[tuple[int, int]]) -> None:
+        self._coming = sorted(aborted, key=lambda each: each[1], reverse=True)
+        self._open: set[int] = set()
+
+    def drops(self, view: BatchView) -> bool:
+        """Whether the batch is not to be copied: aborted, or a control batch."""
+        if view.producer_id < 0:
+            return view.is_control
+        while self._coming and self._coming[-1][1] <= view.last_offset:
+            self._open.add(self._coming.pop()[0])
+        if view.is_control:
+            if _is_abort_marker(view):
+                self._open.discard(view.producer_id)
+            return True
+        return view.is_transactional and view.producer_id in self._open
+
+
+def _is_abort_marker(view: BatchView) -> bool:
+    # length, attributes, two deltas, key length: one byte each; then the key: version and type, 0 = abort.
+    records = view.records
+    return len(records) >= 9 and records[7:9] == b"\x00\x00"

@@ -1,0 +1,205 @@
+"""Batches that can't be copied as they are, or shouldn't: thinned, cut, re-dated, merged, split, built.
+
+Keys, values and headers are never looked into: of a record `length, attributes, timestamp delta, offset delta, rest` only
+the numbers are written anew, so a record costs two to three microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from mirror_connect.kafka_io import legacy_records
+from mirror_connect.kafka_io.compression import CodecError, compress, decompress
+from mirror_connect.spark_jobs import varint
+from mirror_connect.spark_jobs.record_batch import (
+    CODEC_MASK,
+    BatchView,
+    CorruptBatchError,
+    NewRecord,
+    Outgoing,
+    RecordTooLargeError,
+)
+
+# (source offset, timestamp, what follows the two deltas)
+Record = tuple[int, int, bytes]
+_NO_ATTRIBUTES: Final = b"\x00"
+_LEGACY_ATTRIBUTES_AT: Final = 17
+
+
+def rewrite(view: BatchView, from_offset: int) -> Outgoing | None:
+    """The batch without records below `from_offset`, dense, with the timestamps that a consumer sees; None if empty."""
+    if view.magic < 2:
+        return _from_legacy(view, from_offset)
+    records = _records(view.records, view.codec, view.base_offset, view.base_timestamp, view.count)
+    if view.log_append_time:
+        records = ((offset, view.max_timestamp, rest) for offset, _, rest in records)
+    kept = [record for record in records if record[0] >= from_offset]
+    return _pack(kept, view.codec, max(view.base_offset, from_offset), view.last_offset) if kept else None
+
+
+def merge(outgoings: Sequence[Outgoing], limit: int) -> Outgoing:
+    """Neighbours of one partition and codec as one batch. `limit` is for the caller, who chose what fits."""
+    del limit
+    if len(outgoings) == 1:
+        return outgoings[0]
+    first, last = outgoings[0], outgoings[-1]
+    base = first.base_timestamp
+    small, small_limit = varint.SMALL, varint.SMALL_LIMIT
+    parts: list[bytes] = []
+    runs: list[tuple[int, int]] = []
+    count = 0
+    try:
+        for each in outgoings:
+            data = decompress(each.codec, each.records)
+            shift = each.base_timestamp - base
+            at, end = 0, len(data)
+            for _ in range(each.count):
+                # varint.decode, written out: this is the loop that single-record batches live in.
+                length, at = varint.decode(data, at)
+                following = at + length
+                if length < 4 or following > end:
+                    raise CorruptBatchError(each.first_offset, "a record in it has an impossible length")
+                delta = data[at + 1]
+                if delta < 0x80:
+                    delta = (delta >> 1) ^ -(delta & 1)
+                    at += 2
+                else:
+                    delta, at = varint.decode(data, at + 1)
+                at = at + 1 if data[at] < 0x80 else varint.decode(data, at)[1]
+                delta += shift
+                stamp = small[delta] if 0 <= delta < small_limit else varint.encode(delta)
+                number = small[count] if count < small_limit else varint.encode(count)
+                size = 1 + len(stamp) + len(number) + following - at
+                parts += (
+                    small[size] if size < small_limit else varint.encode(size),
+                    _NO_ATTRIBUTES,
+                    stamp,
+                    number,
+                    data[at:following],
+                )
+                at = following
+                count += 1
+            if at != end:
+                raise CorruptBatchError(each.first_offset, "there are more bytes in it than records")
+            for start, length in each.runs or ((each.first_offset, each.count),):
+                if runs and runs[-1][0] + runs[-1][1] == start:
+                    runs[-1] = (runs[-1][0], runs[-1][1] + length)
+                else:
+                    runs.append((start, length))
+    except (CodecError, IndexError, ValueError) as error:
+        raise CorruptBatchError(first.first_offset, str(error) or "a record in it is cut off") from None
+    return Outgoing(
+        compress(first.codec, b"".join(parts)),
+        count,
+        first.first_offset,
+        last.last_offset,
+        first.codec,
+        base,
+        max(each.max_timestamp for each in outgoings),
+        rewritten=True,
+        runs=None if len(runs) == 1 and runs[0][0] == first.first_offset else tuple(runs),
+    )
+
+
+def split(outgoing: Outgoing, limit: int) -> list[Outgoing]:
+    """The batch as several of at most `limit` bytes each. RecordTooLargeError for a record that is larger alone."""
+    offsets = _source_offsets(outgoing)
+    records = [
+        (offset, timestamp, rest)
+        for offset, (_, timestamp, rest) in zip(
+            offsets, _records(outgoing.records, outgoing.codec, 0, outgoing.base_timestamp, outgoing.count), strict=True
+        )
+    ]
+    pieces = list(_pieces(records, outgoing.codec, limit))
+    # Together they cover what the whole covered: offsets without a record before, between and behind.
+    pieces[0].first_offset, pieces[-1].last_offset = outgoing.first_offset, outgoing.last_offset
+    return pieces
+
+
+def _pieces(records: list[Record], codec: int, limit: int) -> Iterator[Outgoing]:
+    piece = _pack(records, codec, records[0][0], records[-1][0])
+    if piece.size <= limit:
+        yield piece
+    elif len(records) == 1:
+        raise RecordTooLargeError(records[0][0], piece.size)
+    else:
+        # Halves by bytes: what compression leaves of them is only known afterwards.
+        half, total = 0, sum(len(rest) for _, _, rest in records) / 2
+        middle = 0
+        while middle < len(records) - 1 and (middle == 0 or half < total):
+            half += len(records[middle][2])
+            middle += 1
+        yield from _pieces(records[:middle], codec, limit)
+        yield from _pieces(records[middle:], codec, limit)
+
+
+def build(records: Iterable[NewRecord]) -> Outgoing:
+    """An uncompressed batch of records of our own."""
+    packed = [(number, each.timestamp, _rest(each.key, each.value)) for number, each in enumerate(records)]
+    return _pack(packed, 0, 0, len(packed) - 1)
+
+
+def _rest(key: bytes | None, value: bytes | None) -> bytes:
+    parts = []
+    for each in (key, value):
+        parts += [varint.encoded(-1)] if each is None else [varint.encoded(len(each)), each]
+    return b"".join((*parts, b"\x00"))
+
+
+def _records(data: bytes, codec: int, base_offset: int, base_timestamp: int, count: int) -> Iterator[Record]:
+    try:
+        data = decompress(codec, data)
+        at = 0
+        for _ in range(count):
+            length, at = varint.decode(data, at)
+            following = at + length
+            if length < 4 or following > len(data):
+                raise CorruptBatchError(base_offset, "a record in it has an impossible length")
+            timestamp, at = varint.decode(data, at + 1)
+            offset, at = varint.decode(data, at)
+            yield base_offset + offset, base_timestamp + timestamp, data[at:following]
+            at = following
+    except (CodecError, IndexError, ValueError) as error:
+        raise CorruptBatchError(base_offset, str(error) or "a record in it is cut off") from None
+    if at != len(data):
+        raise CorruptBatchError(base_offset, "there are more bytes in it than records")
+
+
+def _pack(records: Sequence[Record], codec: int, first_offset: int, last_offset: int) -> Outgoing:
+    base = records[0][1]
+    parts: list[bytes] = []
+    runs: list[tuple[int, int]] = []
+    for number, (offset, timestamp, rest) in enumerate(records):
+        stamp, place = varint.encoded(timestamp - base), varint.encoded(number)
+        parts += (varint.encoded(1 + len(stamp) + len(place) + len(rest)), _NO_ATTRIBUTES, stamp, place, rest)
+        if runs and runs[-1][0] + runs[-1][1] == offset:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((offset, 1))
+    return Outgoing(
+        compress(codec, b"".join(parts)),
+        len(records),
+        first_offset,
+        last_offset,
+        codec,
+        base,
+        max(timestamp for _, timestamp, _ in records),
+        rewritten=True,
+        runs=None if len(runs) == 1 and runs[0][0] == first_offset else tuple(runs),
+    )
+
+
+def _source_offsets(outgoing: Outgoing) -> Iterator[int]:
+    for start, count in outgoing.runs or ((outgoing.first_offset, outgoing.count),):
+        yield from range(start, start + count)
+
+
+def _from_legacy(view: BatchView, from_offset: int) -> Outgoing | None:
+    try:
+        records = legacy_records.decode(bytes(view.data))
+    except legacy_records.LegacyError as error:
+        raise CorruptBatchError(view.base_offset, str(error)) from None
+    kept = [(r.offset, r.timestamp, _rest(r.key, r.value)) for r in records if r.offset >= from_offset]
+    codec = view.data[_LEGACY_ATTRIBUTES_AT] & CODEC_MASK
+    return _pack(kept, codec, max(kept[0][0], from_offset), view.last_offset) if kept else None
