@@ -55,8 +55,9 @@ from mirror_connect.connectors.job_contract import TaskId
 
 log = logging.getLogger(__name__)
 
-# Deploy scripts write as soon as the REST port answers; joining the group takes a moment longer.
-LEADER_WAIT_S: Final = 10.0
+# Deploy scripts write as soon as the REST port answers; joining the group takes a moment longer, and after a kill of this
+# worker as long as the group waits for its last incarnation (session.timeout.ms).
+LEADER_WAIT_S: Final = 15.0
 READY_WAIT_S: Final = 10.0
 START_WAIT_S: Final = 15.0
 HEALTH_WAIT_S: Final = 10.0

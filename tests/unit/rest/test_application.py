@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -461,3 +462,23 @@ async def test_a_mistake_of_ours_is_a_500_that_tells_nothing(
         answer = await client.get("/connectors/a/config")
     assert answer.status_code == answer.json()["error_code"] == 500
     assert "hunter2" not in answer.text
+
+
+async def test_a_worker_that_ends_says_so_and_writes_nothing(worker: FakeWorker) -> None:
+    async with serving(worker.herder) as client:
+        await worker.herder.end_parts()
+        answer = await client.put("/connectors/a/config", json=source_config())
+    assert (answer.status_code, answer.json()) == (503, error(503, "The worker is shutting down"))
+    assert worker.written() == []
+
+
+async def test_parallel_puts_of_one_connector_leave_one_of_their_configs(
+    client: httpx.AsyncClient, worker: FakeWorker
+) -> None:
+    configs = [source_config(my__note=str(number)) for number in range(50)]
+    answers = await asyncio.gather(*(client.put("/connectors/a/config", json=config) for config in configs))
+    assert sorted(answer.status_code for answer in answers) == [200] * 49 + [201]
+    last = (await client.get("/connectors/a/config")).json()
+    await eventually(lambda: {**worker.parts.running["a"].raw} == last if "a" in worker.parts.running else False)
+    await worker.state("a", "RUNNING", ["RUNNING"])
+    assert (await client.get("/connectors/a/tasks")).json()[0]["config"]["my.note"] == last["my.note"]
