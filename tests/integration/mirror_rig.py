@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from deploy.local import LocalCluster
 from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
@@ -78,9 +78,10 @@ def messages(cluster: LocalCluster, topic: str, *, isolation: str = "read_uncomm
             while True:
                 message = consumer.poll(20)
                 assert message is not None, f"nothing from {topic}-{partition} within 20 s"
-                if message.error():
+                if message.error() is None:
+                    yield message
+                elif message.error().code() == KafkaError._PARTITION_EOF:
                     break
-                yield message
     finally:
         consumer.close()
 

@@ -1,0 +1,167 @@
+"""What a partition's flow decides of each batch, and the position that follows from it."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from mirror_connect.connectors.job_contract import TaskPartition
+from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
+from mirror_connect.spark_jobs.partition_flow import NOTHING_YET, PartitionFlow
+from mirror_connect.spark_jobs.record_batch import CorruptBatchError, NewRecord, Outgoing, stamp
+from mirror_connect.spark_jobs.record_rewrite import build
+
+LIMIT = 1_000_000
+
+
+class Heard:
+    """The flow's callbacks, written down."""
+
+    def __init__(self) -> None:
+        self.corrupt: list[CorruptBatchError] = []
+        self.counters: dict[str, int] = {}
+        self.flow: PartitionFlow | None = None
+
+
+def flow(heard: Heard, next_offset: int | None = None, *, read_committed: bool = False) -> PartitionFlow:
+    return PartitionFlow(
+        TaskPartition("orders", 0, "A.orders"),
+        next_offset,
+        heard.counters,
+        check_crcs=True,
+        read_committed=read_committed,
+        on_corrupt=lambda _flow, error: heard.corrupt.append(error),
+        on_refused=lambda _flow, _error: None,
+        on_written=lambda _flow: None,
+    )
+
+
+def batch(base_offset: int, count: int, size: int = 10) -> bytes:
+    """A batch as a source broker holds it."""
+    content = stamp(build([NewRecord(b"k", bytes(size), 1_000 + n) for n in range(count)]), -1, -1, -1)
+    return struct.pack(">q", base_offset) + content[8:]
+
+
+def fetched(fetch_offset: int, next_offset: int, *parts: bytes) -> Fetched:
+    buffer = memoryview(b"".join(parts))
+    return Fetched(SourcePartition("orders", 0), buffer, fetch_offset, next_offset, next_offset, -1, 0, ())
+
+
+def take(taken_from: PartitionFlow, *, slow_link: bool = False) -> Outgoing | None:
+    return taken_from.take(LIMIT, slow_link=slow_link)
+
+
+def test_a_batch_of_usual_size_goes_alone() -> None:
+    whole = flow(Heard())
+    whole.put(fetched(0, 200, batch(0, 100), batch(100, 100)))
+    first, second = take(whole), take(whole)
+    assert first is not None
+    assert second is not None
+    assert [(each.first_offset, each.count) for each in (first, second)] == [(0, 100), (100, 100)]
+
+
+def test_small_neighbours_that_wait_are_merged() -> None:
+    heard = Heard()
+    small = flow(heard)
+    small.put(fetched(0, 30, *(batch(offset, 1) for offset in range(30))))
+    outgoing = take(small)
+    assert outgoing is not None
+    assert (outgoing.first_offset, outgoing.last_offset, outgoing.count) == (0, 29, 30)
+
+
+def test_a_slow_link_merges_larger_batches_too() -> None:
+    larger = flow(Heard())
+    larger.put(fetched(0, 200, batch(0, 100), batch(100, 100)))
+    outgoing = take(larger, slow_link=True)
+    assert outgoing is not None
+    assert outgoing.count == 200
+
+
+def test_what_does_not_fit_into_a_merged_batch_comes_next() -> None:
+    mixed = flow(Heard())
+    mixed.put(fetched(0, 102, batch(0, 1), batch(1, 1), batch(2, 100)))
+    assert [each.count for each in (take(mixed), take(mixed)) if each is not None] == [2, 100]
+
+
+def test_the_position_waits_for_the_acknowledgement() -> None:
+    waiting = flow(Heard(), 50)
+    waiting.put(fetched(50, 150, batch(50, 100)))
+    outgoing = take(waiting)
+    assert waiting.position == NOTHING_YET
+    assert outgoing is not None
+    waiting.acked(outgoing, 0)
+    assert waiting.position == 149
+
+
+def test_the_position_does_not_pass_what_was_looked_at_and_not_sent() -> None:
+    mixed = flow(Heard())
+    mixed.put(fetched(0, 101, batch(0, 1), batch(1, 100)))
+    outgoing = take(mixed)
+    assert outgoing is not None
+    mixed.acked(outgoing, 0)
+    assert mixed.position == 0
+
+
+def test_offsets_without_records_behind_the_last_batch_are_done() -> None:
+    thinned = flow(Heard())
+    thinned.put(fetched(0, 500, batch(0, 100)))
+    outgoing = take(thinned)
+    assert outgoing is not None
+    thinned.acked(outgoing, 0)
+    take(thinned)
+    assert thinned.position == 499
+
+
+def test_records_below_the_wanted_offset_are_left_out() -> None:
+    middle = flow(Heard(), 70)
+    middle.put(fetched(70, 100, batch(0, 100)))
+    outgoing = take(middle)
+    assert outgoing is not None
+    assert (outgoing.first_offset, outgoing.count) == (70, 30)
+
+
+def test_a_topic_that_begins_anew_is_read_from_its_beginning() -> None:
+    anew = flow(Heard(), 5_000)
+    anew.put(fetched(0, 100, batch(0, 100)))
+    outgoing = take(anew)
+    assert outgoing is not None
+    assert outgoing.first_offset == 0
+
+
+def corrupt(content: bytes) -> bytes:
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
+def test_a_corrupt_batch_stops_the_flow_in_front_of_it() -> None:
+    heard = Heard()
+    broken = flow(heard)
+    broken.put(fetched(0, 300, batch(0, 100), corrupt(batch(100, 100)), batch(200, 100)))
+    taken = [take(broken), take(broken), take(broken)]
+    assert [each.count for each in taken if each is not None] == [100]
+    assert [error.offset for error in heard.corrupt] == [100]
+    assert broken.restart() == 100
+
+
+def test_small_batches_in_front_of_a_corrupt_one_are_copied() -> None:
+    heard = Heard()
+    broken = flow(heard)
+    broken.put(fetched(0, 3, batch(0, 1), batch(1, 1), corrupt(batch(2, 1))))
+    outgoing = take(broken)
+    assert outgoing is not None
+    assert (outgoing.count, broken.restart()) == (2, 2)
+
+
+@pytest.mark.parametrize("stop", [True, False])
+def test_what_was_fetched_is_given_back(stop: bool) -> None:
+    given_back: list[int] = []
+    piece = fetched(0, 100, batch(0, 100))
+    piece._released = given_back.append
+    released = flow(Heard())
+    released.put(piece)
+    if stop:
+        released.clear()
+    else:
+        take(released)
+        take(released)
+    assert len(given_back) == 1
