@@ -4,6 +4,10 @@ The producer pulls: a partition has a feed, `wake` says that the feed has someth
 request with room for it is about to leave. So what waits in a feed can still be merged, and memory holds a batch twice
 only while it is on the wire. Work and wake-ups are per request: a batch costs no future and no task of its own.
 
+What a broker knows of a producer it drops when the newest *record* it wrote to a partition is older than
+producer.id.expiration.ms (one day): at its restart, and now and then. Mirrored records keep their old times, so for old
+records a repetition after a lost answer may be written twice, and the lease alone holds off a former owner.
+
 Delivery never times out. What ends it: `failed` (fenced, credentials refused), or a partition's own refusal, which its
 feed hears of. Nothing is written while the lease is not valid.
 """
