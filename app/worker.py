@@ -21,6 +21,7 @@ from mirror_connect.app.connector_part.factory import PartFactory
 from mirror_connect.app.connector_part.target_choice import Target, TargetChooser
 from mirror_connect.app.connector_part.task_specs import OffsetStores, OpenStore, TaskSpecs
 from mirror_connect.app.environment import listen_on
+from mirror_connect.app.errors import StartupError
 from mirror_connect.app.herder.herder import Herder, TopicTracking
 from mirror_connect.app.herder.membership import Membership
 from mirror_connect.app.rest.application import create_application
@@ -57,6 +58,12 @@ class Worker:
         self._servers: list[uvicorn.Server] = []
         # Before anything else: what can be wrong here the user can mend at once.
         checks = authenticators(config.rest_extension_classes, os.environ)
+        for each in config.listeners:
+            if each.scheme == "https":
+                # Never plain HTTP where encryption was asked for.
+                raise StartupError(
+                    f"listeners: {each} can't be served, https is not supported yet: use an http listener."
+                )
         listeners = [listen_on(each.host, each.port, "listeners") for each in config.listeners]
 
         ports = [int(listener.getsockname()[1]) for listener in listeners]
