@@ -1,0 +1,350 @@
+"""The whole product as one process tree: started by bin/connect-distributed.sh as a user does it, driven through REST."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Self
+
+import httpx
+import psutil
+from confluent_kafka import Consumer, TopicPartition
+
+from deploy.local import LocalCluster, free_port
+from deploy.local.watchdog import watchdog
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
+MIRROR_SOURCE: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+OFFSETS_PARTITIONS: Final = 5
+# The parts of the tree, as `Product.parts` names them.
+WORKER, DRIVER, JVM, DAEMON, TASK = "worker", "driver", "jvm", "daemon", "task"
+
+
+def wait_for(condition: Callable[[], Any], what: str, seconds: float = 60.0, pause: float = 0.1) -> Any:
+    """The first true value of `condition`; AssertionError naming `what` when there was none in time."""
+    until = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > until:
+            raise AssertionError(f"not within {seconds:g} s: {what}")
+        time.sleep(pause)
+
+
+class Product:
+    """One worker on `cluster`, with Spark. Properties win over what is needed to start at all; `group` names its topics.
+
+    A context manager; after `stop` or `kill` it can be started again, with its port and group.
+    """
+
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        *,
+        group: str = "connect",
+        properties: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self.group = group
+        self.port = free_port()
+        self.rest = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
+        self.directory = Path(tempfile.mkdtemp(prefix=f"product-{group}-"))
+        watchdog().guard_directory(str(self.directory))
+        self.log_file = self.directory / "worker.log"
+        self.properties = worker_properties(cluster, group, self.port) | dict(properties or {})
+        self._environment = {**os.environ, **(environment or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+        # Every process seen in the tree: one whose parent was killed is found again here.
+        self._seen: dict[int, psutil.Process] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- life ---
+
+    def launch(self) -> Self:
+        """Start the process and return at once."""
+        lines = [f"{name}={_escaped(value)}\n" for name, value in self.properties.items()]
+        path = self.directory / "connect.properties"
+        path.write_text("".join(lines))
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                [ROOT / "bin" / "connect-distributed.sh", path],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._environment,
+                start_new_session=True,
+            )
+        watchdog().guard_process(self._process.pid)
+        return self
+
+    def start(self, seconds: float = 60.0) -> Self:
+        """Start it and wait until the herder answers (Spark may take longer)."""
+        self.launch()
+
+        def answers() -> bool:
+            self.check_alive()
+            with contextlib.suppress(httpx.HTTPError):
+                return self.rest.get("/connectors").status_code == httpx.codes.OK
+            return False
+
+        wait_for(answers, f"the worker answers; its log ends with:\n{self.log_tail()}", seconds)
+        return self
+
+    def wait_ended(self, seconds: float = 30.0) -> int:
+        """Wait until the worker has ended by itself; its exit code."""
+        code = self.process.wait(seconds)
+        watchdog().forget_process(self.process.pid)
+        return code
+
+    def stop(self, seconds: float = 15.0) -> int:
+        """SIGTERM, and wait; the exit code. AssertionError if anything of the tree is left."""
+        self.parts()
+        self.process.terminate()
+        code = self.wait_ended(seconds)
+        wait_for(lambda: not self.survivors(), "no process of the tree is left", 5)
+        return code
+
+    def kill(self, *parts: str) -> None:
+        """kill -9 the parts named (WORKER, DRIVER, JVM, DAEMON, TASK), as good as at once; all of them if none is."""
+        self.signal(signal.SIGKILL, *parts)
+        if not parts or WORKER in parts:
+            self.wait_ended()
+
+    def signal(self, number: int, *parts: str) -> list[psutil.Process]:
+        """Send a signal to every process of these parts, all parts if none is named; returns them."""
+        tree = self.parts()
+        chosen = [process for part in parts or tree for process in tree.get(part, [])]
+        for process in chosen:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+        return chosen
+
+    def close(self) -> None:
+        """End everything, whatever state it is in, and remove the files."""
+        if self._process is not None:
+            with contextlib.suppress(psutil.Error):
+                self.parts()
+            if self._process.poll() is None:
+                self._process.terminate()
+                try:
+                    self._process.wait(12)
+                except subprocess.TimeoutExpired:
+                    self._process.kill()
+            for process in self.survivors():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            self.wait_ended()
+        self.rest.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+        watchdog().forget_directory(str(self.directory))
+
+    # --- processes ---
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The worker's process."""
+        assert self._process is not None, "the worker was not started"
+        return self._process
+
+    def check_alive(self) -> None:
+        """AssertionError with the log's end if the worker has ended."""
+        code = self.process.poll()
+        assert code is None, f"the worker ended with code {code}:\n{self.log_tail()}"
+
+    def parts(self) -> dict[str, list[psutil.Process]]:
+        """The living tree by part. Processes of a part that was killed are in no tree: see `survivors`."""
+        found: dict[str, list[psutil.Process]] = {part: [] for part in (WORKER, DRIVER, JVM, DAEMON, TASK)}
+        with contextlib.suppress(psutil.NoSuchProcess):
+            root = psutil.Process(self.process.pid)
+            for process in (root, *root.children(recursive=True)):
+                self._seen[process.pid] = process
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    part = _part_of(process, root)
+                    if part and process.status() != psutil.STATUS_ZOMBIE:
+                        found[part].append(process)
+        return found
+
+    def pids(self, part: str) -> set[int]:
+        """Process ids of a part now."""
+        return {process.pid for process in self.parts()[part]}
+
+    def survivors(self) -> list[psutil.Process]:
+        """Whatever of the trees seen so far (see `parts`) is alive."""
+        return [process for process in self._seen.values() if _alive(process)]
+
+    # --- REST ---
+
+    def put(self, name: str, config: Mapping[str, str]) -> dict[str, Any]:
+        """PUT a connector's config; the answer's body."""
+        return self._json("PUT", f"/connectors/{name}/config", dict(config))
+
+    def call(self, method: str, path: str) -> Any:
+        """A request that has to succeed; the answer's body."""
+        return self._json(method, path)
+
+    def delete(self, name: str) -> None:
+        """DELETE a connector, and wait until it has no tasks left."""
+        self._json("DELETE", f"/connectors/{name}")
+        wait_for(
+            lambda: self.rest.get(f"/connectors/{name}").status_code == httpx.codes.NOT_FOUND, f"{name} is gone", 20
+        )
+
+    def status(self, name: str) -> dict[str, Any]:
+        """The status, empty while there is none."""
+        answer = self.rest.get(f"/connectors/{name}/status")
+        return dict(answer.json()) if answer.status_code == httpx.codes.OK else {}
+
+    def states(self, name: str) -> list[str]:
+        """State of the connector, then those of its tasks."""
+        status = self.status(name)
+        return [status["connector"]["state"], *(task["state"] for task in status["tasks"])] if status else []
+
+    def wait_running(self, name: str, tasks: int = 1, seconds: float = 60.0) -> None:
+        """Wait until the connector and exactly `tasks` tasks are RUNNING."""
+        self.wait_states(name, ["RUNNING"] * (tasks + 1), seconds)
+
+    def wait_states(self, name: str, states: list[str], seconds: float = 60.0) -> None:
+        """Wait for these states: the connector's, then the tasks'."""
+        try:
+            wait_for(lambda: self.check_alive() or self.states(name) == states, f"{name} is {states}", seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it is {self.status(name)}\n{self.log_tail()}") from None
+
+    def task_ids(self, name: str) -> list[int]:
+        """Ids of the tasks that the status knows."""
+        return [int(task["id"]) for task in self.status(name).get("tasks", [])]
+
+    def _json(self, method: str, path: str, body: object = None) -> Any:
+        # As in Connect: while the worker is about to become the leader it asks callers to come again.
+        until = time.monotonic() + 20
+        while True:
+            answer = self.rest.request(method, path, json=body) if body is not None else self.rest.request(method, path)
+            if answer.status_code not in (httpx.codes.CONFLICT, httpx.codes.SERVICE_UNAVAILABLE):
+                break
+            assert time.monotonic() < until, answer.text
+            time.sleep(0.2)
+        assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}\n{self.log_tail()}"
+        return answer.json() if answer.content else None
+
+    # --- log ---
+
+    def log_text(self) -> str:
+        """All that the worker has said, over all its starts."""
+        return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
+
+    def log_tail(self, lines: int = 25) -> str:
+        """The last lines of it."""
+        return "\n".join(self.log_text().splitlines()[-lines:])
+
+
+def worker_properties(cluster: LocalCluster, group: str, port: int) -> dict[str, str]:
+    """What a worker needs to start: the same for Apache's Connect (deploy.local.connect) with the same `group`."""
+    login = cluster.client_properties()
+    return {
+        **login,
+        **{f"{who}.{name}": value for who in ("producer", "consumer", "admin") for name, value in login.items()},
+        "group.id": group,
+        "config.storage.topic": f"{group}-configs",
+        "offset.storage.topic": f"{group}-offsets",
+        "status.storage.topic": f"{group}-status",
+        "config.storage.replication.factor": "1",
+        "offset.storage.replication.factor": "1",
+        "status.storage.replication.factor": "1",
+        "offset.storage.partitions": str(OFFSETS_PARTITIONS),
+        "status.storage.partitions": "1",
+        "key.converter": BYTES,
+        "value.converter": BYTES,
+        "listeners": f"http://127.0.0.1:{port}",
+    }
+
+
+def mirror_config(source: LocalCluster, target: LocalCluster, topics: str, **settings: str) -> dict[str, str]:
+    """A MirrorSourceConnector of A → B for Java and for us alike; `settings` have `_` for `.` and win."""
+    return {
+        "connector.class": MIRROR_SOURCE,
+        "topics": topics,
+        "source.cluster.alias": "A",
+        "target.cluster.alias": "B",
+        **{f"source.cluster.{name}": value for name, value in source.client_properties().items()},
+        **{f"target.cluster.{name}": value for name, value in target.client_properties().items()},
+        "key.converter": BYTES,
+        "value.converter": BYTES,
+        "header.converter": BYTES,
+        "replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "sync.topic.configs.enabled": "false",
+        "sync.topic.acls.enabled": "false",
+        "tasks.max": "1",
+        "refresh.topics.interval.seconds": "1",
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+
+
+def end_offsets(cluster: LocalCluster, topic: str) -> dict[int, int]:
+    """Partition → end offset; empty if there is no such topic. Never creates it."""
+    consumer = Consumer({**cluster.librdkafka(), "group.id": "ends", "allow.auto.create.topics": False})
+    try:
+        known = consumer.list_topics(timeout=20).topics
+        partitions = sorted(known[topic].partitions) if topic in known else []
+        return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=20)[1] for p in partitions}
+    finally:
+        consumer.close()
+
+
+def wait_ends(cluster: LocalCluster, topic: str, ends: Mapping[int, int], seconds: float = 60.0) -> None:
+    """Wait until the topic's end offsets are at least these."""
+    seen: dict[int, int] = {}
+
+    def reached() -> bool:
+        seen.update(end_offsets(cluster, topic))
+        return all(seen.get(partition, -1) >= end for partition, end in ends.items())
+
+    try:
+        wait_for(reached, f"{topic} ends at {dict(ends)}", seconds, 0.2)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; it ends at {seen}") from None
+
+
+def _part_of(process: psutil.Process, root: psutil.Process) -> str | None:
+    if process.pid == root.pid:
+        return WORKER
+    command = process.cmdline()
+    if not command:
+        return None
+    if "mirror_connect.spark_jobs" in command:
+        return DRIVER
+    if "mirror_connect.spark_jobs.daemon" in command:
+        # A task is a fork of the daemon and keeps its command line.
+        parent = process.parent()
+        return TASK if parent and "mirror_connect.spark_jobs.daemon" in parent.cmdline() else DAEMON
+    return JVM if Path(command[0]).name.startswith("java") else None
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
