@@ -1,7 +1,11 @@
-"""The five codecs of record batches, by the number in a batch's attributes."""
+"""The five codecs of record batches, by the number in a batch's attributes.
+
+Compressed records come from whoever may produce: what they unfold to is bounded before memory is asked for.
+"""
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -9,17 +13,47 @@ from typing import Final
 import cramjam
 from aiokafka import codec as _codec
 
+from mirror_connect.kafka_io.decompressed_size import lz4_bound, zstd_bound
+
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
+# Far above what a batch of a few megabytes honestly holds, far below what a crafted one unfolds to (zstd: 32,000 times).
+MOST_DECOMPRESSED: Final = 256 << 20
+
 _GZIP_WINDOW: Final = 31
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+# Java's own choice for LZ4 is the fast compressor; aiokafka's default is ten times slower for a quarter less bytes.
+_LZ4_LEVEL: Final = 1
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+# Magic, version, oldest version that can read it.
+_XERIAL_HEADER_SIZE: Final = len(_XERIAL_MAGIC) + 8
+_BLOCK_SIZE: Final = struct.Struct(">i")
+_XERIAL_MAGIC_AS_SIZE: Final = _BLOCK_SIZE.unpack_from(_XERIAL_MAGIC)[0]
 
 
 class CodecError(Exception):
-    """Bytes that are not what their codec says, or a codec that there is none of."""
+    """Bytes that are not what their codec says, that unfold to too much, or a codec that there is none of."""
 
 
-def _gzip_decode(data: bytes) -> bytes:
-    return zlib.decompress(data, _GZIP_WINDOW)
+def _check(size: int, limit: int) -> None:
+    if size > limit:
+        raise CodecError(f"its compressed records unfold to more than {limit} bytes")
+
+
+def _gzip_decode(data: bytes, limit: int) -> bytes:
+    parts: list[bytes] = []
+    total = 0
+    # A gzip file may have several members; zlib stops silently behind the first one.
+    while True:
+        unpacker = zlib.decompressobj(_GZIP_WINDOW)
+        parts.append(unpacker.decompress(data, limit - total + 1))
+        total += len(parts[-1])
+        _check(total, limit)
+        if not unpacker.eof:
+            raise CodecError("its compressed records are cut off")
+        data = unpacker.unused_data
+        if not data.startswith(_GZIP_MAGIC):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _gzip_encode(data: bytes) -> bytes:
@@ -27,39 +61,73 @@ def _gzip_encode(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-def _snappy_decode(data: bytes) -> bytes:
+def _snappy_decode(data: bytes, limit: int) -> bytes:
     # Java frames snappy in blocks (xerial), librdkafka doesn't; readers have to take both.
-    return bytes(_codec.snappy_decode(data))
+    if not data.startswith(_XERIAL_MAGIC):
+        _check(cramjam.snappy.decompress_raw_len(data), limit)
+        return bytes(cramjam.snappy.decompress_raw(data))
+    parts: list[bytes] = []
+    total, at = 0, _XERIAL_HEADER_SIZE
+    while at < len(data):
+        size = _BLOCK_SIZE.unpack_from(data, at)[0]
+        if size == _XERIAL_MAGIC_AS_SIZE:  # a second stream behind the first, which Java reads on
+            at += _XERIAL_HEADER_SIZE
+            continue
+        at += _BLOCK_SIZE.size
+        if not 0 < size <= len(data) - at:
+            raise CodecError("its compressed records are cut off")
+        block = data[at : at + size]
+        total += cramjam.snappy.decompress_raw_len(block)
+        _check(total, limit)
+        parts.append(bytes(cramjam.snappy.decompress_raw(block)))
+        at += size
+    return b"".join(parts)
+
+
+def _lz4_decode(data: bytes, limit: int) -> bytes:
+    _check(lz4_bound(data), limit)
+    return bytes(cramjam.lz4.decompress(data))
 
 
 def _lz4_encode(data: bytes) -> bytes:
     # Kafka's Java reader wants independent blocks, which is what this frame has.
-    return bytes(_codec.lz4_encode(data))
+    return bytes(_codec.lz4_encode(data, level=_LZ4_LEVEL))
 
 
-_DECODERS: Final[Mapping[int, Callable[[bytes], bytes]]] = {
+def _zstd_decode(data: bytes, limit: int) -> bytes:
+    _check(zstd_bound(data), limit)
+    return bytes(cramjam.zstd.decompress(data))
+
+
+_DECODERS: Final[Mapping[int, Callable[[bytes, int], bytes]]] = {
     GZIP: _gzip_decode,
     SNAPPY: _snappy_decode,
-    LZ4: lambda data: bytes(cramjam.lz4.decompress(data)),
-    ZSTD: lambda data: bytes(cramjam.zstd.decompress(data)),
+    LZ4: _lz4_decode,
+    ZSTD: _zstd_decode,
 }
 _ENCODERS: Final[Mapping[int, Callable[[bytes], bytes]]] = {
     GZIP: _gzip_encode,
     SNAPPY: lambda data: bytes(_codec.snappy_encode(data)),
     LZ4: _lz4_encode,
-    ZSTD: lambda data: bytes(cramjam.zstd.compress(data)),
+    # Level 3 is Kafka's default; cramjam's differs from version to version.
+    ZSTD: lambda data: bytes(_codec.zstd_encode(data, level=3)),
 }
 
 
-def decompress(codec: int, data: bytes) -> bytes:
-    """The records of a batch; CodecError for anything that can't be decompressed."""
+def decompress(codec: int, data: bytes, limit: int = MOST_DECOMPRESSED) -> bytes:
+    """The records of a batch; CodecError for what can't be decompressed or may unfold to more than `limit` bytes.
+
+    LZ4 and Zstandard are judged by their blocks, up to one block (4 MiB at most) too strictly.
+    """
     if codec == NONE:
         return data
     decoder = _DECODERS.get(codec)
     if decoder is None:
         raise CodecError(f"there is no compression codec {codec}")
     try:
-        return decoder(data)
+        return decoder(data, limit)
+    except CodecError:
+        raise
     except Exception as error:  # noqa: BLE001 — each codec and decoder has errors of its own
         raise CodecError(f"its compressed records can't be read ({type(error).__name__})") from None
 

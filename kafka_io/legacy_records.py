@@ -1,12 +1,31 @@
-"""Messages of the formats before Kafka 0.11 (magic 0 and 1), as old brokers still send them."""
+"""Messages of the formats before Kafka 0.11 (magic 0 and 1): logs written so are still served, by brokers before 4.0.
+
+A compressed message's value is itself a set of messages. In magic 1 the inner offsets count from the first, and the outer
+one is that of the last; in magic 0 all are absolute. Layout: Kafka's protocol guide, "Old Message Formats".
+"""
 
 from __future__ import annotations
 
+import struct
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
-from aiokafka.record.legacy_records import LegacyRecordBatch
+from mirror_connect.kafka_io.compression import LZ4, CodecError, decompress
+from mirror_connect.kafka_io.xxhash32 import xxhash32
 
 NO_TIMESTAMP = -1
+
+_HEAD: Final = struct.Struct(">qiIbb")
+_TIMESTAMP: Final = struct.Struct(">q")
+_LENGTH: Final = struct.Struct(">i")
+_LENGTH_FROM: Final = 12
+_CRC_AT: Final = 12
+_CRC_FROM: Final = 16
+_CODEC_MASK: Final = 0x07
+_LOG_APPEND_TIME: Final = 0x08
+_LZ4_FLAGS_AT: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +42,88 @@ class LegacyError(Exception):
     """A message set that can't be decoded."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Message:
+    offset: int
+    magic: int
+    attributes: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
 def crc_is_right(message: bytes) -> bool:
     """Whether the CRC-32 in the message fits."""
-    return bool(LegacyRecordBatch(message, message[16]).validate_crc())
+    return len(message) >= _HEAD.size and zlib.crc32(message[_CRC_FROM:]) == int.from_bytes(
+        message[_CRC_AT:_CRC_FROM], "big"
+    )
 
 
 def decode(message: bytes) -> list[LegacyRecord]:
-    """The records of one message: more than one if it is compressed."""
+    """The records of one message: more than one if it is compressed. LegacyError for anything that is not one."""
     try:
-        return [
-            LegacyRecord(
-                record.offset, NO_TIMESTAMP if record.timestamp is None else record.timestamp, record.key, record.value
-            )
-            for record in LegacyRecordBatch(message, message[16])
-        ]
-    except Exception as error:  # noqa: BLE001 — each codec and decoder has errors of its own
-        raise LegacyError(f"its message format {message[16]} can't be read ({type(error).__name__})") from None
+        outer = next(_messages(message))
+        codec = outer.attributes & _CODEC_MASK
+        if codec == 0:
+            return [LegacyRecord(outer.offset, outer.timestamp, outer.key, outer.value)]
+        if outer.value is None:
+            raise LegacyError("its compressed message is empty")
+        data = outer.value
+        if codec == LZ4 and outer.magic == 0:
+            data = _with_right_lz4_checksum(data)
+        inner = list(_messages(decompress(codec, data)))
+    except CodecError as error:
+        raise LegacyError(str(error)) from None
+    except (struct.error, IndexError, StopIteration):
+        raise LegacyError("a message in it is cut off") from None
+    if not inner:
+        raise LegacyError("its compressed message is empty")
+    return _inner_records(outer, inner)
+
+
+def _inner_records(outer: _Message, inner: list[_Message]) -> list[LegacyRecord]:
+    for each in inner:
+        if each.magic != outer.magic or each.attributes & _CODEC_MASK:
+            raise LegacyError("a message in its compressed message has another format")
+    base = outer.offset - inner[-1].offset if outer.magic == 1 else 0
+    # The broker's clock, if the topic says so, is in the outer message only.
+    by_broker = outer.timestamp if outer.attributes & _LOG_APPEND_TIME else None
+    return [
+        LegacyRecord(base + each.offset, each.timestamp if by_broker is None else by_broker, each.key, each.value)
+        for each in inner
+    ]
+
+
+def _messages(data: bytes) -> Iterator[_Message]:
+    at = 0
+    while at < len(data):
+        offset, length, _, magic, attributes = _HEAD.unpack_from(data, at)
+        end = at + _LENGTH_FROM + length
+        if magic not in {0, 1} or not at + _HEAD.size < end <= len(data):
+            raise LegacyError("a message in it has an impossible length or format")
+        at += _HEAD.size
+        timestamp = NO_TIMESTAMP
+        if magic == 1:
+            timestamp = _TIMESTAMP.unpack_from(data, at)[0]
+            at += _TIMESTAMP.size
+        key, at = _bytes(data, at, end)
+        value, at = _bytes(data, at, end)
+        yield _Message(offset, magic, attributes, timestamp, key, value)
+        at = end
+
+
+def _bytes(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    length = _LENGTH.unpack_from(data, at)[0]
+    at += _LENGTH.size
+    if length < 0:
+        return None, at
+    if at + length > end:
+        raise LegacyError("a key or value in it has an impossible length")
+    return data[at : at + length], at + length
+
+
+def _with_right_lz4_checksum(data: bytes) -> bytes:
+    # Producers of magic 0 hashed the frame's magic number too (KAFKA-3160); decoders other than theirs refuse that.
+    checksum_at = _LZ4_FLAGS_AT + (10 if data[_LZ4_FLAGS_AT] & 0x08 else 2)
+    checksum = xxhash32(data[_LZ4_FLAGS_AT:checksum_at]) >> 8 & 0xFF
+    return data[:checksum_at] + bytes((checksum,)) + data[checksum_at + 1 :]
