@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import Final
 
 from mirror_connect.connectors.job_contract import TaskPartition
+from mirror_connect.spark_jobs.aborted import AbortedFilter
 from mirror_connect.spark_jobs.fetcher import Fetched
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import (
-    AbortedFilter,
     BatchView,
     CorruptBatchError,
     Outgoing,

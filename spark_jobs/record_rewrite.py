@@ -25,17 +25,44 @@ from mirror_connect.spark_jobs.record_batch import (
 Record = tuple[int, int, bytes]
 _NO_ATTRIBUTES: Final = b"\x00"
 _LEGACY_ATTRIBUTES_AT: Final = 17
+_EARLIEST: Final = -(1 << 63)
+_LATEST: Final = (1 << 63) - 1
 
 
 def rewrite(view: BatchView, from_offset: int) -> Outgoing | None:
-    """The batch without records below `from_offset`, dense, with the timestamps that a consumer sees; None if empty."""
+    """The batch without records below `from_offset`, dense, with the timestamps that a consumer sees; None if empty.
+
+    After a delete horizon was written over the base timestamp the records' deltas count from it (KIP-534), so it serves as
+    any other. CorruptBatchError for records that contradict the header.
+    """
+    codec = view.codec
     if view.magic < 2:
-        return _from_legacy(view, from_offset)
-    records = _records(view.records, view.codec, view.base_offset, view.base_timestamp, view.count)
-    if view.log_append_time:
-        records = ((offset, view.max_timestamp, rest) for offset, _, rest in records)
-    kept = [record for record in records if record[0] >= from_offset]
-    return _pack(kept, view.codec, max(view.base_offset, from_offset), view.last_offset) if kept else None
+        records, codec = _legacy_records(view)
+    else:
+        if view.count == 0:  # compaction keeps the header of a producer's last batch
+            return None
+        records = _records(view.records, codec, view.base_offset, view.base_timestamp, view.count)
+        if view.log_append_time:
+            records = ((offset, view.max_timestamp, rest) for offset, _, rest in records)
+    kept = _in_order(records, view, from_offset)
+    if not kept:
+        return None
+    first_offset = kept[0][0] if view.magic < 2 else max(view.base_offset, from_offset)
+    return _pack(kept, codec, first_offset, view.last_offset)
+
+
+def _in_order(records: Iterable[Record], view: BatchView, from_offset: int) -> list[Record]:
+    kept = []
+    # Where a legacy message set begins only its records tell.
+    previous = -1 if view.magic < 2 else view.base_offset - 1
+    for record in records:
+        offset = record[0]
+        if not previous < offset <= view.last_offset:
+            raise CorruptBatchError(view.base_offset, f"a record in it has offset {offset}")
+        previous = offset
+        if offset >= from_offset:
+            kept.append(record)
+    return kept
 
 
 def merge(outgoings: Sequence[Outgoing], limit: int) -> Outgoing:
@@ -67,6 +94,8 @@ def merge(outgoings: Sequence[Outgoing], limit: int) -> Outgoing:
                 else:
                     delta, at = varint.decode(data, at + 1)
                 at = at + 1 if data[at] < 0x80 else varint.decode(data, at)[1]
+                if at > following:
+                    raise CorruptBatchError(each.first_offset, "a record in it has an impossible length")
                 delta += shift
                 stamp = small[delta] if 0 <= delta < small_limit else varint.encode(delta)
                 number = small[count] if count < small_limit else varint.encode(count)
@@ -82,7 +111,7 @@ def merge(outgoings: Sequence[Outgoing], limit: int) -> Outgoing:
                 count += 1
             if at != end:
                 raise CorruptBatchError(each.first_offset, "there are more bytes in it than records")
-            for start, length in each.runs or ((each.first_offset, each.count),):
+            for start, length in each.upstream_offsets or ((each.first_offset, each.count),):
                 if runs and runs[-1][0] + runs[-1][1] == start:
                     runs[-1] = (runs[-1][0], runs[-1][1] + length)
                 else:
@@ -98,7 +127,7 @@ def merge(outgoings: Sequence[Outgoing], limit: int) -> Outgoing:
         base,
         max(each.max_timestamp for each in outgoings),
         rewritten=True,
-        runs=None if len(runs) == 1 and runs[0][0] == first.first_offset else tuple(runs),
+        upstream_offsets=None if len(runs) == 1 and runs[0][0] == first.first_offset else tuple(runs),
     )
 
 
@@ -158,7 +187,12 @@ def _records(data: bytes, codec: int, base_offset: int, base_timestamp: int, cou
                 raise CorruptBatchError(base_offset, "a record in it has an impossible length")
             timestamp, at = varint.decode(data, at + 1)
             offset, at = varint.decode(data, at)
-            yield base_offset + offset, base_timestamp + timestamp, data[at:following]
+            if at > following:
+                raise CorruptBatchError(base_offset, "a record in it has an impossible length")
+            timestamp += base_timestamp
+            if not _EARLIEST <= timestamp <= _LATEST:
+                timestamp = varint.wrapped(timestamp)
+            yield base_offset + offset, timestamp, data[at:following]
             at = following
     except (CodecError, IndexError, ValueError) as error:
         raise CorruptBatchError(base_offset, str(error) or "a record in it is cut off") from None
@@ -186,20 +220,20 @@ def _pack(records: Sequence[Record], codec: int, first_offset: int, last_offset:
         base,
         max(timestamp for _, timestamp, _ in records),
         rewritten=True,
-        runs=None if len(runs) == 1 and runs[0][0] == first_offset else tuple(runs),
+        upstream_offsets=None if len(runs) == 1 and runs[0][0] == first_offset else tuple(runs),
     )
 
 
 def _source_offsets(outgoing: Outgoing) -> Iterator[int]:
-    for start, count in outgoing.runs or ((outgoing.first_offset, outgoing.count),):
+    for start, count in outgoing.upstream_offsets or ((outgoing.first_offset, outgoing.count),):
         yield from range(start, start + count)
 
 
-def _from_legacy(view: BatchView, from_offset: int) -> Outgoing | None:
+def _legacy_records(view: BatchView) -> tuple[Iterable[Record], int]:
     try:
         records = legacy_records.decode(bytes(view.data))
     except legacy_records.LegacyError as error:
         raise CorruptBatchError(view.base_offset, str(error)) from None
-    kept = [(r.offset, r.timestamp, _rest(r.key, r.value)) for r in records if r.offset >= from_offset]
-    codec = view.data[_LEGACY_ATTRIBUTES_AT] & CODEC_MASK
-    return _pack(kept, codec, max(kept[0][0], from_offset), view.last_offset) if kept else None
+    return [(r.offset, r.timestamp, _rest(r.key, r.value)) for r in records], view.data[
+        _LEGACY_ATTRIBUTES_AT
+    ] & CODEC_MASK

@@ -1,13 +1,24 @@
-"""Zigzag varints of records, and the small ones ready made."""
+"""Zigzag varints of records, and the small ones ready made.
+
+Numbers are 64 bits wide and wrap as Java's do, so that any bytes give the number that Kafka's own reader has.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+_MASK: Final = (1 << 64) - 1
+_SIGN: Final = 1 << 63
+
+
+def wrapped(number: int) -> int:
+    """`number` as 64 bits with a sign."""
+    return ((number + _SIGN) & _MASK) - _SIGN
+
 
 def encode(number: int) -> bytes:
     """A signed number as Kafka's records have it."""
-    left = (number << 1) ^ (number >> 63)
+    left = ((number << 1) ^ (-1 if number >> 63 & 1 else 0)) & _MASK
     out = bytearray()
     while left > 0x7F:
         out.append(left & 0x7F | 0x80)
@@ -38,6 +49,7 @@ def decode(data: bytes, at: int) -> tuple[int, int]:
         at += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
+            number &= _MASK
             return (number >> 1) ^ -(number & 1), at
         shift += 7
         if shift > 63:
