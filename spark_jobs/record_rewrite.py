@@ -142,7 +142,10 @@ def split(outgoing: Outgoing, limit: int) -> list[Outgoing]:
     ]
     pieces = list(_pieces(records, outgoing.codec, limit))
     # Together they cover what the whole covered: offsets without a record before, between and behind.
-    pieces[0].first_offset, pieces[-1].last_offset = outgoing.first_offset, outgoing.last_offset
+    first = pieces[0]
+    if first.upstream_offsets is None and first.first_offset != outgoing.first_offset:
+        first.upstream_offsets = ((first.first_offset, first.count),)
+    first.first_offset, pieces[-1].last_offset = outgoing.first_offset, outgoing.last_offset
     return pieces
 
 
