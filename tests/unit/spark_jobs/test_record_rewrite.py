@@ -1,0 +1,337 @@
+"""Batches thinned, cut, re-dated, merged and split, read back by aiokafka."""
+
+from __future__ import annotations
+
+import random
+import struct
+from itertools import pairwise
+
+import pytest
+from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
+
+from mirror_connect.kafka_io.compression import compress
+from mirror_connect.spark_jobs import varint
+from mirror_connect.spark_jobs.record_batch import (
+    BatchView,
+    CorruptBatchError,
+    NewRecord,
+    Outgoing,
+    RecordTooLargeError,
+    as_is,
+    split_fetch,
+    stamp,
+    verify,
+)
+from mirror_connect.spark_jobs.record_rewrite import build, merge, rewrite, split
+from tests.fakes.encoded_batches import CODECS, NOW, Plain, contents, decode, encode, some_records, with_records
+
+LOG_APPEND_TIME, DELETE_HORIZON = 0x08, 0x40
+every_codec = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS.keys())
+seeds = pytest.mark.parametrize("seed", range(6))
+
+
+def only(batch: bytes) -> BatchView:
+    (view,) = split_fetch(batch)
+    verify(view)
+    return view
+
+
+def rewritten(batch: bytes, from_offset: int) -> Outgoing:
+    outgoing = rewrite(only(batch), from_offset)
+    assert outgoing is not None
+    return outgoing
+
+
+def records_of(outgoing: Outgoing) -> list[Plain]:
+    """As a target's consumer gets them; dense from offset 0, or the target would refuse the batch."""
+    records = decode(stamp(outgoing, 1, 0, 0))
+    assert [record.offset for record in records] == list(range(outgoing.count))
+    return records
+
+
+def offsets_of(outgoing: Outgoing) -> list[int]:
+    runs = outgoing.upstream_offsets or ((outgoing.first_offset, outgoing.count),)
+    return [offset for first, count in runs for offset in range(first, first + count)]
+
+
+# --- rewrite ----------------------------------------------------------------------------------------------------------
+
+
+@every_codec
+@seeds
+def test_a_compacted_batch_becomes_dense_and_remembers_its_offsets(codec: int, seed: int) -> None:
+    records = some_records(seed, 30, first=500, gaps=True)
+    outgoing = rewritten(encode(records, codec, base=500, last=600), 500)
+    assert contents(records_of(outgoing)) == contents(records)
+    assert offsets_of(outgoing) == [record.offset for record in records]
+    assert (outgoing.first_offset, outgoing.last_offset, outgoing.codec) == (500, 600, codec)
+    assert outgoing.max_timestamp == max(record.timestamp for record in records)
+
+
+@every_codec
+@seeds
+def test_records_below_the_wanted_offset_are_left_out(codec: int, seed: int) -> None:
+    records = some_records(seed, 30, first=500, gaps=True)
+    wanted = random.Random(seed).randint(501, records[-1].offset)
+    outgoing = rewritten(encode(records, codec, base=500), wanted)
+    kept = [record for record in records if record.offset >= wanted]
+    assert contents(records_of(outgoing)) == contents(kept)
+    assert offsets_of(outgoing) == [record.offset for record in kept]
+    assert (outgoing.first_offset, outgoing.last_offset) == (wanted, records[-1].offset)
+
+
+def test_a_dense_batch_that_is_only_cut_needs_no_list_of_offsets() -> None:
+    assert rewritten(encode(some_records(1, 30, first=500)), 510).upstream_offsets is None
+
+
+def test_nothing_is_left_of_a_batch_whose_records_all_lie_below_the_wanted_offset() -> None:
+    assert rewrite(only(encode(some_records(1, 5, first=10), last=30)), 20) is None
+
+
+def test_nothing_is_left_of_a_batch_that_compaction_has_emptied() -> None:
+    assert rewrite(only(with_records(encode(some_records(1, 5)), b"", count=0)), 0) is None
+
+
+@every_codec
+def test_a_log_append_time_batch_shows_the_brokers_time_on_every_record(codec: int) -> None:
+    records = some_records(1, 20)
+    outgoing = rewritten(encode(records, codec, attributes=LOG_APPEND_TIME, max_timestamp=NOW + 5), 0)
+    assert contents(records_of(outgoing)) == contents([record._replace(timestamp=NOW + 5) for record in records])
+    assert (outgoing.base_timestamp, outgoing.max_timestamp) == (NOW + 5, NOW + 5)
+
+
+@every_codec
+def test_timestamps_count_from_the_delete_horizon_where_there_is_one(codec: int) -> None:
+    records = some_records(1, 20)
+    horizon = records[0].timestamp + 86_400_000
+    outgoing = rewritten(encode(records, codec, attributes=DELETE_HORIZON, base_timestamp=horizon), 0)
+    shifted = [record._replace(timestamp=record.timestamp + 86_400_000) for record in records]
+    assert contents(records_of(outgoing)) == contents(shifted)
+    assert not only(stamp(outgoing, 1, 0, 0)).has_delete_horizon
+
+
+def test_records_without_timestamp_stay_without() -> None:
+    records = [record._replace(timestamp=-1) for record in some_records(1, 5)]
+    assert contents(records_of(rewritten(encode(records, last=10), 0))) == contents(records)
+
+
+@pytest.mark.parametrize("extreme", [(1 << 63) - 1, -(1 << 63)])
+def test_timestamps_at_the_ends_of_64_bits_pass(extreme: int) -> None:
+    batch = encode(some_records(1, 3), last=9, base_timestamp=extreme)
+    outgoing = rewritten(batch, 0)
+    assert records_of(outgoing)[0].timestamp == extreme
+
+
+# --- old formats ------------------------------------------------------------------------------------------------------
+
+
+def old_messages(magic: int, codec: int, count: int = 5, first: int = 0) -> bytes:
+    builder = LegacyRecordBatchBuilder(magic, codec, 1 << 24)
+    for number in range(count):
+        key = None if number % 2 else b"k%d" % number
+        value = None if number == 3 else b"value %d" % number * 20
+        builder.append(first + number, timestamp=NOW + number, key=key, value=value)
+    content = builder.build()
+    if codec:
+        # A broker gives the outer message the offset of its last one; a producer leaves that at 0.
+        struct.pack_into(">q", content, 0, first + count - 1)
+    return bytes(content)
+
+
+@pytest.mark.parametrize(("magic", "codec"), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (1, 3)])
+def test_old_messages_become_records(magic: int, codec: int) -> None:
+    outgoing = [rewritten(bytes(view.data), 0) for view in split_fetch(old_messages(magic, codec))]
+    records = [record for each in outgoing for record in records_of(each)]
+    assert [(record.key, record.value, record.headers) for record in records] == [
+        (None if number % 2 else b"k%d" % number, None if number == 3 else b"value %d" % number * 20, ())
+        for number in range(5)
+    ]
+    assert [record.timestamp for record in records] == [NOW + number if magic else -1 for number in range(5)]
+    assert {each.codec for each in outgoing} == {codec}
+    assert [offset for each in outgoing for offset in offsets_of(each)] == list(range(5))
+
+
+def test_an_old_message_set_is_cut_at_the_wanted_offset() -> None:
+    outgoing = rewritten(old_messages(1, 1), 3)
+    assert (outgoing.count, outgoing.first_offset, outgoing.last_offset) == (2, 3, 4)
+
+
+def test_an_old_message_set_with_nothing_wanted_gives_nothing() -> None:
+    assert rewrite(only(old_messages(1, 1)), 5) is None
+
+
+# --- merge ------------------------------------------------------------------------------------------------------------
+
+
+@every_codec
+@seeds
+def test_merged_batches_hold_every_record_in_order(codec: int, seed: int) -> None:
+    rng = random.Random(seed)
+    group, all_records, offset = [], [], 100
+    for number in range(40):
+        records = some_records(seed * 100 + number, rng.randint(1, 4), first=offset)
+        group.append(as_is(only(encode(records, codec))))
+        all_records += records
+        offset = records[-1].offset + 1
+    merged = merge(group, 1 << 20)
+    assert contents(records_of(merged)) == contents(all_records)
+    assert (merged.first_offset, merged.last_offset, merged.upstream_offsets) == (100, offset - 1, None)
+    assert merged.max_timestamp == max(record.timestamp for record in all_records)
+
+
+def test_merging_a_single_batch_returns_that_batch() -> None:
+    outgoing = as_is(only(encode(some_records(1, 2))))
+    assert merge([outgoing], 1 << 20) is outgoing
+
+
+def test_more_records_than_ready_made_numbers_can_be_merged() -> None:
+    count = varint.SMALL_LIMIT + 100
+    group = [build([NewRecord(None, b"%d" % number, NOW + number * 60_000)]) for number in range(count)]
+    assert [record.value for record in records_of(merge(group, 1 << 30))] == [b"%d" % number for number in range(count)]
+
+
+def test_merged_batches_remember_the_offsets_between_them() -> None:
+    first = rewritten(encode(some_records(1, 5, first=10, gaps=True), last=40), 10)
+    second = as_is(only(encode(some_records(2, 3, first=50))))
+    merged = merge([first, second], 1 << 20)
+    assert offsets_of(merged) == [*offsets_of(first), 50, 51, 52]
+    assert (merged.first_offset, merged.last_offset) == (first.first_offset, 52)
+
+
+# --- split ------------------------------------------------------------------------------------------------------------
+
+
+@every_codec
+@seeds
+def test_a_split_batch_holds_every_record_in_pieces_below_the_limit(codec: int, seed: int) -> None:
+    records = some_records(seed, 60, first=700, gaps=True)
+    whole = rewritten(encode(records, codec, base=690, last=950), 695)
+    pieces = split(whole, 2_000)
+    assert len(pieces) > 1
+    assert all(len(stamp(piece, 1, 0, 0)) == piece.size <= 2_000 for piece in pieces)
+    assert contents([record for piece in pieces for record in records_of(piece)]) == contents(records)
+    assert [offset for piece in pieces for offset in offsets_of(piece)] == [record.offset for record in records]
+
+
+def test_the_pieces_cover_in_order_what_the_whole_covered() -> None:
+    whole = rewritten(encode(some_records(1, 60, first=700, gaps=True), base=690, last=950), 695)
+    pieces = split(whole, 2_000)
+    assert (pieces[0].first_offset, pieces[-1].last_offset) == (695, 950)
+    assert all(earlier.last_offset < later.first_offset for earlier, later in pairwise(pieces))
+
+
+def test_a_batch_that_fits_is_one_piece() -> None:
+    assert len(split(as_is(only(encode(some_records(1, 5)))), 1 << 20)) == 1
+
+
+def test_a_record_too_large_alone_is_named_with_its_offset_and_size() -> None:
+    big = Plain(12, NOW, None, random.Random(1).randbytes(5_000), ())
+    records = [*some_records(1, 2, first=10, size=10), big, *some_records(2, 2, first=13, size=10)]
+    with pytest.raises(RecordTooLargeError) as caught:
+        split(as_is(only(encode(records))), 2_000)
+    assert caught.value.offset == 12
+    assert caught.value.size > 5_000
+
+
+@every_codec
+def test_a_batch_with_a_900_kb_value_survives_rewriting_merging_and_splitting(codec: int) -> None:
+    big = Plain(0, NOW, b"k", random.Random(1).randbytes(450_000) + bytes(450_000), (("h", None),))
+    small = some_records(1, 3, first=2)
+    outgoing = merge([rewritten(encode([big], codec, last=1), 0), as_is(only(encode(small, codec)))], 1 << 20)
+    assert contents([r for piece in split(outgoing, outgoing.size - 1) for r in records_of(piece)]) == contents(
+        [big, *small]
+    )
+
+
+# --- build ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_of_our_own_is_what_was_asked_for() -> None:
+    outgoing = build([NewRecord(b"k", b"v", NOW + 3), NewRecord(None, b"", NOW), NewRecord(b"", None, NOW + 9)])
+    assert contents(records_of(outgoing)) == [
+        (NOW + 3, b"k", b"v", ()),
+        (NOW, None, b"", ()),
+        (NOW + 9, b"", None, ()),
+    ]
+
+
+# --- records that contradict their header, under a CRC that fits ------------------------------------------------------
+
+
+def record(length: int | None = None, timestamp: int = 0, offset: int = 0, rest: bytes = b"\x01\x01\x00") -> bytes:
+    body = b"\x00" + varint.encode(timestamp) + varint.encode(offset) + rest
+    return varint.encode(len(body) if length is None else length) + body
+
+
+CONTRADICTIONS = [
+    pytest.param(record(length=-1), {}, id="negative_length"),
+    pytest.param(record(length=(1 << 31) - 1), {}, id="length_of_two_gigabytes"),
+    pytest.param(record(length=1), {}, id="length_shorter_than_its_numbers"),
+    pytest.param(record(length=4, timestamp=1 << 60), {}, id="length_that_ends_within_its_numbers"),
+    pytest.param(b"\xff" * 30, {}, id="number_without_end"),
+    pytest.param(b"", {}, id="no_records_at_all"),
+    pytest.param(record()[:-1], {}, id="record_cut_off"),
+    pytest.param(record() + b"\x00", {}, id="bytes_behind_the_last"),
+    pytest.param(record(), {"count": (1 << 31) - 1, "last_delta": (1 << 31) - 1}, id="two_billion_records"),
+    pytest.param(b"not compressed", {"attributes": 1}, id="not_gzip"),
+    pytest.param(b"not compressed", {"attributes": 2}, id="not_snappy"),
+    pytest.param(b"not compressed", {"attributes": 3}, id="not_lz4"),
+    pytest.param(b"not compressed", {"attributes": 4}, id="not_zstd"),
+]
+ONE: dict[str, int] = {"count": 1, "last_delta": 0, "base": 7}
+
+
+@pytest.mark.parametrize(("content", "fields"), CONTRADICTIONS)
+def test_contradicting_records_are_corruption_when_rewritten(content: bytes, fields: dict[str, int]) -> None:
+    view = only(with_records(encode(some_records(1, 2)), content, **{**ONE, **fields}))
+    with pytest.raises(CorruptBatchError) as caught:
+        rewrite(view, 0)
+    assert caught.value.offset == 7
+
+
+@pytest.mark.parametrize(("content", "fields"), CONTRADICTIONS)
+def test_contradicting_records_are_corruption_when_merged_or_split(content: bytes, fields: dict[str, int]) -> None:
+    outgoing = as_is(only(with_records(encode(some_records(1, 2)), content, **{**ONE, **fields})))
+    with pytest.raises(CorruptBatchError):
+        merge([outgoing, outgoing], 1 << 20)
+    with pytest.raises(CorruptBatchError):
+        split(outgoing, 1 << 20)
+
+
+@pytest.mark.parametrize("offset", [-1, 1, 1 << 40])
+def test_a_record_outside_of_its_batch_is_corruption(offset: int) -> None:
+    view = only(with_records(encode(some_records(1, 2)), record(offset=offset), **ONE))
+    with pytest.raises(CorruptBatchError, match=f"has offset {7 + offset}"):
+        rewrite(view, 0)
+
+
+def test_records_whose_offsets_go_back_are_corruption() -> None:
+    view = only(with_records(encode(some_records(1, 2)), record(offset=1) + record(offset=0), count=2, last_delta=1))
+    with pytest.raises(CorruptBatchError):
+        rewrite(view, 0)
+
+
+@every_codec
+@seeds
+def test_records_damaged_at_random_give_a_batch_or_corruption_and_nothing_else(codec: int, seed: int) -> None:
+    rng = random.Random(seed)
+    batch = encode(some_records(seed, 10), codec, last=40)
+    outcomes = set()
+    for _ in range(150):
+        content = bytearray(batch[61:])
+        for _ in range(rng.randint(1, 4)):
+            content[rng.randrange(len(content))] = rng.randrange(256)
+        view = only(with_records(batch, bytes(content)))
+        try:
+            outgoing = rewrite(view, 3)
+            outcomes.add("nothing" if outgoing is None else "batch")
+        except CorruptBatchError:
+            outcomes.add("corrupt")
+    assert "corrupt" in outcomes
+
+
+def test_a_bomb_is_corruption_and_takes_no_memory() -> None:
+    bomb = compress(4, bytes(300 << 20))
+    view = only(with_records(encode(some_records(1, 2)), bomb, attributes=4, count=1, last_delta=5))
+    with pytest.raises(CorruptBatchError, match="unfold"):
+        rewrite(view, 0)
