@@ -1,0 +1,111 @@
+"""`make bench`, `python -m benchmarks`: measures this product beside MirrorMaker 2 and writes RESULTS.md (about 25 minutes).
+
+With --quick everything is short, shown on the console only, and good for nothing but seeing that it works.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+from benchmarks import latency, memory, report, startup, throughput
+from benchmarks.console import Console
+from benchmarks.machine import describe
+from benchmarks.picture import bars
+from benchmarks.plan import FULL, FULL_PROFILES, PARTS, PROFILES, QUICK, Durations
+from benchmarks.sides import MM2, MM2_NO_SYNCS, OURS
+from benchmarks.store import HERE, PICTURE, REPORT, Part, load, save
+from deploy.local import LocalError
+
+INTERRUPTED: Final = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0: everything was measured, whatever the figures say; 1: something did not work; 130: Ctrl-C."""
+    options = _parser().parse_args(arguments)
+    # Every `with` below ends what it started; SIGTERM is to do the same as Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    console = Console()
+    chosen = options.only or list(PARTS)
+    parts: dict[str, Part] = {}
+    try:
+        for name in chosen:
+            figures = _measure(name, options, console)
+            parts[name] = Part(
+                datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M"),
+                " ".join(("python -m benchmarks", *(sys.argv[1:] if arguments is None else arguments))),
+                _commit(),
+                describe(),
+                figures,
+            )
+            _show(console, parts, name)
+    except KeyboardInterrupt:
+        print("Stopped; nothing is written.", file=sys.stderr)
+        return INTERRUPTED
+    except (LocalError, RuntimeError, OSError) as error:
+        print(f"The benchmark failed: {error}", file=sys.stderr)
+        return 1
+    if options.quick or options.profile or options.side:
+        console.say("A partial run: RESULTS.md stays as it was.")
+        return 0
+    _write(load() | parts)
+    console.say(f"Written: {REPORT.relative_to(HERE.parent)}")
+    return 0
+
+
+def _measure(name: str, options: argparse.Namespace, console: Console) -> Any:
+    durations: Durations = QUICK if options.quick else FULL
+    sides: list[str] = options.side or [MM2, OURS]
+    if name == "throughput":
+        wanted = options.profile or FULL_PROFILES
+        profiles = [profile for profile in PROFILES if profile.name in wanted]
+        return throughput.measure(profiles, durations, console, options.side or throughput.ALL_SIDES)
+    part = {"latency": latency.measure, "memory": memory.measure, "startup": startup.measure}[name]
+    return part(durations, console, sides)
+
+
+def _show(console: Console, parts: dict[str, Part], name: str) -> None:
+    for part, heading, finding in report.SECTIONS:
+        if part == name:
+            table, aims = finding(parts[name].figures)
+            print(f"\n{heading}", flush=True)
+            console.table(table.head, table.rows)
+            for aim in aims:
+                print(f"  {aim.what}: {aim.measured} (aim {aim.wanted}) {aim.verdict}", flush=True)
+    print(flush=True)
+
+
+def _write(parts: dict[str, Part]) -> None:
+    save(parts)
+    if "throughput" in parts:
+        PICTURE.write_text(bars(parts["throughput"].figures))
+    REPORT.write_text(report.render(parts))
+
+
+def _commit() -> str:
+    try:
+        said = subprocess.run(
+            ["git", "describe", "--always", "--dirty"], cwd=HERE, capture_output=True, text=True, check=True, timeout=20
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return said.stdout.strip()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--only", action="append", choices=PARTS, help="measure this part (may be repeated)")
+    parser.add_argument("--quick", action="store_true", help="short and shown only: to see that it works")
+    names = [profile.name for profile in PROFILES]
+    parser.add_argument("--profile", action="append", choices=names, help="throughput of this kind of topic only")
+    parser.add_argument("--side", action="append", choices=(MM2, MM2_NO_SYNCS, OURS), help="this side only")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

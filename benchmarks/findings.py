@@ -1,0 +1,172 @@
+"""Figures beside their aims: rows for the console and for RESULTS.md alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.plan import (
+    AIM_IDLE_MB,
+    AIM_P50_MS,
+    AIM_P99_MS,
+    AIM_REST_S,
+    AIM_THROTTLED_MB,
+    PROFILES,
+)
+from benchmarks.sides import LABELS, MM2, MM2_NO_SYNCS, OURS
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """One promise: what was measured, what is wanted, and whether it holds; None: it was not measured as it must be."""
+
+    what: str
+    measured: str
+    wanted: str
+    met: bool | None
+
+    @property
+    def verdict(self) -> str:
+        """For the reader."""
+        return {True: "met", False: "MISSED", None: "does not count"}[self.met]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells as text; the first column names the row."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def throughput(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
+    """A row for each side of each profile; the aims are ratios within one profile."""
+    rows, aims = [], []
+    for profile in PROFILES:
+        by_side = {each["side"]: each for each in figures if each["profile"] == profile.name}
+        for side, each in by_side.items():
+            rows.append(
+                (
+                    f"{profile.label}: {LABELS[side]}",
+                    f"{each['records']:,}",
+                    f"{each['seconds']:.0f}",
+                    f"{each['records_per_second']:,.0f}",
+                    f"{each['cpu_seconds']:.1f}",
+                    f"{each['microseconds_per_record']:.2f}",
+                    f"{each['records_per_cpu_second']:,.0f}",
+                    f"{each['source_broker_cpu']:.1f} + {each['target_broker_cpu']:.1f}",
+                )
+            )
+        if OURS not in by_side or profile.least_ratio is None:
+            continue
+        for other in (MM2, MM2_NO_SYNCS):
+            if other in by_side:
+                ratio = by_side[OURS]["records_per_cpu_second"] / by_side[other]["records_per_cpu_second"]
+                fair = by_side[OURS]["long_enough"] and by_side[other]["long_enough"]
+                aims.append(
+                    Aim(
+                        f"{profile.label}: records per CPU second against {LABELS[other]}",
+                        f"{ratio:.1f} ×",
+                        f"≥ {profile.least_ratio:g} ×",
+                        ratio >= profile.least_ratio if fair else None,
+                    )
+                )
+    head = (
+        "",
+        "records",
+        "s",
+        "records/s",
+        "CPU s",
+        "µs CPU/record",
+        "records/CPU s",
+        "brokers' CPU s (source + target)",
+    )
+    return Table(head, rows), aims
+
+
+def latency(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
+    """A row for each side at each rate; the floor is measured beside each."""
+    rows, aims = [], []
+    for each in figures:
+        rows.append(
+            (
+                f"{each['rate']:,} records/s: {LABELS[each['side']]}",
+                *(f"{each[name]:.1f}" for name in ("floor_p50", "p50", "floor_p99", "p99")),
+                f"+{each['p50'] - each['floor_p50']:.1f}",
+                f"+{each['p99'] - each['floor_p99']:.1f}",
+                f"{each['received']:,} of {each['sent']:,}",
+            )
+        )
+        if each["side"] == OURS:
+            whole = each["received"] >= each["sent"]
+            for name, most in (("p50", AIM_P50_MS), ("p99", AIM_P99_MS)):
+                over = each[name] - each[f"floor_{name}"]
+                aims.append(
+                    Aim(
+                        f"{each['rate']:,} records/s: {name} over consuming directly",
+                        f"{over:+.1f} ms",
+                        f"≤ {most:g} ms",
+                        over <= most if whole else None,
+                    )
+                )
+    head = ("", "floor p50", "p50", "floor p99", "p99", "over p50", "over p99", "records")
+    return Table(head, rows), aims
+
+
+def idle(figures: Mapping[str, Any]) -> tuple[Table, list[Aim]]:
+    """A row for each kind of process and one for the sum, by side."""
+    rows, aims = [], []
+    for each in figures["idle"]:
+        label = LABELS[each["side"]]
+        rows += [(f"{label}: {kind}", f"{megabytes:.0f}", "") for kind, megabytes in sorted(each["by_kind"].items())]
+        rows.append((f"{label}: together", f"{each['total_mb']:.0f}", f"{each['cpu_percent']:.1f}"))
+        if each["side"] == OURS:
+            measured, wanted = f"{each['total_mb']:.0f} MB", f"≤ {AIM_IDLE_MB:.0f} MB"
+            aims.append(Aim("One connector, two idle tasks: PSS", measured, wanted, each["total_mb"] <= AIM_IDLE_MB))
+    return Table(("", "PSS MB", "CPU %"), rows), aims
+
+
+def throttled(figures: Mapping[str, Any]) -> tuple[Table, list[Aim]]:
+    """The task process's peak, and that of everything."""
+    rows, aims = [], []
+    for each in figures["throttled"]:
+        rows.append(
+            (
+                f"{each['source_bytes'] / 1e6:,.0f} MB, {each['partitions']} partitions, {each['seconds']:.0f} s",
+                f"{each['bytes_per_second'] / 1e6:.1f}",
+                f"{each['copied_bytes_per_second'] / 1e6:.1f}",
+                f"{each['peak_task_mb']:.0f}",
+                f"{each['peak_total_mb']:.0f}",
+            )
+        )
+        measured, wanted = f"{each['peak_task_mb']:.0f} MB", f"< {AIM_THROTTLED_MB:.0f} MB"
+        fair = each["seconds"] >= 60
+        aims.append(
+            Aim(
+                "A task in front of a slow target: peak PSS",
+                measured,
+                wanted,
+                each["peak_task_mb"] < AIM_THROTTLED_MB if fair else None,
+            )
+        )
+    return Table(("", "target takes MB/s", "copied MB/s", "task's peak MB", "all processes' peak MB"), rows), aims
+
+
+def startup(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
+    """A row for each side."""
+    rows, aims = [], []
+    for each in figures:
+        cells = (f"{each[name]:.1f}" for name in ("rest", "accepted", "first_record", "again"))
+        rows.append((f"{LABELS[each['side']]} (median of {each['starts']})", *cells))
+        if each["side"] == OURS:
+            met = each["rest"] <= AIM_REST_S
+            aims.append(Aim("REST answers after process start", f"{each['rest']:.1f} s", f"≤ {AIM_REST_S:g} s", met))
+    head = (
+        "s from process start to",
+        "GET / → 200",
+        "connector accepted",
+        "its first record",
+        "first record, restarted",
+    )
+    return Table(head, rows), aims

@@ -1,0 +1,145 @@
+"""Processes of their own that send stamped records and receive them: `python -m benchmarks.latency_probe receive|send …`.
+
+A record begins with a letter, `W` while warming up and `M` when it is measured, and the time it was sent. Sender and
+receivers share this machine's clock. A receiver prints `ready`, and at the end of its standard input the latencies in ms.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from deploy.local import LocalCluster
+from deploy.local.watchdog import watchdog
+
+_STAMP: Final = struct.Struct(">cd")
+WARM: Final = b"W"
+MEASURED: Final = b"M"
+AFTER_LAST_S: Final = 3.0
+
+
+class Receiver:
+    """A consuming process; between entering and `latencies` it collects."""
+
+    def __init__(self, cluster: LocalCluster, topic: str, partitions: int) -> None:
+        command = [cluster.bootstrap_servers, topic, str(partitions)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.latency_probe", "receive", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        watchdog().guard_process(self._process.pid)
+
+    def __enter__(self) -> Self:
+        assert self._process.stdout is not None
+        if self._process.stdout.readline().strip() != "ready":
+            raise RuntimeError("the measuring consumer did not start")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+        watchdog().forget_process(self._process.pid)
+
+    def latencies(self) -> list[float]:
+        """Milliseconds of every measured record received; ends the process."""
+        found: list[float] = json.loads(self._process.communicate(timeout=60)[0])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is sent: records a second, seconds that don't count, seconds that do, bytes a record."""
+
+    rate: int
+    warm_up: float
+    seconds: float
+    size: int
+
+    @property
+    def warm(self) -> int:
+        """Records that don't count."""
+        return round(self.rate * self.warm_up)
+
+    @property
+    def measured(self) -> int:
+        """Records that do."""
+        return round(self.rate * self.seconds)
+
+
+def send(cluster: LocalCluster, topic: str, partitions: int, load: Load) -> None:
+    """Sends from a process of its own; returns when the last record is acknowledged."""
+    arguments = [cluster.bootstrap_servers, topic, partitions, load.rate, load.warm_up, load.seconds, load.size]
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.latency_probe", "send", *map(str, arguments)])
+    watchdog().guard_process(process.pid)
+    try:
+        if process.wait(load.warm_up + load.seconds + 60):
+            raise RuntimeError("the measuring producer failed")
+    finally:
+        process.kill()
+        process.wait()
+        watchdog().forget_process(process.pid)
+
+
+def _send(bootstrap: str, topic: str, partitions: int, load: Load) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
+    filler = b"x" * (load.size - _STAMP.size)
+    began = time.time()
+    for number in range(load.warm + load.measured):
+        ahead = began + number / load.rate - time.time()
+        if ahead > 0:
+            time.sleep(ahead)
+        stamp = _STAMP.pack(WARM if number < load.warm else MEASURED, time.time())
+        producer.produce(topic, stamp + filler, partition=number % partitions)
+        producer.poll(0)
+    if producer.flush(30):
+        raise RuntimeError("the source broker did not take all records")
+
+
+def _receive(bootstrap: str, topic: str, partitions: int) -> None:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "latency", "enable.auto.commit": False})
+    # From the present end: nothing that was sent before counts.
+    wanted = [TopicPartition(topic, number) for number in range(partitions)]
+    for each in wanted:
+        each.offset = consumer.get_watermark_offsets(each, timeout=20)[1]
+    consumer.assign(wanted)
+    over = threading.Event()
+
+    def wait_for_the_end() -> None:
+        sys.stdin.read()
+        over.set()
+
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
+    print("ready", flush=True)
+    found = []
+    while not over.is_set():
+        message = consumer.poll(0.1)
+        now = time.time()
+        if message is not None and not message.error():
+            kind, sent = _STAMP.unpack_from(message.value())
+            if kind == MEASURED:
+                found.append((now - sent) * 1000)
+    print(json.dumps(found), flush=True)
+    consumer.close()
+
+
+if __name__ == "__main__":
+    what, bootstrap_servers, topic_name, partition_count, *numbers = sys.argv[1:]
+    if what == "send":
+        rate, warm_up_s, measured_s, size = numbers
+        load = Load(int(rate), float(warm_up_s), float(measured_s), int(size))
+        _send(bootstrap_servers, topic_name, int(partition_count), load)
+    else:
+        _receive(bootstrap_servers, topic_name, int(partition_count))

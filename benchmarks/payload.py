@@ -1,0 +1,69 @@
+"""Real text as record batches, built once and sent again and again: Python's own library, cut to size."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sysconfig
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarks.plan import Profile
+from mirror_connect.kafka_io.compression import compress
+from mirror_connect.spark_jobs.record_batch import NewRecord, stamp
+from mirror_connect.spark_jobs.record_rewrite import build
+
+# Enough that neither side's caches live on repetition, few enough to be built in seconds.
+POOL_BYTES = 24 << 20
+SINGLES = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A finished batch without a producer id: it may be sent to any partition, any number of times."""
+
+    data: bytes
+    records: int
+    # Without compression.
+    raw_bytes: int
+
+
+def library_text() -> Iterator[bytes]:
+    """Every module of the standard library, in the same order on every machine."""
+    home = Path(sysconfig.get_paths()["stdlib"])
+    for directory, folders, files in os.walk(home):
+        folders[:] = sorted(name for name in folders if name not in ("site-packages", "__pycache__"))
+        for name in sorted(files):
+            if name.endswith(".py"):
+                yield (Path(directory) / name).read_bytes()
+
+
+def values(size: int) -> Iterator[bytes]:
+    """That text in pieces of exactly `size` bytes, for ever."""
+    rest = b""
+    for text in itertools.cycle(library_text()):
+        rest += text
+        pieces = len(rest) // size
+        for number in range(pieces):
+            yield rest[number * size : (number + 1) * size]
+        rest = rest[pieces * size :]
+
+
+def batches(profile: Profile, now_ms: int | None = None) -> list[Batch]:
+    """The pool of a profile: batches of `batch_bytes` on average, or single records."""
+    stamp_ms = int(time.time() * 1000) if now_ms is None else now_ms
+    source = values(profile.record_bytes)
+    if not profile.batch_bytes:
+        return [_batch(source, 1, profile.codec, stamp_ms) for _ in range(SINGLES)]
+    # How many records make a batch of the wanted size is seen from a sample.
+    trial = _batch(source, max(1, 4 * profile.batch_bytes // profile.record_bytes), profile.codec, stamp_ms)
+    count = max(1, round(profile.batch_bytes * trial.records / len(trial.data)))
+    return [_batch(source, count, profile.codec, stamp_ms) for _ in range(POOL_BYTES // profile.batch_bytes)]
+
+
+def _batch(source: Iterator[bytes], count: int, codec: int, now_ms: int) -> Batch:
+    plain = build(NewRecord(None, value, now_ms) for value in itertools.islice(source, count))
+    packed = replace(plain, records=compress(codec, plain.records), codec=codec)
+    return Batch(stamp(packed, -1, -1, -1), count, len(plain.records))

@@ -1,0 +1,83 @@
+"""What is measured, with how much data and for how long, and which figures the product aims at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+PARTITIONS: Final = 4
+PARTS: Final = ("throughput", "latency", "memory", "startup")
+NONE_CODEC: Final = 0
+LZ4_CODEC: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One kind of source topic. `batch_bytes`: of a batch on the wire, compressed; 0: one record a batch.
+
+    `records`: in the source topic, which a fast side copies several times.
+    """
+
+    name: str
+    label: str
+    record_bytes: int
+    batch_bytes: int
+    codec: int
+    records: int
+    least_ratio: float | None
+
+
+PROFILES: Final = (
+    Profile("1k", "1 KiB records in ~100 KB lz4 batches", 1024, 100_000, LZ4_CODEC, 4_000_000, 10.0),
+    Profile("100b", "100 B records in ~100 KB lz4 batches", 100, 100_000, LZ4_CODEC, 44_000_000, 10.0),
+    Profile("single", "100 B records, one a batch, uncompressed", 100, 0, NONE_CODEC, 3_000_000, 1.0),
+    # Not part of a full run: the same with larger records, for looking at where time goes.
+    Profile("single-1k", "1 KiB records, one a batch, uncompressed", 1024, 0, NONE_CODEC, 2_000_000, None),
+)
+FULL_PROFILES: Final = ("1k", "100b", "single")
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """All in seconds, but for counts."""
+
+    warm_up: float = 20.0
+    # How long each side copies: the topic again and again, each time to another remote topic, until that time is over.
+    copy_java: float = 62.0
+    copy_product: float = 20.0
+    # What a figure needs to count: the slower side copied at least, the faster sides copied at least.
+    slower: float = 60.0
+    faster: float = 10.0
+    latency: float = 30.0
+    idle: float = 20.0
+    throttled: float = 75.0
+    throttled_bytes: int = 1 << 30
+    starts: int = 3
+    data_share: float = 1.0
+
+
+FULL: Final = Durations()
+QUICK: Final = Durations(
+    warm_up=4.0,
+    copy_java=10.0,
+    copy_product=5.0,
+    slower=0.0,
+    faster=0.0,
+    latency=5.0,
+    idle=5.0,
+    throttled=20.0,
+    throttled_bytes=200 << 20,
+    starts=1,
+    data_share=0.25,
+)
+
+RATES: Final = (100, 2_000)
+LATENCY_RECORD_BYTES: Final = 200
+THROTTLED_PARTITIONS: Final = 16
+THROTTLE_BYTES_PER_SECOND: Final = 5_000_000
+
+AIM_P50_MS: Final = 5.0
+AIM_P99_MS: Final = 25.0
+AIM_IDLE_MB: Final = 900.0
+AIM_THROTTLED_MB: Final = 300.0
+AIM_REST_S: Final = 2.0

@@ -1,0 +1,139 @@
+"""RESULTS.md: everything that was measured, beside what is aimed at, with what one needs to measure it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from benchmarks import findings
+from benchmarks.findings import Aim, Table
+from benchmarks.plan import (
+    FULL,
+    LATENCY_RECORD_BYTES,
+    PARTITIONS,
+    THROTTLE_BYTES_PER_SECOND,
+    THROTTLED_PARTITIONS,
+)
+from benchmarks.store import PICTURE, Part
+
+Finding = Callable[[Any], tuple[Table, list[Aim]]]
+
+# Part, heading, what makes its table.
+SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
+    ("throughput", "Copying", findings.throughput),
+    ("latency", "Latency", findings.latency),
+    ("memory", "Memory, idle", findings.idle),
+    ("memory", "Memory, slow target", findings.throttled),
+    ("startup", "Start", findings.startup),
+)
+
+HOW: Final = {
+    "Copying": (
+        f"One topic of {PARTITIONS} partitions, filled once with real text (the sources of Python's standard library) by raw"
+        " Produce requests. Each side in turn, between the same two brokers: a worker with one connector of one task warms"
+        f" up for {FULL.warm_up:g} s on another topic that grows meanwhile; then the same connector in the same processes is"
+        " given the topic. It copies it again and again, each time under another `source.cluster.alias`, so that there is"
+        f" no position and a new remote topic, until {FULL.copy_java:g} s (MirrorMaker 2) or {FULL.copy_product:g} s"
+        " (mirror-connect, the faster) of copying are together. Only the time from the first to the last acknowledged"
+        " record of each round counts, seen in the target's end offsets every 0.2 s; so do the CPU seconds, user and"
+        " system, of all processes of the side: worker, Spark driver, JVM, Python daemon and tasks; or Connect's JVM."
+        " MirrorMaker 2 runs in Kafka Connect's distributed worker with its defaults, which include an offset sync for"
+        " every 100 records. mirror-connect does not write offset syncs yet, so MirrorMaker 2 is measured without them,"
+        " too. The brokers' CPU is beside the sides', not in it."
+    ),
+    "Latency": (
+        f"Records of {LATENCY_RECORD_BYTES} bytes with the time of sending in them, sent without linger by a process of its"
+        " own, received by two more at the same time: one consumes the source's topic, that is the floor, one the"
+        f" target's. {FULL.warm_up:g} s of warm-up at the same rate, then {FULL.latency:g} s that count. Milliseconds."
+    ),
+    "Memory, idle": (
+        f"Proportional set size (`/proc/PID/smaps_rollup`) of each process {FULL.idle:g} s after some records went through"
+        " a connector with two tasks. MB are 10⁶ bytes."
+    ),
+    "Memory, slow target": (
+        f"One task, {THROTTLED_PARTITIONS} partitions of the 1 KiB profile; the target's broker holds producers to"
+        f" {THROTTLE_BYTES_PER_SECOND / 1e6:g} MB/s by a client quota. PSS every 0.5 s."
+    ),
+    "Start": "Median of several starts on brokers that run, each with a new group; then a restart of each.",
+}
+
+
+def render(parts: Mapping[str, Part]) -> str:
+    """The whole file as Markdown."""
+    return "\n".join(_lines(parts)).rstrip() + "\n"
+
+
+def verdicts(parts: Mapping[str, Part]) -> list[Aim]:
+    """Every aim that these parts say something about."""
+    return [aim for part, _, finding in SECTIONS if part in parts for aim in finding(parts[part].figures)[1]]
+
+
+def _lines(parts: Mapping[str, Part]) -> Iterator[str]:
+    yield "# mirror-connect beside MirrorMaker 2"
+    yield ""
+    yield "Written by `make bench`; nothing in here is typed by hand. Ratios count, absolute figures belong to the machine."
+    yield ""
+    yield from _markdown(
+        Table(
+            ("Aim", "measured", "wanted", ""),
+            [(aim.what, aim.measured, aim.wanted, _loud(aim)) for aim in verdicts(parts)],
+        )
+    )
+    yield ""
+    if "throughput" in parts:
+        yield f"![Records copied for each CPU second]({PICTURE.name})"
+        yield ""
+    for name, heading, finding in SECTIONS:
+        if name not in parts:
+            continue
+        yield f"## {heading}"
+        yield ""
+        yield HOW[heading]
+        yield ""
+        yield from _markdown(finding(parts[name].figures)[0])
+        yield ""
+        yield from _details(name, heading, parts[name].figures)
+    yield "## Where and when"
+    yield ""
+    yield from _markdown(
+        Table(
+            ("Part", "date (UTC)", "commit", "command"),
+            [(name, part.date, part.commit, f"`{part.command}`") for name, part in parts.items()],
+        )
+    )
+    yield ""
+    machines = {tuple(part.machine.items()) for part in parts.values()}
+    for machine in sorted(machines):
+        yield from _markdown(Table(("Machine", ""), list(machine)))
+        yield ""
+    yield "`python -m benchmarks --help` lists switches; `--quick` shows all of it in some minutes and writes nothing."
+
+
+def _details(name: str, heading: str, figures: Any) -> Iterator[str]:
+    if name != "throughput":
+        return
+    yield f"{heading}: CPU seconds by process, and what the topics are like."
+    yield ""
+    rows = [
+        (
+            f"{each['label']}: {each['side']}",
+            ", ".join(f"{kind} {seconds:.1f}" for kind, seconds in sorted(each["cpu_by_kind"].items())),
+            str(each["rounds"]),
+            f"{each['records_per_batch']:,.0f}",
+            f"{each['wire_bytes_per_record']:.0f} ({each['raw_bytes_per_record']:.0f})",
+        )
+        for each in figures
+    ]
+    yield from _markdown(Table(("", "CPU s", "rounds", "records/batch", "bytes/record (uncompressed)"), rows))
+    yield ""
+
+
+def _loud(aim: Aim) -> str:
+    return aim.verdict if aim.met else f"**{aim.verdict}**"
+
+
+def _markdown(table: Table) -> Iterator[str]:
+    yield f"| {' | '.join(table.head)} |"
+    yield f"| --- |{' ---: |' * (len(table.head) - 1)}"
+    for row in table.rows:
+        yield f"| {' | '.join(row)} |"

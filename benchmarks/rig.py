@@ -1,0 +1,102 @@
+"""The two brokers that everything is measured between, and what is asked of them while it is."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Final, Self
+
+from benchmarks.broker_socket import BrokerSocket
+from deploy.local import LocalCluster, start_all
+from deploy.local.connect import KAFKA_JVM
+from mirror_connect.kafka_io.wire import LATEST, ListOffsets
+
+VERSION: Final = 4
+# Kafka's own defaults where the local clusters save time or memory; deleted data goes at once, disks are small.
+BROKER: Final = {
+    "num.network.threads": "3",
+    "num.io.threads": "8",
+    "log.segment.delete.delay.ms": "1000",
+    "log.retention.ms": "-1",
+}
+
+
+class Rig:
+    """A source and a target cluster of one broker each, with the JVM options of Kafka's own scripts."""
+
+    def __init__(self) -> None:
+        self.source = LocalCluster("source", heap="1g", jvm_options=KAFKA_JVM, properties=BROKER)
+        self.target = LocalCluster("target", heap="1g", jvm_options=KAFKA_JVM, properties=BROKER)
+
+    def __enter__(self) -> Self:
+        try:
+            start_all(self.source, self.target)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends both brokers."""
+        self.source.close()
+        self.target.close()
+
+    def create_source_topic(self, name: str, partitions: int) -> None:
+        """Returns when the broker takes records: it names itself the leader a moment before it is."""
+        self.source.create_topic(name, partitions)
+        until = time.monotonic() + 20
+        with Ends(self.source, name, partitions) as ends:
+            while not ends.answered() and time.monotonic() < until:
+                time.sleep(0.1)
+
+    def wait_for_first_record(self, remote_topic: str, partitions: int, seconds: float) -> None:
+        """RuntimeError if none is in the target's topic by then."""
+        with Ends(self.target, remote_topic, partitions) as ends:
+            if not ends.wait_for(1, seconds):
+                raise RuntimeError(f"no record is in {remote_topic} after {seconds:g} s")
+
+    def throttle_producers(self, bytes_per_second: int) -> None:
+        """The target's broker takes no more than that of any client id."""
+        arguments = f"--alter --add-config producer_byte_rate={bytes_per_second} --entity-type clients --entity-default"
+        login = ["--bootstrap-server", "{bootstrap}", "--command-config", "{config}"]
+        self.target.run_tool("kafka.admin.ConfigCommand", [*login, *arguments.split()])
+
+    def broker_cpu(self) -> tuple[float, float]:
+        """CPU seconds so far of the source's and of the target's broker."""
+        return self.source.brokers[0].cpu_seconds(), self.target.brokers[0].cpu_seconds()
+
+
+class Ends:
+    """How many records a topic holds, asked of the broker itself: librdkafka remembers too long that there is no topic."""
+
+    def __init__(self, cluster: LocalCluster, topic: str, partitions: int) -> None:
+        self._broker = BrokerSocket(cluster.bootstrap_servers)
+        self._request = ListOffsets({(topic, number): (LATEST, -1) for number in range(partitions)})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._broker.close()
+
+    def records(self) -> int:
+        """Sum of the end offsets; what does not exist counts as empty."""
+        return sum(each.offset for each in self._broker.call(self._request, VERSION) if not each.error)
+
+    def answered(self) -> bool:
+        """Whether every partition has a leader that answers."""
+        return not any(each.error for each in self._broker.call(self._request, VERSION))
+
+    def wait_for(self, records: int, seconds: float, *, every: float = 0.1) -> int:
+        """Returns once there are so many, or at the end of the patience, with how many there are."""
+        until = time.monotonic() + seconds
+        while (found := self.records()) < records and time.monotonic() < until:
+            time.sleep(every)
+        return found

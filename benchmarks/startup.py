@@ -1,0 +1,71 @@
+"""From the start of the process until REST answers, and until the first record is on the other side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from benchmarks.console import Console
+from benchmarks.feeder import feed
+from benchmarks.figures import median
+from benchmarks.payload import batches
+from benchmarks.plan import PROFILES, Durations
+from benchmarks.rig import Ends, Rig
+from benchmarks.sides import LABELS, MM2, OURS, connector_config, open_side
+
+FIRST_RECORD_S: Final = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Seconds since the start of the process, the median of all starts: GET / answers, a connector is accepted, a record
+    is copied. `again`: the first record after a restart, when the connector is already there.
+    """
+
+    side: str
+    starts: int
+    rest: float
+    accepted: float
+    first_record: float
+    again: float
+
+
+def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2, OURS)) -> list[dict[str, Any]]:
+    """Every side in turn, each start with a group of its own; the brokers stay."""
+    found = []
+    with Rig() as rig:
+        for name in sides:
+            times = [_start(rig, name, number) for number in range(durations.starts)]
+            start = Start(name, len(times), *(median(column) for column in zip(*times, strict=True)))
+            console.say(
+                f"{LABELS[name]}: REST after {start.rest:.1f} s, connector accepted after {start.accepted:.1f} s, first"
+                f" record after {start.first_record:.1f} s, after a restart {start.again:.1f} s"
+            )
+            found.append(start)
+    return [asdict(each) for each in found]
+
+
+def _start(rig: Rig, name: str, number: int) -> tuple[float, float, float, float]:
+    alias = f"{name}-{number}"
+    topic = f"data-{alias}"
+    rig.create_source_topic(topic, 1)
+    pool = batches(PROFILES[0])[:1]
+    fed = feed(rig.source.bootstrap_servers, topic, 1, pool, 1)
+    with open_side(name, rig.target, f"-{number}") as side:
+        rest = side.wait_answering("/")
+        accepted = side.put("copy", connector_config(rig.source, rig.target, alias, topic))
+        first = _arrived(rig, f"{alias}.{topic}", 1) - side.began
+        # Positions are committed before it ends.
+    feed(rig.source.bootstrap_servers, topic, 1, pool, 1)
+    with open_side(name, rig.target, f"-{number}") as side:
+        again = _arrived(rig, f"{alias}.{topic}", fed.records + 1) - side.began
+    return rest, accepted, first, again
+
+
+def _arrived(rig: Rig, remote: str, records: int) -> float:
+    with Ends(rig.target, remote, 1) as ends:
+        if ends.wait_for(records, FIRST_RECORD_S, every=0.05) < records:
+            raise RuntimeError(f"{records} records are not in {remote} after {FIRST_RECORD_S:g} s")
+    return time.monotonic()

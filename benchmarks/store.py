@@ -1,0 +1,36 @@
+"""The raw figures of the last full run of each part: benchmarks/results.json, from which RESULTS.md and the picture come."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+HERE: Final = Path(__file__).resolve().parent
+RAW: Final = HERE / "results.json"
+REPORT: Final = HERE / "RESULTS.md"
+PICTURE: Final = HERE / "results.svg"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of one run. `date`: UTC, `command`: what was typed, `figures`: as the part's `measure` returns them."""
+
+    date: str
+    command: str
+    commit: str
+    machine: dict[str, str]
+    figures: Any
+
+
+def load(path: Path = RAW) -> dict[str, Part]:
+    """The parts by name; empty if nothing was measured yet."""
+    if not path.exists():
+        return {}
+    return {name: Part(**part) for name, part in json.loads(path.read_text()).items()}
+
+
+def save(parts: dict[str, Part], path: Path = RAW) -> None:
+    """Writes them all."""
+    path.write_text(json.dumps({name: asdict(part) for name, part in parts.items()}, indent=1) + "\n")

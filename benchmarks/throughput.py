@@ -1,0 +1,183 @@
+"""Records per CPU second: the same topic copied by each side, one after the other, between the same brokers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from benchmarks.accounting import ProcessTree
+from benchmarks.console import Console
+from benchmarks.feeder import Fed, SteadyFeed, feed
+from benchmarks.figures import Sample, Span, span, together
+from benchmarks.payload import Batch, batches
+from benchmarks.plan import PARTITIONS, Durations, Profile
+from benchmarks.rig import Ends, Rig
+from benchmarks.sides import LABELS, MM2, MM2_NO_SYNCS, OURS, Side, SideError, connector_config, extra_config, open_side
+
+ALL_SIDES: Final = (MM2, MM2_NO_SYNCS, OURS)
+EVERY_S: Final = 0.2
+# In the warm-up the source grows at a pace that keeps both sides busy and leaves them room.
+WARM_BYTES_PER_SECOND: Final = 20e6
+FIRST_RECORD_S: Final = 60.0
+# A side that copies nothing for so long is stuck.
+STUCK_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """One side's figures for one profile."""
+
+    profile: str
+    label: str
+    side: str
+    wire_bytes_per_record: float
+    raw_bytes_per_record: float
+    records_per_batch: float
+    # How often the topic was copied.
+    rounds: int
+    records: int
+    seconds: float
+    records_per_second: float
+    cpu_seconds: float
+    cpu_by_kind: dict[str, float]
+    microseconds_per_record: float
+    records_per_cpu_second: float
+    source_broker_cpu: float
+    target_broker_cpu: float
+    # Whether it copied for as long as a figure needs.
+    long_enough: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What every side does with one profile."""
+
+    rig: Rig
+    profile: Profile
+    pool: Sequence[Batch]
+    fed: Fed
+    durations: Durations
+    console: Console
+
+
+def measure(
+    profiles: Sequence[Profile], durations: Durations, console: Console, sides: Sequence[str] = ALL_SIDES
+) -> list[dict[str, Any]]:
+    """Every side on every profile. Raises SideError when one does not copy."""
+    found: list[Copied] = []
+    for profile in profiles:
+        with Rig() as rig:
+            work = _prepare(rig, profile, durations, console)
+            spans: dict[str, list[Span]] = {}
+            for name in sides:
+                spans[name] = _copy(work, name)
+                console.say(f"{LABELS[name]}: {_line(together(spans[name]))}")
+        slowest = min(sides, key=lambda name: together(spans[name]).records_per_second)
+        for name in sides:
+            least = durations.slower if name == slowest else durations.faster
+            found.append(_figures(work, name, spans[name], least))
+    return [asdict(each) for each in found]
+
+
+def _prepare(rig: Rig, profile: Profile, durations: Durations, console: Console) -> _Work:
+    console.say(f"{profile.label}: building batches of real text")
+    pool = batches(profile)
+    rig.create_source_topic("data", PARTITIONS)
+    began = time.monotonic()
+    fed = feed(rig.source.bootstrap_servers, "data", PARTITIONS, pool, int(profile.records * durations.data_share))
+    console.say(
+        f"{profile.label}: {fed.records:,} records, {fed.wire_bytes / 1e6:,.0f} MB"
+        f" ({fed.raw_bytes / 1e6:,.0f} MB uncompressed) written in {time.monotonic() - began:.1f} s"
+    )
+    return _Work(rig, profile, pool, fed, durations, console)
+
+
+def _copy(work: _Work, name: str) -> list[Span]:
+    """Warms a side up and lets it copy the topic until its time is over; a span for each time."""
+    rig, warm_up = work.rig, work.durations.warm_up
+    patience = work.durations.copy_product if name == OURS else work.durations.copy_java
+    warm = f"warm-{name}"
+    rig.create_source_topic(warm, PARTITIONS)
+    spans: list[Span] = []
+    with open_side(name, rig.target) as side:
+        config = {**connector_config(rig.source, rig.target, name, warm), **extra_config(name)}
+        side.put("copy", config)
+        with SteadyFeed(rig.source.bootstrap_servers, warm, PARTITIONS, work.pool, WARM_BYTES_PER_SECOND):
+            rig.wait_for_first_record(f"{name}.{warm}", PARTITIONS, FIRST_RECORD_S)
+            work.console.say(f"{LABELS[name]}: warming up for {warm_up:g} s")
+            time.sleep(warm_up)
+        while (left := patience - sum(each.seconds for each in spans)) > 0:
+            # The same connector in the same processes; another alias is another remote topic and no position yet.
+            alias = f"{name}-{len(spans) + 1}"
+            side.put("copy", config | {"topics": "data", "source.cluster.alias": alias})
+            spans.append(span(_watch(rig, side, f"{alias}.data", work.fed.records, left)))
+            work.console.say(f"{LABELS[name]}: {_line(spans[-1])}")
+            if len(spans) > 1:
+                # Not the present one: that would set its copier back. Disks are small.
+                rig.target.delete_topic(f"{name}-{len(spans) - 1}.data")
+    rig.target.delete_topic(f"{name}-{len(spans)}.data")
+    rig.target.delete_topic(f"{name}.{warm}")
+    rig.source.delete_topic(warm)
+    return spans
+
+
+def _figures(work: _Work, name: str, spans: Sequence[Span], least_seconds: float) -> Copied:
+    whole, fed, pool = together(spans), work.fed, work.pool
+    return Copied(
+        profile=work.profile.name,
+        label=work.profile.label,
+        side=name,
+        wire_bytes_per_record=fed.wire_bytes / fed.records,
+        raw_bytes_per_record=fed.raw_bytes / fed.records,
+        records_per_batch=sum(batch.records for batch in pool) / len(pool),
+        rounds=len(spans),
+        records=whole.records,
+        seconds=whole.seconds,
+        records_per_second=whole.records_per_second,
+        cpu_seconds=whole.cpu,
+        cpu_by_kind={kind: round(seconds, 2) for kind, seconds in whole.cpu_by_kind.items() if seconds >= 0.005},
+        microseconds_per_record=whole.microseconds_per_record,
+        records_per_cpu_second=whole.records_per_cpu_second,
+        source_broker_cpu=whole.source_broker_cpu,
+        target_broker_cpu=whole.target_broker_cpu,
+        long_enough=whole.seconds >= least_seconds,
+    )
+
+
+def _watch(rig: Rig, side: Side, remote: str, expected: int, seconds: float) -> list[Sample]:
+    """Samples until everything is on the target, or `seconds` after the first record."""
+    tree = side.tree()
+    samples: list[Sample] = []
+    began: float | None = None
+    moved_at = time.monotonic()
+    with Ends(rig.target, remote, PARTITIONS) as ends:
+        while True:
+            sample = _sample(rig, ends, tree)
+            if not samples or sample.records > samples[-1].records:
+                moved_at = sample.at
+            samples.append(sample)
+            if began is None and sample.records:
+                began = sample.at
+            if sample.records >= expected or (began is not None and sample.at - began >= seconds):
+                return samples
+            if time.monotonic() - moved_at > STUCK_S:
+                raise SideError(f"{LABELS[side.name]} stands still at {sample.records:,} of {expected:,} records")
+            side.check_alive()
+            time.sleep(EVERY_S)
+
+
+def _sample(rig: Rig, ends: Ends, tree: ProcessTree) -> Sample:
+    records = ends.records()
+    at = time.monotonic()
+    cpu = tree.cpu_seconds()
+    source, target = rig.broker_cpu()
+    return Sample(at, records, cpu, tree.cpu_by_kind(), source, target)
+
+
+def _line(span_: Span) -> str:
+    return (
+        f"{span_.records:,} records in {span_.seconds:.1f} s = {span_.records_per_second:,.0f}/s, CPU {span_.cpu:.1f} s ="
+        f" {span_.microseconds_per_record:.2f} µs a record, {span_.records_per_cpu_second:,.0f} records per CPU second"
+    )

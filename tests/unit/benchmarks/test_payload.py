@@ -1,0 +1,67 @@
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from benchmarks import payload
+from benchmarks.feeder import frames
+from benchmarks.payload import Batch, batches, values
+from benchmarks.plan import PROFILES, Profile
+from mirror_connect.kafka_io.compression import decompress
+from mirror_connect.spark_jobs.record_batch import BatchView, verify
+
+BY_NAME = {profile.name: profile for profile in PROFILES}
+NOW = 1_700_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def small_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payload, "POOL_BYTES", 400_000)
+    monkeypatch.setattr(payload, "SINGLES", 8)
+
+
+def view(batch: Batch) -> BatchView:
+    return BatchView(memoryview(batch.data))
+
+
+def test_values_are_text_of_the_wanted_size() -> None:
+    assert {len(value) for value in itertools.islice(values(100), 50)} == {100}
+
+
+def test_values_go_on_where_the_last_one_ended() -> None:
+    assert b"".join(itertools.islice(values(10), 20)) == next(values(200))
+
+
+@pytest.mark.parametrize("profile", [BY_NAME["1k"], BY_NAME["100b"]], ids=lambda profile: profile.name)
+def test_batches_are_of_the_wanted_size_on_average(profile: Profile) -> None:
+    sizes = [len(batch.data) for batch in batches(profile, NOW)]
+    assert 0.6 * profile.batch_bytes < sum(sizes) / len(sizes) < 1.5 * profile.batch_bytes
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+def test_every_batch_has_a_right_crc(profile: Profile) -> None:
+    for batch in batches(profile, NOW):
+        verify(view(batch))
+
+
+def test_a_batch_holds_as_many_bytes_uncompressed_as_it_says() -> None:
+    batch = batches(BY_NAME["1k"], NOW)[0]
+    assert len(decompress(view(batch).codec, view(batch).records)) == batch.raw_bytes
+
+
+def test_single_records_are_a_batch_each() -> None:
+    assert {view(batch).count for batch in batches(BY_NAME["single"], NOW)} == {1}
+
+
+def test_batches_carry_no_producer_so_they_may_be_sent_twice() -> None:
+    assert view(batches(replace(BY_NAME["single"], record_bytes=10), NOW)[0]).producer_id == -1
+
+
+def test_a_frame_tells_the_records_of_all_its_batches() -> None:
+    pool = [Batch(b"x", 3, 1)] * 8
+    assert [frame.records for frame in frames("t", 4, pool)] == [12, 12]
+
+
+def test_a_frame_begins_with_its_size() -> None:
+    frame = frames("t", 2, [Batch(b"abc", 1, 1), Batch(b"de", 1, 1)])[0]
+    assert int.from_bytes(frame.data[:4], "big") == len(frame.data) - 4

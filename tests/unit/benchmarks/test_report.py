@@ -1,0 +1,144 @@
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from benchmarks.findings import Aim
+from benchmarks.picture import bars
+from benchmarks.report import render, verdicts
+from benchmarks.store import Part, load, save
+
+
+def copied(side: str, per_cpu_second: float, *, profile: str = "1k", long_enough: bool = True) -> dict[str, Any]:
+    return {
+        "profile": profile,
+        "label": "1 KiB records",
+        "side": side,
+        "wire_bytes_per_record": 370.0,
+        "raw_bytes_per_record": 1033.0,
+        "records_per_batch": 243.0,
+        "rounds": 2,
+        "records": 1_000_000,
+        "seconds": 61.0,
+        "records_per_second": 1_000_000 / 61,
+        "cpu_seconds": 60.0,
+        "cpu_by_kind": {"Connect's JVM": 60.0},
+        "microseconds_per_record": 1e6 / per_cpu_second,
+        "records_per_cpu_second": per_cpu_second,
+        "source_broker_cpu": 1.0,
+        "target_broker_cpu": 2.0,
+        "long_enough": long_enough,
+    }
+
+
+def delay(side: str, p50: float, p99: float, received: int = 100) -> dict[str, Any]:
+    floor = {"floor_p50": 2.0, "floor_p99": 10.0}
+    return {"side": side, "rate": 100, "sent": 100, "received": received, "p50": p50, "p99": p99, **floor}
+
+
+def part(figures: Any) -> Part:
+    return Part("2026-01-02 03:04", "python -m benchmarks", "abc1234", {"Processor": "2 cores"}, figures)
+
+
+def aims(name: str, figures: Any) -> dict[str, Aim]:
+    return {aim.what: aim for aim in verdicts({name: part(figures)})}
+
+
+def test_ten_times_the_records_meet_the_aim() -> None:
+    assert [aim.verdict for aim in aims("throughput", [copied("mm2", 10.0), copied("ours", 100.0)]).values()] == ["met"]
+
+
+def test_less_than_that_is_missed() -> None:
+    found = aims("throughput", [copied("mm2", 10.0), copied("ours", 99.0)])
+    assert [aim.verdict for aim in found.values()] == ["MISSED"]
+
+
+def test_a_side_that_copied_too_shortly_proves_nothing() -> None:
+    found = aims("throughput", [copied("mm2", 10.0, long_enough=False), copied("ours", 1000.0)])
+    assert [aim.verdict for aim in found.values()] == ["does not count"]
+
+
+def test_single_records_are_measured_by_another_aim() -> None:
+    figures = [copied("mm2", 10.0, profile="single"), copied("ours", 11.0, profile="single")]
+    assert [aim.met for aim in aims("throughput", figures).values()] == [True]
+
+
+def test_both_ways_of_mirror_maker_are_compared() -> None:
+    figures = [copied("mm2", 10.0), copied("mm2-no-syncs", 20.0), copied("ours", 100.0)]
+    assert [aim.measured for aim in aims("throughput", figures).values()] == ["10.0 ×", "5.0 ×"]
+
+
+@pytest.mark.parametrize(
+    ("p50", "p99", "met"),
+    [
+        pytest.param(7.0, 35.0, [True, True], id="exactly_at_the_limits"),
+        pytest.param(7.1, 35.0, [False, True], id="median_too_late"),
+        pytest.param(7.0, 35.1, [True, False], id="tail_too_late"),
+    ],
+)
+def test_latency_is_judged_above_the_floor(p50: float, p99: float, met: list[bool]) -> None:
+    assert [aim.met for aim in aims("latency", [delay("mm2", 900.0, 900.0), delay("ours", p50, p99)]).values()] == met
+
+
+def test_latency_with_lost_records_does_not_count() -> None:
+    assert [aim.met for aim in aims("latency", [delay("ours", 2.0, 10.0, received=99)]).values()] == [None, None]
+
+
+def test_memory_is_judged_by_its_sum_and_by_the_peak_of_the_task() -> None:
+    figures = {
+        "idle": [{"side": "ours", "total_mb": 901.0, "by_kind": {"worker": 901.0}, "cpu_percent": 1.0}],
+        "throttled": [
+            {
+                "source_bytes": 10**9,
+                "partitions": 16,
+                "bytes_per_second": 5_000_000,
+                "seconds": 75.0,
+                "copied_bytes_per_second": 5e6,
+                "peak_task_mb": 299.9,
+                "peak_total_mb": 1000.0,
+            }
+        ],
+    }
+    assert [aim.met for aim in aims("memory", figures).values()] == [False, True]
+
+
+def test_a_missed_aim_stands_out_in_the_report() -> None:
+    text = render({"throughput": part([copied("mm2", 10.0), copied("ours", 20.0)])})
+    assert "| 2.0 × | ≥ 10 × | **MISSED** |" in text
+
+
+def test_the_report_says_when_where_and_by_what_command() -> None:
+    text = render({"latency": part([delay("ours", 3.0, 11.0)])})
+    assert "| latency | 2026-01-02 03:04 | abc1234 | `python -m benchmarks` |" in text
+
+
+def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
+    lines = render({"throughput": part([copied("mm2", 10.0), copied("ours", 20.0)])}).splitlines()
+    tables = [[line.count("|") for line in block.splitlines()] for block in "\n".join(lines).split("\n\n")]
+    assert all(len(set(counts)) == 1 for counts in tables if counts and all(counts))
+
+
+def test_a_part_that_was_not_measured_is_not_in_the_report() -> None:
+    assert "## Latency" not in render({"throughput": part([copied("mm2", 10.0), copied("ours", 20.0)])})
+
+
+def test_the_picture_is_well_formed() -> None:
+    root = ElementTree.fromstring(bars([copied("mm2", 10.0), copied("ours", 20.0)]))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_a_bar_is_as_long_as_its_figure() -> None:
+    root = ElementTree.fromstring(bars([copied("mm2", 10.0), copied("ours", 40.0)]))
+    first, second = (float(rect.get("width", "0")) for rect in root.findall("{*}rect")[1:])
+    assert second == pytest.approx(4 * first)
+
+
+def test_figures_come_back_as_they_were_saved(tmp_path: Path) -> None:
+    parts = {"latency": part([delay("ours", 3.0, 11.0)])}
+    save(parts, tmp_path / "results.json")
+    assert load(tmp_path / "results.json") == parts
+
+
+def test_before_the_first_run_there_are_no_figures(tmp_path: Path) -> None:
+    assert load(tmp_path / "results.json") == {}
