@@ -1,7 +1,7 @@
 """How much LZ4 and Zstandard frames can unfold to, read from their block headers without decompressing anything.
 
-Encoders fill their blocks, so the bound is at most one block above the truth; a bomb shows as many tiny blocks. Their
-decoders take no limit of their own and grow their output as they go.
+Most encoders fill their blocks, so the bound is mostly at most one block above the truth. Their decoders take no limit of
+their own and grow their output as they go.
 Layouts: lz4 "Frame Format Description" 1.6.4; RFC 8878 §3.1. IndexError and struct.error mean that the data is cut off.
 """
 

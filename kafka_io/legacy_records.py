@@ -83,13 +83,19 @@ def decode(message: bytes) -> list[LegacyRecord]:
 
 def _inner_records(outer: _Message, inner: list[_Message]) -> list[LegacyRecord]:
     for each in inner:
-        if each.magic != outer.magic or each.attributes & _CODEC_MASK:
-            raise LegacyError("a message in its compressed message has another format")
+        if each.attributes & _CODEC_MASK:
+            raise LegacyError("a message in its compressed message is compressed itself")
+    # The outer message's format decides; Kafka's own reader takes inner messages of the other one too.
     base = outer.offset - inner[-1].offset if outer.magic == 1 else 0
     # The broker's clock, if the topic says so, is in the outer message only.
-    by_broker = outer.timestamp if outer.attributes & _LOG_APPEND_TIME else None
+    by_broker = outer.magic == 1 and bool(outer.attributes & _LOG_APPEND_TIME)
     return [
-        LegacyRecord(base + each.offset, each.timestamp if by_broker is None else by_broker, each.key, each.value)
+        LegacyRecord(
+            base + each.offset,
+            outer.timestamp if by_broker and each.magic == 1 else each.timestamp,
+            each.key,
+            each.value,
+        )
         for each in inner
     ]
 

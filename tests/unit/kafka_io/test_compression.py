@@ -105,6 +105,17 @@ def test_more_than_the_limit_is_refused_before_it_takes_memory(codec: int) -> No
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize(("codec", "most"), [(LZ4, 65_536), (ZSTD, 131_072)], ids=["lz4", "zstd"])
+def test_blocks_that_their_encoder_did_not_fill_are_judged_by_what_is_in_them(codec: int, most: int) -> None:
+    # As an encoder writes that flushes behind each record.
+    content = b"a record that repeats itself " * 10
+    flushed = compress(codec, content) * 50
+    assert (lz4_bound if codec == LZ4 else zstd_bound)(flushed) >= most
+    assert decompress(codec, flushed, limit=len(content) * 50) == content * 50
+    with pytest.raises(CodecError, match="unfold to more than 14499 bytes"):
+        decompress(codec, flushed, limit=len(content) * 50 - 1)
+
+
 def test_a_snappy_block_that_claims_four_gigabytes_is_refused() -> None:
     with pytest.raises(CodecError, match="unfold"):
         decompress(SNAPPY, b"\xff\xff\xff\xff\x0f" + b"\x00")
