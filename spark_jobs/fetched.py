@@ -46,6 +46,9 @@ class Share:
 class Fetched:
     """What one fetch brought of one partition: whole batches only (a cut-off one at the end is not in `buffer`).
 
+    Brokers never begin with a cut-off one: where the first batch claims to be longer than what came, its length is wrong,
+    and `buffer` is all that came, for the reader to find that out.
+
     `buffer` may start in the middle of a batch: its first records can lie below `fetch_offset` and are not wanted.
     `next_offset` is one past the last offset of the last batch. `aborted`: (producer id, first offset) of the aborted
     transactions that overlap (read_committed only). `last_stable_offset` and `log_start` are -1 if the broker didn't say.

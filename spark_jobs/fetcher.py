@@ -348,8 +348,7 @@ class Fetcher:
                 self._prefer(work, part.preferred_replica)
             if len(part.records) > 0:
                 fresh.append((work, part))
-        whole = [(work, part, *whole_batches(part.records)) for work, part in fresh]
-        self._hand_over([entry for entry in whole if entry[2] > 0], answer.size)
+        self._hand_over([(work, part, *whole_batches(part.records)) for work, part in fresh], answer.size)
 
     def _hand_over(self, pieces: list[tuple[PartitionWork, FetchedPartition, int, int]], frame_size: int) -> None:
         if not pieces:
@@ -359,7 +358,9 @@ class Fetcher:
         common = Share(frame_size, len(pieces), self._free)
         if not copied:
             budget.take(frame_size)
-        for work, part, size, next_offset in pieces:
+        for work, part, whole, next_offset in pieces:
+            # Not one whole batch means a corrupt length, which asking again at once would not heal.
+            size = whole or len(part.records)
             buffer, share = part.records[:size], common
             if copied:
                 # A slow partition's piece must not keep the frame of all the others alive.

@@ -148,10 +148,14 @@ class PartitionFlow:
             return first
         try:
             merged = merge(group, limit)
-        except CorruptBatchError:
-            # Its CRC is right, so the producer wrote it so: what can't be decompressed is copied as it is.
-            self._held.extendleft(reversed(group[1:]))
-            return first
+        except CorruptBatchError as error:
+            # Its CRC is right, so the producer wrote it so: what can't be decompressed is copied as it is, alone.
+            readable = [each for each in group if each.last_offset < error.offset] or [first]
+            self._held.extendleft(reversed(group[len(readable) :]))
+            if len(readable) == 1:
+                return first
+            group = readable
+            merged = merge(group, limit)
         self._counters["merged"] = self._counters.get("merged", 0) + len(group)
         return merged
 
@@ -200,20 +204,18 @@ class PartitionFlow:
         self._current = self._fetched.popleft()
         # Also where it is lower than before: the fetcher begins anew after a topic was re-created, and has said so.
         self.next_offset = self._current.fetch_offset
-        self._views = iter(split_fetch(self._current.buffer))
+        self._views = iter(split_fetch(self._current.buffer, whole=True))
         self._aborted = AbortedFilter(self._current.aborted) if self._read_committed else None
         return True
 
     def _decide(self, view: BatchView) -> Outgoing | None:
         wanted = self.next_offset or 0
-        if view.last_offset < wanted:
-            if self._aborted is not None:
-                self._aborted.drops(view)
-            return None
-        if self._check_crcs:
-            verify(view)
+        # First of all: a wrong last offset would make a batch look as if it had been copied already.
+        verify(view, check_crc=self._check_crcs)
         # The filter follows transactions through control batches, so it sees every batch, in order.
         aborted = self._aborted is not None and self._aborted.drops(view)
+        if view.last_offset < wanted:
+            return None
         if aborted or view.is_control:
             outgoing = None
         elif needs_rewrite(view, wanted):

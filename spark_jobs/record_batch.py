@@ -173,11 +173,11 @@ class NewRecord:
     timestamp: int
 
 
-def split_fetch(buffer: bytes | bytearray | memoryview) -> Iterator[BatchView]:
+def split_fetch(buffer: bytes | bytearray | memoryview, *, whole: bool = False) -> Iterator[BatchView]:
     """Every complete batch of a fetch; one that is cut off at the end is left out. CorruptBatchError for nonsense.
 
-    A length that became larger than the rest of the buffer looks like a cut-off batch: whoever fetched enough to hold a
-    whole one and got none knows better.
+    A length that became larger than the rest of the buffer looks like a cut-off batch: if `buffer` is known to hold
+    `whole` batches only, that is corruption too.
     """
     data = memoryview(buffer)
     at, end = 0, len(data)
@@ -189,27 +189,32 @@ def split_fetch(buffer: bytes | bytearray | memoryview) -> Iterator[BatchView]:
             raise CorruptBatchError(offset, f"its header says format {magic} and {length} bytes")
         following = at + _PREFIX_SIZE + length
         if following > end:
+            if whole:
+                raise CorruptBatchError(offset, f"its header says {length} bytes, {end - at - _PREFIX_SIZE} are there")
             return
         yield BatchView(data[at:following])
         at = following
+    if whole and at != end:
+        raise CorruptBatchError(-1, f"there are {end - at} bytes behind the last batch")
 
 
-def verify(view: BatchView) -> None:
-    """CorruptBatchError unless the CRC and the numbers of the header fit.
+def verify(view: BatchView, *, check_crc: bool = True) -> None:
+    """CorruptBatchError unless the CRC, if it is to be checked, and the numbers of the header fit.
 
     Base offset and leader epoch are not under the CRC, so that brokers can write them; a wrong one can't be seen here.
     """
     if view.base_offset < 0:
         raise CorruptBatchError(view.base_offset, "its offset is negative")
     if view.magic < 2:
-        if not legacy_records.crc_is_right(bytes(view.data)):
+        if check_crc and not legacy_records.crc_is_right(bytes(view.data)):
             raise CorruptBatchError(view.base_offset, "its CRC does not fit its bytes")
         return
-    # The library hashes nothing but `bytes`; hashing the records costs less than any way of combining two CRCs in Python
-    # (26 GB/s with the processor's instruction), and copying them out of the buffer is needed anyway.
-    crc = google_crc32c.extend(google_crc32c.value(bytes(view.data[_CRC_FROM:HEADER_SIZE])), view.records)
-    if crc != view.crc:
-        raise CorruptBatchError(view.base_offset, "its CRC does not fit its bytes")
+    if check_crc:
+        # The library hashes nothing but `bytes`; hashing the records costs less than any way of combining two CRCs in
+        # Python (26 GB/s with the processor's instruction), and copying them out of the buffer is needed anyway.
+        crc = google_crc32c.extend(google_crc32c.value(bytes(view.data[_CRC_FROM:HEADER_SIZE])), view.records)
+        if crc != view.crc:
+            raise CorruptBatchError(view.base_offset, "its CRC does not fit its bytes")
     if view.last_offset < view.base_offset or not 0 <= view.count <= view.last_offset - view.base_offset + 1:
         raise CorruptBatchError(
             view.base_offset, f"its header says {view.count} records up to offset {view.last_offset}"

@@ -66,7 +66,10 @@ def _in_order(records: Iterable[Record], view: BatchView, from_offset: int) -> l
 
 
 def merge(outgoings: Sequence[Outgoing], limit: int) -> Outgoing:
-    """Neighbours of one partition and codec as one batch. `limit` is for the caller, who chose what fits."""
+    """Neighbours of one partition and codec as one batch. `limit` is for the caller, who chose what fits.
+
+    CorruptBatchError names the first one whose records can't be read.
+    """
     del limit
     if len(outgoings) == 1:
         return outgoings[0]
@@ -117,7 +120,7 @@ def merge(outgoings: Sequence[Outgoing], limit: int) -> Outgoing:
                 else:
                     runs.append((start, length))
     except (CodecError, IndexError, ValueError) as error:
-        raise CorruptBatchError(first.first_offset, str(error) or "a record in it is cut off") from None
+        raise CorruptBatchError(each.first_offset, str(error) or "a record in it is cut off") from None
     return Outgoing(
         compress(first.codec, b"".join(parts)),
         count,
@@ -137,7 +140,9 @@ def split(outgoing: Outgoing, limit: int) -> list[Outgoing]:
     records = [
         (offset, timestamp, rest)
         for offset, (_, timestamp, rest) in zip(
-            offsets, _records(outgoing.records, outgoing.codec, 0, outgoing.base_timestamp, outgoing.count), strict=True
+            offsets,
+            _records(outgoing.records, outgoing.codec, outgoing.first_offset, outgoing.base_timestamp, outgoing.count),
+            strict=True,
         )
     ]
     pieces = list(_pieces(records, outgoing.codec, limit))

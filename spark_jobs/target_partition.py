@@ -21,7 +21,13 @@ from itertools import islice
 from typing import Protocol
 
 from mirror_connect.spark_jobs.produce_outcome import Outcome, PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import Outgoing, RecordTooLargeError, next_sequence, stamp
+from mirror_connect.spark_jobs.record_batch import (
+    CorruptBatchError,
+    Outgoing,
+    RecordTooLargeError,
+    next_sequence,
+    stamp,
+)
 from mirror_connect.spark_jobs.record_rewrite import split
 
 NO_PRODUCER_ID = -1
@@ -163,7 +169,7 @@ class TargetPartition:
     def split(self, sent: Sent, producer: ProducerId) -> None:
         """Replaces a batch that the target found too large by smaller ones; call before `answered`.
 
-        Raises PartitionRefusedError when it is a single record.
+        Raises PartitionRefusedError when it is a single record, or can't be taken apart.
         """
         if sent.outgoing.count == 1:
             raise PartitionRefusedError(
@@ -179,6 +185,12 @@ class TargetPartition:
                 break
             except RecordTooLargeError as error:
                 limit = max(limit + 1, error.size)
+            except CorruptBatchError as error:
+                raise PartitionRefusedError(
+                    f"Batch at offset {sent.outgoing.first_offset} for {self} has {sent.outgoing.size} bytes, more than "
+                    f"the target takes, and can't be split: {error.reason}; raise max.message.bytes of topic {self.topic} "
+                    "on the target (or message.max.bytes of its brokers)"
+                ) from None
         self.limit = min(self.limit, max(limit, 1024))
         sequence, replacement = sent.sequence, []
         for piece in pieces:

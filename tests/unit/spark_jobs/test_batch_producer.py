@@ -234,6 +234,18 @@ async def test_a_single_record_too_large_stops_its_partition_and_names_what_to_s
     assert "max.message.bytes of topic a.orders" in str(feed.error)
 
 
+async def test_a_batch_too_large_that_cannot_be_taken_apart_stops_its_partition_and_names_what_to_set(rig: Rig) -> None:
+    rig.target.limit = 1_000
+    whole = batch(17, [600, 600])
+    whole.records, whole.codec = b"no zstd" + whole.records, 4
+    feed, good = Feed([whole]), Feed(batches(5))
+    rig.feed(feed)
+    rig.feed(good, 1)
+    await until(lambda: feed.error is not None and len(good.acknowledged) == 15)
+    assert "offset 17" in str(feed.error)
+    assert "can't be decompressed as zstd; raise max.message.bytes of topic a.orders" in str(feed.error)
+
+
 async def test_a_partition_that_is_refused_does_not_stop_another(rig: Rig) -> None:
     rig.target.limit = 1_000
     bad, good = Feed([batch(0, [5_000])]), Feed(batches(50))

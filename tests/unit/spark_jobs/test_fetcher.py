@@ -11,7 +11,7 @@ import pytest
 
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.spark_jobs.fetcher import Fetched, Fetcher, SourcePartition
-from tests.fakes.source_cluster import FakeSource
+from tests.fakes.source_cluster import FakeSource, batch
 
 A0 = SourcePartition("a", 0)
 A1 = SourcePartition("a", 1)
@@ -69,6 +69,19 @@ async def test_records_come_in_order_from_the_given_position() -> None:
         copy.fetcher.add(A0, 20)
         await until(lambda: copy.reached(A0) == 50)
     assert copy.came == [(A0, 20, 40), (A0, 40, 50)]
+
+
+async def test_a_first_batch_with_a_wrong_length_is_handed_over_for_the_reader_to_find_out() -> None:
+    source = FakeSource()
+    content = bytearray(batch(0, 10))
+    content[10] = 1
+    source.log("a").batches.append((0, 10, bytes(content)))
+    async with copying(source) as copy:
+        copy.holds = lambda _: True
+        copy.fetcher.add(A0, 0)
+        await until(lambda: copy.held != [])
+        assert (copy.held[0].fetch_offset, bytes(copy.held[0].buffer)) == (0, bytes(content))
+        assert copy.fetcher.state(A0).position == 0
 
 
 async def test_a_position_within_a_batch_is_named_beside_the_whole_batch() -> None:

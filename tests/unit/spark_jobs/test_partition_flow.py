@@ -11,6 +11,7 @@ from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
 from mirror_connect.spark_jobs.partition_flow import NOTHING_YET, PartitionFlow
 from mirror_connect.spark_jobs.record_batch import CorruptBatchError, NewRecord, Outgoing, stamp
 from mirror_connect.spark_jobs.record_rewrite import build
+from tests.fakes.encoded_batches import HEADER, patched, with_records
 
 LIMIT = 1_000_000
 
@@ -24,12 +25,14 @@ class Heard:
         self.flow: PartitionFlow | None = None
 
 
-def flow(heard: Heard, next_offset: int | None = None, *, read_committed: bool = False) -> PartitionFlow:
+def flow(
+    heard: Heard, next_offset: int | None = None, *, read_committed: bool = False, check_crcs: bool = True
+) -> PartitionFlow:
     return PartitionFlow(
         TaskPartition("orders", 0, "A.orders"),
         next_offset,
         heard.counters,
-        check_crcs=True,
+        check_crcs=check_crcs,
         read_committed=read_committed,
         on_corrupt=lambda _flow, error: heard.corrupt.append(error),
         on_refused=lambda _flow, _error: None,
@@ -143,6 +146,31 @@ def test_a_corrupt_batch_stops_the_flow_in_front_of_it() -> None:
     assert broken.restart() == 100
 
 
+def test_a_corrupt_header_that_makes_a_batch_look_copied_already_does_not_lose_it() -> None:
+    heard = Heard()
+    broken = flow(heard)
+    content = bytearray(batch(100, 100))
+    content[23] ^= 0x80  # the sign of its last offset delta
+    broken.put(fetched(0, 200, batch(0, 100), bytes(content)))
+    taken = [take(broken), take(broken)]
+    assert [each.count for each in taken if each is not None] == [100]
+    assert broken.restart() == 100
+    assert len(heard.corrupt) == 1
+
+
+@pytest.mark.parametrize("damage", [0x01000000, 0x7FFFFF00], ids=["longer_than_what_came", "two_gigabytes"])
+def test_a_batch_with_a_wrong_length_stops_the_flow_in_front_of_it(damage: int) -> None:
+    heard = Heard()
+    broken = flow(heard)
+    content = bytearray(batch(100, 100))
+    struct.pack_into(">i", content, 8, damage)
+    broken.put(fetched(0, 200, batch(0, 100), bytes(content)))
+    taken = [take(broken), take(broken)]
+    assert [each.count for each in taken if each is not None] == [100]
+    assert [error.offset for error in heard.corrupt] == [100]
+    assert broken.restart() == 100
+
+
 def test_small_batches_in_front_of_a_corrupt_one_are_copied() -> None:
     heard = Heard()
     broken = flow(heard)
@@ -150,6 +178,51 @@ def test_small_batches_in_front_of_a_corrupt_one_are_copied() -> None:
     outgoing = take(broken)
     assert outgoing is not None
     assert (outgoing.count, broken.restart()) == (2, 2)
+
+
+def unreadable(base_offset: int) -> bytes:
+    """Its CRC is right, but its records are no records."""
+    content = batch(base_offset, 1)
+    return with_records(content, b"\x01" * (len(content) - HEADER.size))
+
+
+def test_small_batches_around_one_that_cannot_be_read_are_merged_and_it_goes_alone_as_it_is() -> None:
+    heard = Heard()
+    odd = flow(heard)
+    parts = [batch(offset, 1) for offset in range(10)]
+    parts[4] = unreadable(4)
+    odd.put(fetched(0, 10, *parts))
+    taken = [take(odd) for _ in range(4)]
+    assert [(each.first_offset, each.count) for each in taken if each is not None] == [(0, 4), (4, 1), (5, 5)]
+    assert heard.corrupt == []
+    assert heard.counters["merged"] == 9
+
+
+def test_a_batch_that_must_be_rewritten_and_cannot_be_read_stops_the_flow_in_front_of_it() -> None:
+    heard = Heard()
+    odd = flow(heard)
+    odd.put(fetched(0, 9, batch(0, 2), patched(unreadable(2), last_delta=6)))
+    taken = [take(odd), take(odd)]
+    assert [each.count for each in taken if each is not None] == [2]
+    assert [str(error) for error in heard.corrupt] == ["offset 2: a record in it has an impossible length"]
+    assert odd.restart() == 2
+
+
+def test_a_header_that_makes_no_sense_stops_the_flow_also_when_crcs_are_not_checked() -> None:
+    heard = Heard()
+    careless = flow(heard, check_crcs=False)
+    careless.put(fetched(0, 300, batch(0, 100), patched(batch(100, 100), count=0, last_delta=-1), batch(200, 100)))
+    taken = [take(careless), take(careless), take(careless)]
+    assert [each.count for each in taken if each is not None] == [100]
+    assert [error.offset for error in heard.corrupt] == [100]
+
+
+def test_without_checking_crcs_a_wrong_one_passes() -> None:
+    careless = flow(Heard(), check_crcs=False)
+    careless.put(fetched(0, 100, corrupt(batch(0, 100))))
+    outgoing = take(careless)
+    assert outgoing is not None
+    assert outgoing.count == 100
 
 
 @pytest.mark.parametrize("stop", [True, False])

@@ -153,6 +153,21 @@ def test_a_header_that_makes_no_sense_is_corrupt_although_its_crc_fits(fields: d
         verify(only(patched(encode(some_records(1, 5)), **fields)))
 
 
+def test_a_crc_that_is_not_to_be_checked_may_be_wrong_but_numbers_must_make_sense() -> None:
+    batch = patched(encode(some_records(1, 5)), count=6)
+    verify(only(batch[:17] + bytes(4) + patched(batch, count=5)[21:]), check_crc=False)
+    with pytest.raises(CorruptBatchError, match="6 records"):
+        verify(only(batch[:17] + bytes(4) + batch[21:]), check_crc=False)
+
+
+def test_a_cut_off_end_is_corruption_where_only_whole_batches_are() -> None:
+    whole = encode(some_records(1, 2, size=10))
+    assert len(list(split_fetch(whole + whole, whole=True))) == 2
+    for cut in range(1, len(whole)):
+        with pytest.raises(CorruptBatchError):
+            list(split_fetch(whole + whole[:cut], whole=True))
+
+
 @pytest.mark.parametrize("length", [-(1 << 31), -1, 0, 13, 48])
 def test_a_length_too_small_for_any_batch_is_corrupt(length: int) -> None:
     batch = bytearray(encode(some_records(1, 5)))

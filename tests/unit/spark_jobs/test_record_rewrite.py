@@ -292,9 +292,11 @@ def test_contradicting_records_are_corruption_when_rewritten(content: bytes, fie
 @pytest.mark.parametrize(("content", "fields"), CONTRADICTIONS)
 def test_contradicting_records_are_corruption_when_merged_or_split(content: bytes, fields: dict[str, int]) -> None:
     outgoing = as_is(only(with_records(encode(some_records(1, 2)), content, **{**ONE, **fields})))
-    with pytest.raises(CorruptBatchError):
-        merge([outgoing, outgoing], 1 << 20)
-    with pytest.raises(CorruptBatchError):
+    readable = build([NewRecord(None, b"v", NOW)])
+    readable.codec, readable.records = outgoing.codec, compress(outgoing.codec, readable.records)
+    with pytest.raises(CorruptBatchError, match="offset 7"):
+        merge([readable, outgoing], 1 << 20)
+    with pytest.raises(CorruptBatchError, match="offset 7"):
         split(outgoing, 1 << 20)
 
 
