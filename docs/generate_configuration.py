@@ -1,0 +1,228 @@
+"""Prints docs/configuration.md from the tables that the code reads: `python -m docs.generate_configuration`.
+
+What it says of a client property's effect is asked of the code that decides it (copier_settings.notices), not told again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Final
+
+from mirror_connect.app.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
+from mirror_connect.connectors import DEFINITIONS
+from mirror_connect.connectors.config_table import REQUIRED, ConfigTable, Key
+from mirror_connect.connectors.config_values import LIST, wire_text
+from mirror_connect.connectors.definition import ConnectorDefinition
+from mirror_connect.connectors.framework_settings import CONNECTOR_KEYS, SOURCE_KEYS
+from mirror_connect.connectors.security_settings import SASL_KEYS, SECURITY_PROTOCOL_KEY, TLS_KEYS
+from mirror_connect.kafka_io.client_keys import CLIENT_KEYS, Kind
+from mirror_connect.kafka_io.sasl import MECHANISMS
+from mirror_connect.spark_jobs.copier_settings import (
+    CONSUMER_HONOURED,
+    PRODUCER_HONOURED,
+    ProducerSettings,
+    notices,
+)
+from mirror_connect.spark_jobs.fetch_settings import FetchSettings
+from mirror_connect.spark_jobs.session import DEFAULTS, FIXED, JVM_OPTIONS
+
+COMMAND: Final = "python -m docs.generate_configuration > docs/configuration.md"
+SECURITY: Final = ConfigTable(SECURITY_PROTOCOL_KEY) + TLS_KEYS + SASL_KEYS
+
+# What kafka_io/sasl.py, oauth.py, tls.py and stores.py read.
+SECURITY_IN_EFFECT: Final = frozenset(
+    {"security.protocol", "sasl.mechanism", "sasl.jaas.config"}
+    | {f"sasl.login.{name}" for name in ("connect.timeout.ms", "read.timeout.ms", "refresh.window.factor")}
+    | {f"sasl.login.{name}" for name in ("retry.backoff.ms", "retry.backoff.max.ms")}
+    | {
+        f"sasl.oauthbearer.{name}"
+        for name in ("jwt.retriever.class", "scope", "token.endpoint.url", "header.urlencode")
+    }
+    | {f"sasl.oauthbearer.client.credentials.client.{name}" for name in ("id", "secret")}
+    | {f"ssl.{name}" for name in ("cipher.suites", "enabled.protocols", "endpoint.identification.algorithm")}
+    | {f"ssl.keystore.{name}" for name in ("type", "location", "password", "key", "certificate.chain")}
+    | {f"ssl.truststore.{name}" for name in ("type", "location", "password", "certificates")}
+    | {"ssl.key.password"}
+)
+
+INTRODUCTION: Final = f"""# Configuration
+
+<!-- Generated from the tables in the code, do not edit: {COMMAND} -->
+
+Three kinds of settings: the **worker's**, in the properties file that `bin/connect-distributed.sh` is given; a
+**connector's**, in the JSON that is PUT; and those of **Kafka's clients**, which stand in both with a prefix. Names,
+types and defaults are those of Kafka 4.3.1, and what has no effect here says so. Examples:
+[worker.properties](../deploy/sample/worker.properties), [mirror-source.json](../deploy/sample/mirror-source.json).
+How this differs from Kafka Connect and MirrorMaker 2: [compatibility.md](compatibility.md).
+
+A value may be a reference `${{provider:path:key}}` to a config provider: `FileConfigProvider`, `DirectoryConfigProvider`
+and `EnvVarConfigProvider` of `org.apache.kafka.common.config.provider`, declared in the worker's file
+(`config.providers=file`, `config.providers.file.class=…`). Connector configs are stored and shown with the reference.
+
+The environment: `MIRROR_CONNECT_LOG_LEVEL` (DEBUG, INFO, WARNING, ERROR or CRITICAL; INFO unless set), `JAVA_HOME`, `TMPDIR`
+(Spark's scratch files) and `KAFKA_OPTS` (`-Djava.security.auth.login.config=FILE` names the login file of Basic auth).
+"""
+
+PREFIXES: Final = """## Client settings in a connector
+
+For a client of one *kind* (`consumer`, `admin`, `producer`) on one *side* (`source`, `target`) the later one wins:
+
+1. `SIDE.cluster.NAME`, for `bootstrap.servers`, `security.protocol`, `ssl.*` and `sasl.*` only
+2. `KIND.NAME`, for both sides
+3. `SIDE.KIND.NAME`
+
+The data's producer is another one, as in Kafka Connect: the worker's `producer.*` (over the worker's top level), then the
+connector's `producer.override.*`. Only where `target.cluster.bootstrap.servers` leads to another cluster than the worker's
+it is the connector's `target.cluster.*`, `producer.*` and `target.producer.*`, then `producer.override.*`.
+"""
+
+
+def document() -> str:
+    """The whole of docs/configuration.md."""
+    parts = [INTRODUCTION, *_worker(), *_spark()]
+    for definition in DEFINITIONS:
+        parts += _connector(definition)
+    parts += [PREFIXES, *_client("consumer"), *_client("producer"), *_client("admin"), *_security()]
+    return "\n".join(parts)
+
+
+def _worker() -> list[str]:
+    own = ConfigTable(*(key for key in WORKER_KEYS if key.name not in SECURITY and not key.name.startswith("spark.")))
+    prefixes = ", ".join(f"`{prefix}*`" for prefix in KNOWN_PREFIXES)
+    return [
+        "## Worker\n",
+        _table(own),
+        f"\nSecurity settings (`security.protocol`, `ssl.*`, `sasl.*`: below) and those of Kafka's clients stand at the\n"
+        f"top level too, for the worker's own clients. These prefixes are known: {prefixes}.\n"
+        "Any other name is named in one warning at the start and has no effect.\n",
+    ]
+
+
+def _spark() -> list[str]:
+    fixed = {name: value if name != "spark.pyspark.python" else "" for name, value in FIXED.items()}
+    rows = [f"| `{name}` | `{value}` |" for name, value in DEFAULTS.items()]
+    names = [f"`{name}`" for name in fixed]
+    return [
+        "## Spark\n",
+        "Every `spark.*` setting of the worker's file is handed to Spark, over these defaults:\n",
+        "| setting | default |\n| --- | --- |",
+        *rows,
+        f"\nNot to be changed: {', '.join(names)}.\n"
+        f"`spark.driver.extraJavaOptions` is added to `{JVM_OPTIONS}`.\n"
+        "`spark.local.dir` and `spark.sql.warehouse.dir` lie in a scratch directory below `TMPDIR`, new at every start.\n"
+        "The second number of `local[64,4]` is how often Spark tries a task whose process was killed; each running Connect\n"
+        "task needs one of the 64 slots.\n",
+    ]
+
+
+def _connector(definition: ConnectorDefinition) -> list[str]:
+    own = ConfigTable(*(key for key in definition.keys if key.name not in SECURITY))
+    names = " or ".join(f"`{name}`" for name in definition.names)
+    return [
+        f"## {definition.simple_name}\n",
+        f"`connector.class`: {names}.\n",
+        _table(own),
+        "\nSecurity settings without a prefix are checked and not used, as in MirrorMaker 2.\n",
+        "### Settings of every source connector\n",
+        _table(CONNECTOR_KEYS + SOURCE_KEYS),
+        "",
+    ]
+
+
+def _client(kind: Kind) -> list[str]:
+    keys = [key for key in CLIENT_KEYS[kind] if key.name not in SECURITY]
+    if kind == "admin":
+        return [
+            "### admin\n",
+            "Administration goes through librdkafka; a number outside of what it takes becomes the nearest one it does.\n",
+            _table(keys),
+            "",
+        ]
+    honoured = CONSUMER_HONOURED if kind == "consumer" else PRODUCER_HONOURED
+    defaults = _own_defaults(kind)
+    lines = [
+        f"| `{key.name}` | {defaults.get(key.name, _default(key))} | {_text(key.meaning)} |"
+        for key in keys
+        if key.name in honoured
+    ]
+    silent: list[str] = []
+    named: list[str] = []
+    for key in keys:
+        if key.name not in honoured:
+            (named if _is_named(kind, key.name) else silent).append(key.name)
+    return [
+        f"### {kind} of the records\n",
+        "Batches are copied whole, so these have an effect:\n",
+        "| property | default here | meaning |\n| --- | --- | --- |",
+        *lines,
+        f"\nNamed once in the worker's log as without effect: {_names(named)}.\n",
+        f"Without effect, in silence, because Connect sets them or they say what is done anyway: {_names(silent)}.\n",
+        "A name that no Kafka client knows draws one warning.\n",
+    ]
+
+
+def _own_defaults(kind: Kind) -> dict[str, str]:
+    """Where a copier of batches begins from other values than Java's clients."""
+    if kind == "producer":
+        return {"max.request.size": str(ProducerSettings().max_request_bytes)}
+    settings = FetchSettings.of({})
+    return {
+        "fetch.max.bytes": str(settings.max_bytes),
+        "max.partition.fetch.bytes": "as fetch.max.bytes",
+        "auto.offset.reset": "earliest",
+    }
+
+
+def _is_named(kind: Kind, name: str) -> bool:
+    return bool(notices({name: ""} if kind == "consumer" else {}, {name: ""} if kind == "producer" else {}))
+
+
+def _security() -> list[str]:
+    return [
+        "## Security settings\n",
+        f"`sasl.mechanism` may be {', '.join(MECHANISMS)}, the last one by client credentials; any other, Kerberos\n"
+        "(GSSAPI) too, is refused with a line that names the setting. Stores are PEM, PKCS12 or JKS, converted in memory.\n",
+        _table(key for key in SECURITY if key.name in SECURITY_IN_EFFECT),
+        f"\nAccepted without effect: {_names(name for name in SECURITY.keys if name not in SECURITY_IN_EFFECT)}.",
+        "",
+    ]
+
+
+def _table(table: Iterable[Key]) -> str:
+    keys = list(table)
+    rows = [
+        f"| `{key.name}` | {key.type.lower()} | {_default(key)} | {key.importance.lower()} | {_text(key.meaning)} |"
+        for key in keys
+        if not _is_javas(key)
+    ]
+    left = [key.name for key in keys if _is_javas(key)]
+    head = "| setting | type | default | importance | meaning |\n| --- | --- | --- | --- | --- |"
+    text = "\n".join([head, *rows])
+    return f"{text}\n\nAccepted for Java's sake, without effect: {_names(left)}." if left else text
+
+
+def _default(key: Key) -> str:
+    if key.default is REQUIRED:
+        return "**required**"
+    text = wire_text(key.default, key.type)
+    if text is None or (text == "" and key.type != LIST):
+        return ""
+    return f"`{_text(text)}`" if text else "empty"
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def _text(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _is_javas(key: Key) -> bool:
+    """Whether a setting is there so that files written for Java are accepted, and for nothing else."""
+    return key.meaning.startswith(("Of a Java worker;", "Of a Java client;"))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(document())
