@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 
 from deploy.local import LocalCluster, start_all
 from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.connectors.job_contract import RUNNING
 from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
@@ -320,6 +321,8 @@ async def test_a_second_run_with_the_same_transactional_id_fences_the_first(
         produce(source, topic, lines(100))
         await first.copied(100)
         async with running(spec, target) as second:
+            # Until its first batch is written the first may go on: with positions read, the second copies for itself.
+            await second.until(lambda: second.link.state == RUNNING)
             produce(source, topic, lines(100))
             await second.copied(100)
             produce(source, topic, lines(1))
