@@ -26,6 +26,10 @@ _GZIP_WINDOW: Final = 31
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 # Java's own choice for LZ4 is the fast compressor; aiokafka's default is ten times slower for a quarter less bytes.
 _LZ4_LEVEL: Final = 1
+# The most bytes that one can stand for: a match's length grows by 255 for each; four are a block of one byte 128 Ki times.
+# Small batches need no look at their blocks.
+_LZ4_MOST: Final = 255
+_ZSTD_MOST: Final = 32 << 10
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 # Magic, version, oldest version that can read it.
 _XERIAL_HEADER_SIZE: Final = len(_XERIAL_MAGIC) + 8
@@ -100,7 +104,7 @@ def _within(decompress_into: Callable[[bytes, mmap.mmap], int], data: bytes, lim
 
 
 def _lz4_decode(data: bytes, limit: int) -> bytes:
-    if lz4_bound(data) > limit:
+    if len(data) * _LZ4_MOST > limit and lz4_bound(data) > limit:
         return _within(cramjam.lz4.decompress_into, data, limit)
     return bytes(cramjam.lz4.decompress(data))
 
@@ -111,7 +115,7 @@ def _lz4_encode(data: bytes) -> bytes:
 
 
 def _zstd_decode(data: bytes, limit: int) -> bytes:
-    if zstd_bound(data) > limit:
+    if len(data) * _ZSTD_MOST > limit and zstd_bound(data) > limit:
         return _within(cramjam.zstd.decompress_into, data, limit)
     return bytes(cramjam.zstd.decompress(data))
 
