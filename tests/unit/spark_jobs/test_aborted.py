@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 
 import pytest
@@ -76,3 +77,43 @@ def test_a_fetch_that_starts_within_an_aborted_transaction_drops_the_rest_of_it(
 def test_an_emptied_control_batch_ends_nothing() -> None:
     emptied = with_records(marker(2, 1, ABORT), b"", count=0)
     assert kept([(1, 0)], data(0, 1), emptied, data(3, 1)) == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_from_any_offset_of_a_random_log_exactly_the_aborted_batches_are_dropped(seed: int) -> None:
+    rng = random.Random(seed)
+    # What is open: producer → offset of its first batch; those whose end decides over them are in `pending`.
+    opened: dict[int, int] = {}
+    pending: dict[int, list[int]] = {}
+    log: list[tuple[int, int, bytes]] = []
+    index: list[tuple[int, int, int]] = []
+    wanted: set[int] = set()
+    offset = 0
+    while len(log) < 60 or opened:
+        producer, size = rng.randint(1, 4), rng.randint(1, 3)
+        if producer in opened and (len(log) >= 60 or rng.random() < 0.3):
+            kind, size = rng.choice([ABORT, COMMIT]), 1
+            content = marker(offset, producer, kind, horizon_after=rng.choice([0, 0, 9_999]))
+            first, batches = opened.pop(producer), pending.pop(producer)
+            if kind == ABORT:
+                index.append((producer, first, offset))
+            else:
+                wanted.update(batches)
+        elif len(log) >= 60:
+            continue
+        elif producer == 4:
+            content = data(offset, -1, size, transactional=False)
+            wanted.add(offset)
+        else:
+            content = data(offset, producer, size)
+            opened.setdefault(producer, offset)
+            pending.setdefault(producer, []).append(offset)
+        log.append((offset, offset + size - 1, content))
+        offset += size
+    for _ in range(10):
+        start = rng.randrange(offset)
+        end = rng.randrange(start, offset) + 1
+        shown = [each for each in log if each[1] >= start and each[0] < end]
+        # The broker's answer: aborted transactions that overlap with what it sends, by their last offset.
+        aborted = [(producer, first) for producer, first, last in index if last >= start and first < end]
+        assert kept(aborted, *(content for _, _, content in shown)) == [each[0] for each in shown if each[0] in wanted]
