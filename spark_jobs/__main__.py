@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -27,6 +28,8 @@ from mirror_connect.spark_jobs.worker_client import InternalHttp, RunHandle, Run
 log = logging.getLogger("mirror_connect.spark_jobs")
 REPORT_S: Final = 0.5
 PLAN_TIMEOUT_S: Final = 15.0
+# Set when this process ends its JVM itself.
+_ending: Final = threading.Event()
 
 
 class Application:
@@ -43,6 +46,8 @@ class Application:
         user.setdefault("spark.sql.warehouse.dir", str(self._scratch / "warehouse"))
         self._session = open_session(user)
         self._slots = self._session.sparkContext.defaultParallelism
+        jvm: subprocess.Popen[bytes] = self._session.sparkContext._gateway.proc
+        threading.Thread(target=_end_with_the_jvm, args=(jvm,), name="jvm", daemon=True).start()
 
     def run(self) -> None:
         """Follows the plan until the process is ended."""
@@ -60,7 +65,11 @@ class Application:
     def _follow(self, wanted: dict[str, str]) -> None:
         for run_id in [known for known in self._queries if known not in wanted]:
             # The worker takes a run from the plan when its task has returned, or has been killed.
-            self._queries.pop(run_id).stop()
+            query = self._queries.pop(run_id)
+            try:
+                query.stop()
+            except Exception:  # one query's trouble must not keep the others from being followed
+                log.exception("query of run %s did not stop", run_id)
             shutil.rmtree(self._scratch / run_id, ignore_errors=True)
         for run_id in [known for known in self._failed_starts if known not in wanted]:
             del self._failed_starts[run_id]
@@ -80,24 +89,61 @@ class Application:
                 run_id: {"state": "ENDED", "error": error} for run_id, error in self._failed_starts.copy().items()
             }
             for run_id, query in self._queries.copy().items():
-                error = None if query.isActive else str(query.exception() or "the query ended")
-                runs[run_id] = {"state": "ACTIVE" if query.isActive else "ENDED", "error": error}
+                with contextlib.suppress(Exception):  # without a JVM it ends soon, see _end_with_the_jvm
+                    runs[run_id] = _state_of(query)
             with contextlib.suppress(WorkerUnreachableError, RunOverError):
                 self._report_http.call("POST", "/driver", {"slots": self._slots, "runs": runs, "pid": os.getpid()})
             time.sleep(REPORT_S)
+
+
+def _state_of(query: Any) -> dict[str, str | None]:
+    if query.isActive:
+        return {"state": "ACTIVE", "error": None}
+    return {"state": "ENDED", "error": str(query.exception() or "the query ended")}
 
 
 def _end_with_the_worker(scratch: str) -> None:
     """Blocks until standard input ends, then ends this whole process tree without asking anyone."""
     while sys.stdin.readline():
         pass
-    for child in psutil.Process().children(recursive=True):
-        try:
-            child.kill()
-        except psutil.NoSuchProcess:
-            continue
+    _ending.set()
+    _kill_the_rest()
     shutil.rmtree(scratch, ignore_errors=True)
     os._exit(0)
+
+
+def _end_with_the_jvm(jvm: subprocess.Popen[bytes]) -> None:
+    """Without its JVM this process can do nothing; its end is what the worker notices, and starts another one."""
+    code = jvm.wait()
+    if _ending.is_set():
+        return
+    log.error("Spark's JVM ended with code %d", code)
+    _kill_the_rest()
+    os._exit(1)
+
+
+def _kill_the_rest() -> None:
+    """Kills whatever this process has started. It may fork while it dies, so until a look finds nothing."""
+    # The worker gives this application a session of its own; orphans, which are nobody's children, stay in it.
+    own_session = os.getsid(0) == os.getpid()
+    while True:
+        found = psutil.process_iter() if own_session else psutil.Process().children(recursive=True)
+        rest = [process for process in found if _is_rest(process, own_session)]
+        if not rest:
+            return
+        for process in rest:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(rest, timeout=0.5)
+
+
+def _is_rest(process: psutil.Process, own_session: bool) -> bool:
+    try:
+        if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return not own_session or os.getsid(process.pid) == os.getpid()
+    except (psutil.NoSuchProcess, ProcessLookupError, PermissionError):
+        return False
 
 
 def main() -> None:
@@ -105,7 +151,10 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
     for noisy in ("py4j", "pyspark"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
-    hello = json.loads(sys.stdin.readline())
+    first_line = sys.stdin.readline()
+    if not first_line:
+        return  # the worker was gone before it could say what is wanted
+    hello = json.loads(first_line)
     threading.Thread(target=_end_with_the_worker, args=(hello["scratch"],), name="stdin", daemon=True).start()
     Application(hello).run()
 

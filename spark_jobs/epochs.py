@@ -7,7 +7,6 @@ may run the next one. What happens in an epoch travels over the internal HTTP; t
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -89,12 +88,17 @@ async def _epoch(handle: RunHandle, seconds: float) -> None:
         await TASKS[spec.connector_class](spec, client)
     except RunOverError:
         return
-    except Exception:  # noqa: BLE001 — whatever it is, the worker shows it as the task's trace
-        state, trace = FAILED, traceback.format_exc()
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 — the worker shows it as the task's trace
+        state, trace = FAILED, trace_of(error)
     finally:
         timer.cancel()
-        with contextlib.suppress(RunOverError):
-            if state == EPOCH_ENDED and client.orders.finish:
-                state = FINISHED
-            await asyncio.to_thread(client.report_now, state, trace)
+        if state == EPOCH_ENDED and client.orders.finish:
+            state = FINISHED
+        await asyncio.to_thread(client.report_now, state, trace)
         client.close()
+
+
+def trace_of(error: BaseException) -> str:
+    """As Connect's traces begin: `ExceptionType: message` is the first line, which is all that many consoles show."""
+    frames = "".join(traceback.format_exception(error))
+    return f"{type(error).__name__}: {error}\n{frames}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
@@ -25,7 +26,8 @@ DEFAULTS = {
     "spark.cleaner.periodicGC.interval": "60min",
 }
 # Serial collection and a small code cache: the JVM only places and watches tasks, so memory matters and pauses don't.
-JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -XX:ReservedCodeCacheSize=64m"
+# No perf data file: it would lie outside of our scratch directory and outlive a kill.
+JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -XX:ReservedCodeCacheSize=64m -XX:-UsePerfData"
 FIXED = {
     "spark.app.name": "mirror-connect",
     "spark.pyspark.python": sys.executable,
@@ -40,8 +42,9 @@ FIXED = {
 def settings(user: Mapping[str, str]) -> dict[str, str]:
     """Spark's configuration from the worker's `spark.*` properties; extra JVM options are added to ours."""
     merged = {**DEFAULTS, **user, **FIXED}
-    extra = user.get("spark.driver.extraJavaOptions", "")
-    merged["spark.driver.extraJavaOptions"] = f"{JVM_OPTIONS} {extra}".strip()
+    # TMPDIR is our scratch directory; Java doesn't look at it by itself.
+    options = (JVM_OPTIONS, f"-Djava.io.tmpdir={tempfile.gettempdir()}", user.get("spark.driver.extraJavaOptions", ""))
+    merged["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
     return merged
 
 

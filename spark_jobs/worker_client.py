@@ -11,11 +11,12 @@ import contextlib
 import http.client
 import json
 import os
+import socket
 import threading
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -30,6 +31,7 @@ from mirror_connect.connectors.job_contract import (
 
 REQUEST_TIMEOUT_S: Final = 5.0
 RETRY_S: Final = 0.5
+FINISHING_REPORT_S: Final = 0.1
 # A worker that has been silent for so long is gone or has given the task away; an orphan must not linger.
 GIVE_UP_AFTER_S: Final = 300.0
 
@@ -84,7 +86,10 @@ class InternalHttp:
             return json.loads(content)
 
     def close(self) -> None:
-        """Closes the connection; a request under way in another thread fails."""
+        """Closes the connection; a request under way in another thread fails at once."""
+        if (connected := self._connection.sock) is not None:
+            with contextlib.suppress(OSError):  # closing alone would not wake who waits for an answer
+                connected.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
 
@@ -220,7 +225,8 @@ class WorkerClient:
             raise
         self._heard = sent
         self._lease_until = sent + orders.lease_ms / 1000
-        if orders != self.orders:
+        # The lease is new in every answer, and nothing that a task is to be woken for.
+        if replace(orders, lease_ms=self.orders.lease_ms) != self.orders:
             self._obey(orders)
 
     def _obey(self, orders: TaskOrders) -> None:
@@ -234,8 +240,11 @@ class WorkerClient:
     def _report_for_ever(self) -> None:
         while not self._stopped.is_set():
             try:
-                # The worker holds a report for up to half a second, so orders arrive at once and reports stay rare.
+                # The worker holds a report for up to half a second, so orders arrive at once and reports stay rare;
+                # but not those of a task that is finishing.
                 self._report()
+                if self.orders.finish:
+                    self._stopped.wait(FINISHING_REPORT_S)
             except RunOverError:
                 self._obey(TaskOrders(lease_ms=0, finish=True, abandon=True))
                 return

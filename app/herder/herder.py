@@ -224,7 +224,10 @@ class Herder:
         status = self._statuses.connector(name)
         if status is None:
             raise NoStatus(name)
-        tasks = {number: _state(task) for number, task in self._statuses.tasks(name).items()}
+        tasks = {
+            number: _state(self._book.shown(TaskId(name, number), task))
+            for number, task in self._statuses.tasks(name).items()
+        }
         kind = validation.connector_type(self._configs.snapshot().connectors.get(name))
         return ConnectorStatus(name, _state(status), tasks, kind)
 
@@ -234,7 +237,7 @@ class Herder:
         status = self._statuses.task(TaskId(name, task))
         if status is None:
             raise NoStatus(name, task)
-        return _state(status)
+        return _state(self._book.shown(TaskId(name, task), status))
 
     async def topics(self, name: str) -> list[str]:
         """The topics that a connector has written to; none for an unknown one."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from mirror_connect.app.connector_part.host import ConnectorPart, PartHost
-from mirror_connect.app.supervisor.supervisor import TaskEvents, WantedTask
+from mirror_connect.app.supervisor.ports import TaskEvents, WantedTask
 from mirror_connect.connectors.job_contract import TaskId
 
 

@@ -27,7 +27,7 @@ from mirror_connect.app.storage.config_view import (
 )
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
-from mirror_connect.app.supervisor.supervisor import WantedTask
+from mirror_connect.app.supervisor.ports import WantedTask
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.job_contract import TaskId
 

@@ -64,6 +64,17 @@ class StatusBook:
         except ValueError:
             return None
 
+    def shown(self, task: TaskId, stored: Status) -> Status:
+        """A task's status for people, where the topic has `stored`.
+
+        Readers, Connect's too, ignore UNASSIGNED after RUNNING of the same generation. This worker knows that it was said
+        later, and why: Spark has died, for example, or has no slot for the task.
+        """
+        said = self._said.get(task)
+        if said is None or said[0] is not State.UNASSIGNED or stored.state != State.RUNNING:
+            return stored
+        return Status(said[0].value, self._worker_id, self._generation(), said[1], CONNECT_VERSION)
+
     def say(self, subject: Subject, state: State, trace: str | None = None) -> bool:
         """Moves a connector or task to a state; False (and nothing is written) if the table has no such move."""
         before = self.state(subject)

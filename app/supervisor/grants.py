@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mirror_connect.app.supervisor.run import Phase, Run
+from mirror_connect.app.supervisor.run import Run
 
 
 def regrant(runs: Collection[Run]) -> bool:
@@ -17,7 +17,7 @@ def regrant(runs: Collection[Run]) -> bool:
     `runs`: all runs of one connector that have not ended, also those told to finish.
     """
     before = {run: run.version for run in runs}
-    active = [run for run in runs if run.phase not in (Phase.FINISHING, Phase.ENDED)]
+    active = [run for run in runs if not run.is_over]
     for run in active:
         run.grant(run.granted & run.wanted)
     for run in active:

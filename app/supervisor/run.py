@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ Partitions = frozenset[tuple[str, int]]
 class Phase(Enum):
     """How far a run is."""
 
-    WAITING = "no task process has asked for its spec yet"
+    WAITING = "no task process has it: none has asked for its spec yet, or one epoch ended and the next did not begin"
     STARTED = "a task process has its spec"
     RUNNING = "the task has said that it copies"
     FINISHING = "told to commit and return"
@@ -31,11 +30,16 @@ class Run:
 
     What partitions a run may hold is a list of versions: the newest is what it is granted, and every older one counts as
     held until the task has reported that it drained and committed what the next version took away.
+
+    An attempt is one process's work on the run, an epoch at most. `report` is the present attempt's newest.
+    Times are seconds of the supervisor's clock: `since` when the phase WAITING or the attempt began, `heard` the last
+    report, `finish_by` when patience with a run that was told to finish is over.
     """
 
     task: TaskId
     identity: Mapping[str, str] = field(repr=False)
     wanted: Partitions
+    since: float
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     phase: Phase = Phase.WAITING
@@ -43,13 +47,13 @@ class Run:
     versions: dict[int, Partitions] = field(default_factory=lambda: {1: frozenset()})
     spec: TaskSpec | None = field(default=None, repr=False)
     attempt: str | None = None
+    past_attempts: set[str] = field(default_factory=set, repr=False)
     report: TaskReport | None = None
-    attempts: int = 0
-    waiting_since: float = field(default_factory=time.monotonic)
     heard: float = 0.0
     finish_by: float | None = None
+    killed: int | None = None
+    waits_for: str | None = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    said_unassigned: bool = False
 
     @property
     def granted(self) -> Partitions:
@@ -61,36 +65,61 @@ class Run:
         """What the task may still be writing: granted now, or taken away and not yet reported as committed."""
         return frozenset() if self.phase is Phase.ENDED else frozenset().union(*self.versions.values())
 
+    @property
+    def pid(self) -> int | None:
+        """The process of the present attempt; None before its first report, when it may not write yet."""
+        return self.report.pid if self.report else None
+
+    @property
+    def is_over(self) -> bool:
+        """Told to finish, or ended: not to be worked on any more."""
+        return self.phase in (Phase.FINISHING, Phase.ENDED)
+
     def grant(self, partitions: Partitions) -> None:
         """Makes a new version, unless it would be the same again."""
         if partitions == self.granted:
             return
         self.version += 1
+        if self.attempt is None:
+            self.versions.clear()  # nobody has seen the older ones
         self.versions[self.version] = partitions
         self.changed.set()
 
-    def confirmed(self, version: int) -> bool:
+    def confirm(self, version: int) -> bool:
         """The task holds no more than `version` and later ones say; returns whether that frees something."""
-        old = [known for known in self.versions if known < version]
+        old = [known for known in self.versions if known < min(version, self.version)]
         for known in old:
             del self.versions[known]
         return bool(old)
 
-    def begin_attempt(self, attempt: str) -> None:
+    def begin_attempt(self, attempt: str, now: float) -> None:
         """A (new) process has asked for the spec: its predecessor is gone, so only the newest grant is held."""
-        self.attempt, self.report = attempt, None
-        self.attempts += 1
-        self.heard = time.monotonic()
-        self.versions = {self.version: self.granted}
-        if self.phase is Phase.WAITING:
+        self._drop_attempt(now)
+        self.attempt = attempt
+        self.heard = now
+        if not self.is_over:
             self.phase = Phase.STARTED
 
-    def ask_to_finish(self, patience_s: float) -> None:
-        """The task is to commit and return within `patience_s`; a run that no process has taken ends at once."""
-        if self.phase in (Phase.FINISHING, Phase.ENDED):
+    def end_attempt(self, now: float) -> None:
+        """The process has committed and returned at the end of its epoch; Spark begins the next one when it can."""
+        self._drop_attempt(now)
+        if not self.is_over:
+            self.phase = Phase.WAITING
+
+    def _drop_attempt(self, now: float) -> None:
+        if self.attempt is not None:
+            self.past_attempts.add(self.attempt)
+        self.attempt = self.report = None
+        self.since = now
+        self.versions = {self.version: self.granted}
+        self.changed.set()
+
+    def ask_to_finish(self, by: float) -> None:
+        """The task is to commit and return in time; a run that no process has ends at once."""
+        if self.is_over:
             return
         self.phase = Phase.ENDED if self.attempt is None else Phase.FINISHING
-        self.finish_by = time.monotonic() + patience_s
+        self.finish_by = by
         self.changed.set()
 
     def end(self) -> None:

@@ -1,7 +1,7 @@
-"""Makes the running Spark tasks equal the wanted ones: start, watch, back off, stop.
+"""Makes the running Spark tasks equal the wanted ones: start, watch, stop.
 
-What is wanted comes from the herder (`want`), what is comes from the tasks' reports and the driver's. One loop of half a
-second compares them; reports and changes are handled at once. Everything runs on the worker's event loop.
+What is wanted comes from the herder (`want`), what is comes from the tasks' reports and the driver's. Reports and changes
+are handled at once, and `tick` looks for what nobody reports. Everything runs on the worker's event loop.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from mirror_connect.app.supervisor.grants import regrant
 from mirror_connect.app.supervisor.launcher import SparkApplication
-from mirror_connect.app.supervisor.run import Partitions, Phase, Run
-from mirror_connect.connectors.assignment import TopicPartition, assigned_partitions_text, parse_assigned_partitions
-from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.app.supervisor.ports import ASSIGNED, Application, SpecSource, TaskEvents, WantedTask
+from mirror_connect.app.supervisor.run import Phase, Run
+from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
+from mirror_connect.connectors.assignment import TopicPartition, assigned_partitions_text
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.job_contract import (
     EPOCH_ENDED,
     FAILED,
@@ -31,79 +32,42 @@ from mirror_connect.connectors.job_contract import (
     TaskReport,
     TaskSpec,
 )
+from mirror_connect.connectors.secrets import redact, secrets_of
 
 log = logging.getLogger(__name__)
 
-ASSIGNED: Final = "task.assigned.partitions"
-TICK_S: Final = 0.5
-FINISH_PATIENCE_S: Final = 1.9
+UNASSIGNED: Final = "UNASSIGNED"
+# Fine enough that a task which does not finish in time is gone within two seconds of being told to.
+TICK_S: Final = 0.1
+FINISH_PATIENCE_S: Final = 1.8
 NO_SLOT_S: Final = 5.0
 TASK_SILENT_S: Final = 30.0
-DRIVER_SILENT_S: Final = 90.0
-BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
+# A tick that comes so late says that this worker was suspended: what tasks said meanwhile is still to be read.
+SUSPENDED_S: Final = 5.0
 STEADY_S: Final = 120.0
 # A task whose process dies again and again is FAILED rather than tried for ever.
 DEATHS_UNTIL_FAILED: Final = 3
-
-
-class TaskEvents(Protocol):
-    """What the supervisor tells the herder."""
-
-    def task_state(self, task: TaskId, state: str, trace: str | None) -> None:
-        """RUNNING, FAILED or UNASSIGNED, each with the text to show, if there is one."""
-
-    def task_ended(self, task: TaskId) -> None:
-        """The task is no longer wanted and has returned: committed, or abandoned after the patience was over."""
-
-    def topics_written(self, task: TaskId, topics: Sequence[str]) -> None:
-        """The task has written to these target topics."""
-
-
-class SpecSource(Protocol):
-    """Where a run's spec and positions come from."""
-
-    async def build(self, run_id: str, task: TaskId, config: Mapping[str, str], version: int) -> TaskSpec:
-        """Resolves a raw task config, which names the partitions granted in `version`.
-
-        ClusterUnreachable is retried, any other exception fails the task.
-        """
-
-    async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
-        """The positions, read to the end of the offsets topic after this call."""
-
-
-@dataclass(frozen=True, slots=True)
-class WantedTask:
-    """A task that should run: its raw config as the config topic has it."""
-
-    config: Mapping[str, str] = field(repr=False)
-
-    @property
-    def identity(self) -> dict[str, str]:
-        """All but the partitions: a change of it needs a new run, a change of partitions does not."""
-        return {name: value for name, value in self.config.items() if name != ASSIGNED}
-
-    @property
-    def partitions(self) -> Partitions:
-        """The assigned partitions as (topic, partition)."""
-        return frozenset(parse_assigned_partitions(self.config.get(ASSIGNED, "")))
+ABANDON: Final = TaskOrders(lease_ms=0, finish=True, abandon=True)
 
 
 class Supervisor:
-    """See the module. `lease` tells how many seconds the worker's tasks may still write."""
+    """See the module. `lease` tells how many seconds the worker's tasks may still write; `clock` gives seconds."""
 
     def __init__(
         self,
         spark: Mapping[str, str],
         specs: SpecSource,
         lease: Callable[[], float],
-        new_application: Callable[[Mapping[str, str]], SparkApplication] = SparkApplication,
+        *,
+        new_application: Callable[[Mapping[str, str]], Application] = SparkApplication,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.driver_token = secrets.token_urlsafe(32)
         self._spark = spark
         self._specs = specs
         self._lease = lease
-        self._new_application = new_application
+        self._clock = clock
+        self._keeper = SparkKeeper(lambda: new_application(spark), clock, self._spark_lost)
         self._events: TaskEvents | None = None
         self._wanted: dict[TaskId, WantedTask] = {}
         self._failed: dict[TaskId, WantedTask] = {}
@@ -111,10 +75,8 @@ class Supervisor:
         self._runs: dict[str, Run] = {}
         self._plan_version = 0
         self._plan_changed = asyncio.Event()
-        self._slots: int | None = None
-        self._driver_heard = 0.0
-        self._application: SparkApplication | None = None
-        self._background: list[asyncio.Task[None]] = []
+        self._ticking: asyncio.Task[None] | None = None
+        self._ticked = clock()
         self._stopping = False
 
     # --- the herder's side ------------------------------------------------------------------------------------------
@@ -125,7 +87,8 @@ class Supervisor:
 
     async def start(self, url: str) -> None:
         """Starts Spark in the background; `url` is where tasks reach the internal HTTP."""
-        self._background = [asyncio.create_task(self._keep_driver(url)), asyncio.create_task(self._tick_for_ever())]
+        self._keeper.start(url, self.driver_token)
+        self._ticking = asyncio.create_task(self._tick_for_ever())
 
     async def stop(self, patience_s: float) -> None:
         """Lets every task commit and return, then ends Spark; afterwards no process of it is alive."""
@@ -133,13 +96,13 @@ class Supervisor:
         self._wanted = {}
         self._reconcile()
         until = time.monotonic() + patience_s
-        while any(run.phase is not Phase.ENDED for run in self._runs.values()) and time.monotonic() < until:
-            await asyncio.sleep(0.05)
-        for task in self._background:
-            task.cancel()
-        if self._application:
-            await self._application.end(patience_s=1.0)
-        await asyncio.gather(*self._background, return_exceptions=True)
+        while self._runs and time.monotonic() < until:
+            await asyncio.sleep(0.02)
+        if self._ticking is not None:
+            self._ticking.cancel()
+        await self._keeper.end(patience_s=1.0)
+        # Answers a held plan request: a server that closes would cancel it, with a stack trace.
+        self._plan_moved()
 
     def want(self, tasks: Mapping[TaskId, WantedTask]) -> None:
         """Makes these the tasks that run. A failed task stays failed until its config changes or it is restarted."""
@@ -155,55 +118,62 @@ class Supervisor:
         self._deaths.pop(task, None)
         for run in self._runs.values():
             if run.task == task:
-                run.ask_to_finish(FINISH_PATIENCE_S)
+                run.ask_to_finish(self._clock() + FINISH_PATIENCE_S)
         self._reconcile()
 
-    # --- the tasks' side (internal HTTP) ----------------------------------------------------------------------------
+    # --- the driver's side (internal HTTP) --------------------------------------------------------------------------
 
     async def plan(self, after: int, hold_s: float) -> dict[str, Any]:
         """Every run that should have a query; waits up to `hold_s` for a version newer than `after`."""
         if after >= self._plan_version:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._plan_changed.wait(), hold_s)
-        self._driver_heard = time.monotonic()
         runs = [
             {"run_id": run.run_id, "token": run.token, "connector": run.task.connector, "task": run.task.task}
             for run in self._runs.values()
-            if run.phase is not Phase.ENDED
         ]
         return {"version": self._plan_version, "runs": runs}
 
     def driver_report(self, slots: int, runs: Mapping[str, Mapping[str, str | None]]) -> None:
         """What the driver says of its queries; one that ended although its run has not, has lost its task's process."""
-        self._slots = slots
-        self._driver_heard = time.monotonic()
+        self._keeper.heard(slots)
         for run_id, said in runs.items():
             run = self._runs.get(run_id)
-            if run is not None and said["state"] == "ENDED" and run.phase is not Phase.ENDED:
+            # A process may outlive its query for seconds; the next report is half a second away.
+            if run is not None and said["state"] == "ENDED" and self._gone(run, "its query has ended"):
                 self._died(run, said["error"] or "its query ended")
+
+    # --- the tasks' side (internal HTTP) ----------------------------------------------------------------------------
 
     def run_of(self, run_id: str) -> Run | None:
         """A run that has not ended."""
-        run = self._runs.get(run_id)
-        return run if run is not None and run.phase is not Phase.ENDED else None
+        return self._runs.get(run_id)
 
     async def spec(self, run: Run, attempt: str) -> TaskSpec | None:
-        """The spec of a run at its newest version; None when the run is over."""
+        """The spec of a run at its newest version; None when the run is over, or that attempt at it.
+
+        ClusterUnreachable: not now, ask again.
+        """
+        if attempt in run.past_attempts:
+            return None
         if run.attempt != attempt:
             await self._end_predecessor(run)
-            if run.phase in (Phase.FINISHING, Phase.ENDED):
+            if run.is_over:
                 self._end(run)
                 return None
-            run.begin_attempt(attempt)
+            if run.attempt != attempt:  # asked twice meanwhile
+                run.begin_attempt(attempt, self._clock())
         assigned = assigned_partitions_text(sorted(map(TopicPartition._make, run.granted)))
         version = run.version
         try:
             spec = await self._specs.build(run.run_id, run.task, {**run.identity, ASSIGNED: assigned}, version)
         except ClusterUnreachable as error:
-            log.warning("Task %s waits: %s", run.task, error)
+            if run.phase is not Phase.RUNNING:  # one that copies goes on with what it has
+                self._waits(run, str(error))
             raise
         except Exception as error:
-            log.exception("Task %s can't be started", run.task)
+            if not isinstance(error, (ConfigError, NotAuthorized)):
+                log.exception("Task %s can't be started", run.task)
             self._fail(run, f"{type(error).__name__}: {error}")
             return None
         run.spec = spec
@@ -218,71 +188,79 @@ class Supervisor:
     async def report(self, run: Run, report: TaskReport, *, hold_s: float, known_version: int) -> TaskOrders:
         """Takes a report and answers with orders, at once if there are new ones, else after `hold_s`."""
         if run.attempt != report.attempt:
-            return TaskOrders(lease_ms=0, finish=True, abandon=True)
+            return ABANDON
         self._take(run, report)
-        news = run.phase in (Phase.FINISHING, Phase.ENDED) or run.version > known_version
-        if hold_s and not news:
+        if hold_s and not run.is_over and run.version <= known_version:
             run.changed.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(run.changed.wait(), hold_s)
+            if run.attempt != report.attempt:  # another process has taken its place meanwhile
+                return ABANDON
         return TaskOrders(
             lease_ms=max(0, int(self._lease() * 1000)),
-            finish=run.phase in (Phase.FINISHING, Phase.ENDED),
+            finish=run.is_over,
             abandon=run.phase is Phase.ENDED,
             assignment_version=run.version,
         )
 
     def _take(self, run: Run, report: TaskReport) -> None:
-        run.heard = time.monotonic()
-        first_running = report.state == RUNNING and run.phase is Phase.STARTED
-        run.report = report
+        now = self._clock()
+        run.heard, run.report = now, report
         for notice in report.notices:
-            log.warning("Task %s: %s", run.task, notice)
+            log.warning("Task %s: %s", run.task, _clean(run, notice))
         if report.topics and self._events:
             self._events.topics_written(run.task, report.topics)
-        if run.confirmed(report.assignment_version):
-            self._regrant(run.task.connector)
-        if first_running:
-            run.phase = Phase.RUNNING
-            self._say(run.task, RUNNING, None)
-        elif report.state == FAILED:
+        freed = run.confirm(report.assignment_version)
+        if report.state == FAILED:
             self._fail(run, report.trace or "the task failed without a trace")
-        elif report.state == FINISHED:
+        elif report.state == FINISHED or (report.state == EPOCH_ENDED and run.phase is Phase.FINISHING):
             self._end(run)
+        elif report.state == EPOCH_ENDED:
+            run.end_attempt(now)
+            freed = True
+        elif report.state == RUNNING and run.phase is Phase.STARTED:
+            run.phase = Phase.RUNNING
+            run.waits_for = None
+            self._say(run.task, RUNNING, None)
+        if freed:
+            self._regrant(run.task.connector)
 
     async def _end_predecessor(self, run: Run) -> None:
         """A new process has taken the run; the one before must be gone before the new one may write."""
-        last = run.report
-        if last is None or last.state in (EPOCH_ENDED, FINISHED, FAILED) or self._application is None:
-            return
-        shared = any(other.report and other.report.pid == last.pid for other in self._runs.values() if other is not run)
-        if not shared and self._application.owns(last.pid):
-            log.warning("Task %s: its process %d was replaced and is killed", run.task, last.pid)
-            self._application.kill_task(last.pid)
-            while self._application.owns(last.pid):
-                await asyncio.sleep(0.01)
+        before = run.attempt
+        while run.attempt == before and not self._gone(run, "it was replaced"):
+            await asyncio.sleep(0.01)
 
     # --- making is equal to wanted ----------------------------------------------------------------------------------
 
     def _reconcile(self) -> None:
-        current = {run.task: run for run in self._runs.values() if run.phase not in (Phase.FINISHING, Phase.ENDED)}
-        for task, run in current.items():
-            wanted = self._wanted.get(task)
+        finish_by = self._clock() + FINISH_PATIENCE_S
+        for run in self._runs.values():
+            wanted = self._wanted.get(run.task)
             if wanted is None or wanted.identity != run.identity:
-                run.ask_to_finish(FINISH_PATIENCE_S)
+                run.ask_to_finish(finish_by)
             else:
                 run.wanted = wanted.partitions
-        for run in [each for each in self._runs.values() if each.phase is Phase.ENDED]:
-            self._end(run)
+        self._forget_ended()
         busy = {run.task for run in self._runs.values()}
         for task, wanted in self._wanted.items():
             # A task's next run waits for the end of the one before: two never write at once.
             if task not in busy and task not in self._failed:
-                run = Run(task, wanted.identity, wanted.partitions)
+                run = Run(task, wanted.identity, wanted.partitions, since=self._clock())
                 self._runs[run.run_id] = run
                 self._plan_moved()
+                if self._keeper.trouble is not None:
+                    run.waits_for = self._keeper.trouble  # logged already, once for all
+                    self._say(task, UNASSIGNED, run.waits_for)
         for connector in {run.task.connector for run in self._runs.values()}:
             self._regrant(connector)
+
+    def _forget_ended(self) -> None:
+        for run in [each for each in self._runs.values() if each.phase is Phase.ENDED]:
+            del self._runs[run.run_id]
+            self._plan_moved()
+            if run.task not in self._wanted and self._events:
+                self._events.task_ended(run.task)
 
     def _regrant(self, connector: str) -> None:
         regrant([run for run in self._runs.values() if run.task.connector == connector])
@@ -295,21 +273,25 @@ class Supervisor:
     def _end(self, run: Run) -> None:
         """Forgets a run that writes no more, and lets what waited for it go on."""
         run.end()
-        if self._runs.pop(run.run_id, None) is None:
-            return
-        self._plan_moved()
-        if run.task not in self._wanted and self._events:
-            self._events.task_ended(run.task)
         self._reconcile()
 
     def _fail(self, run: Run, trace: str) -> None:
-        if run.task in self._wanted:
+        trace = _clean(run, trace)
+        first = trace.splitlines()[0] if trace else ""
+        if run.is_over:
+            # It was ending anyway, for a restart or another config: these must not be taken for failed.
+            log.warning("Task %s failed while it was ending: %s", run.task, first)
+        elif run.task in self._wanted:
+            log.error("Task %s failed: %s", run.task, first)
             self._failed[run.task] = self._wanted[run.task]
             self._say(run.task, FAILED, trace)
         self._end(run)
 
     def _died(self, run: Run, reason: str) -> None:
-        """Its process died without a word, four times (Spark's own retries): tried again, but not for ever."""
+        """Its process died without a word, in all of Spark's own tries: tried again, but not for ever."""
+        if run.is_over:
+            self._end(run)
+            return
         deaths = self._deaths[run.task] = self._deaths.get(run.task, 0) + 1
         log.warning("Task %s: its process died (%s)", run.task, reason.splitlines()[0])
         if deaths >= DEATHS_UNTIL_FAILED:
@@ -317,6 +299,31 @@ class Supervisor:
             self._fail(run, f"The task's process died {deaths} times in a row without reporting an error.\n{reason}")
         else:
             self._end(run)
+
+    def _gone(self, run: Run, why: str) -> bool:
+        """Whether no process works on the run any more; kills the one that does. A killed one is gone a moment later."""
+        application, pid = self._keeper.application, run.pid
+        # Spark reuses processes: one that reports for another run has long left this one.
+        if pid is None or application is None or any(r is not run and r.pid == pid for r in self._runs.values()):
+            return True
+        if run.killed != pid and application.kill_task(pid):
+            run.killed = pid
+            log.warning("Task %s: its process %d was killed, as %s", run.task, pid, why)
+        return not application.owns(pid)
+
+    def _spark_lost(self) -> None:
+        """No process of any run is left; all that is wanted begins anew with the next application, and says so."""
+        for run in self._runs.values():
+            run.end()
+        self._reconcile()
+
+    def _waits(self, run: Run, line: str) -> None:
+        """Says once why a run does not get on."""
+        if run.is_over or run.waits_for == line:
+            return
+        run.waits_for = line
+        log.warning("Task %s waits: %s", run.task, line)
+        self._say(run.task, UNASSIGNED, line)
 
     def _say(self, task: TaskId, state: str, trace: str | None) -> None:
         if self._events:
@@ -327,34 +334,37 @@ class Supervisor:
     async def _tick_for_ever(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
-            now = time.monotonic()
-            for run in list(self._runs.values()):
-                try:
-                    self._tick(run, now)
-                except Exception:  # one run's trouble must not stop the watch over the others
-                    log.exception("watching task %s", run.task)
+            self.tick()
 
-    def _tick(self, run: Run, now: float) -> None:
-        application = self._application
-        pid = run.report.pid if run.report else None
-        if run.phase is Phase.FINISHING and run.finish_by is not None and now > run.finish_by:
-            # Too slow to finish: what the target has not acknowledged is abandoned, its positions stay.
-            if pid is not None and application and application.kill_task(pid):
-                log.warning("Task %s did not return in time and was killed", run.task)
-            if pid is None or not application or not application.owns(pid):
-                self._end(run)
-        elif run.phase is Phase.WAITING and now - run.waiting_since > NO_SLOT_S and self._slots is not None:
-            wanting = len(self._runs)
-            if not run.said_unassigned and wanting > self._slots:
-                run.said_unassigned = True
-                self._say(run.task, "UNASSIGNED", self._no_slot(run.task, wanting, self._slots))
-        elif run.phase in (Phase.STARTED, Phase.RUNNING) and now - run.heard > TASK_SILENT_S:
-            run.heard = now
-            between_epochs = run.report is not None and run.report.state == EPOCH_ENDED
-            if not between_epochs and pid is not None and application and application.kill_task(pid):
-                log.warning("Task %s was silent for %d s and was killed; Spark tries again", run.task, TASK_SILENT_S)
-        if run.phase is Phase.RUNNING and now - run.waiting_since > STEADY_S:
-            self._deaths.pop(run.task, None)
+    def tick(self) -> None:
+        """Looks after what nobody reports: silence, lateness, missing slots."""
+        now = self._clock()
+        suspended, self._ticked = now - self._ticked > SUSPENDED_S, now
+        for run in list(self._runs.values()):
+            if suspended:
+                run.heard = now
+            try:
+                self._look_after(run, now)
+            except Exception:  # one run's trouble must not stop the watch over the others
+                log.exception("Watching task %s", run.task)
+
+    def _look_after(self, run: Run, now: float) -> None:
+        match run.phase:
+            case Phase.FINISHING:
+                # Too slow: what the target has not acknowledged is abandoned, its positions stay.
+                if run.finish_by is not None and now > run.finish_by and self._gone(run, "it did not finish in time"):
+                    self._end(run)
+            case Phase.WAITING:
+                slots, wanting = self._keeper.slots, len(self._runs)
+                waited = now - max(run.since, self._keeper.slots_since)
+                if slots is not None and wanting > slots and waited > NO_SLOT_S:
+                    self._waits(run, self._no_slot(run.task, wanting, slots))
+            case Phase.STARTED | Phase.RUNNING:
+                if now - run.heard > TASK_SILENT_S:
+                    run.heard = now
+                    self._gone(run, f"it was silent for {TASK_SILENT_S:g} s; Spark tries again")
+                if run.phase is Phase.RUNNING and now - run.since > STEADY_S:
+                    self._deaths.pop(run.task, None)
 
     def _no_slot(self, task: TaskId, wanting: int, slots: int) -> str:
         return (
@@ -362,42 +372,11 @@ class Supervisor:
             f"{self._spark.get('spark.master', 'local[64,4]')} has {slots} slots. Raise the slots or lower tasks.max."
         )
 
-    async def _keep_driver(self, url: str) -> None:
-        """Starts Spark, and starts it again whenever it has died; the tasks of a dead one begin new runs."""
-        deaths = 0
-        while True:
-            application = self._new_application(self._spark)
-            started = time.monotonic()
-            try:
-                await application.start(url, self.driver_token)
-                self._application, self._driver_heard, self._slots = application, started, None
-                code = await self._until_exit_or_silence(application)
-            except OSError as error:
-                log.error("Spark could not be started: %s", error)
-                code = -1
-            self._application = None
-            if time.monotonic() - started > STEADY_S:
-                deaths = 0
-            pause = BACK_OFF_S[min(deaths, len(BACK_OFF_S) - 1)]
-            deaths += 1
-            log.error("Spark ended with code %d; its tasks start again with a new one in %.0f s", code, pause)
-            for run in list(self._runs.values()):
-                self._say(run.task, "UNASSIGNED", None)
-                run.end()
-            for run in list(self._runs.values()):
-                self._end(run)
-            await asyncio.sleep(pause)
 
-    async def _until_exit_or_silence(self, application: SparkApplication) -> int:
-        exited = asyncio.create_task(application.exited())
-        try:
-            while True:
-                done, _ = await asyncio.wait([exited], timeout=5.0)
-                if done:
-                    return exited.result()
-                if time.monotonic() - self._driver_heard > DRIVER_SILENT_S:
-                    log.error("Spark's driver was silent for %d s and is killed", DRIVER_SILENT_S)
-                    await application.end(patience_s=0.0)
-                    return await exited
-        finally:
-            exited.cancel()
+def _clean(run: Run, text: str) -> str:
+    """Without what the run's config keeps secret: secret settings, and whatever came from a config provider."""
+    if run.spec is None:
+        return text
+    provided = {value for name, value in run.spec.config.items() if value and run.identity.get(name, value) != value}
+    known = (secrets_of(each) for each in (run.spec.config, run.spec.source, run.spec.target))
+    return redact(text, provided.union(*known))

@@ -17,7 +17,7 @@ from mirror_connect.app.rest.application import create_application
 from mirror_connect.app.rest.basic_auth import Authenticator
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
-from mirror_connect.app.supervisor.supervisor import TaskEvents, WantedTask
+from mirror_connect.app.supervisor.ports import TaskEvents, WantedTask
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.job_contract import TaskId
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog

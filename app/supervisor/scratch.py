@@ -1,0 +1,48 @@
+"""Spark's scratch directories: one for each start, removed with it; those of workers that were killed are found again.
+
+A directory in use is locked (flock) by the worker that made it. The kernel lets go of the lock when the worker dies,
+however it dies; process ids would be no proof, as they come again and containers may share a temporary directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+PREFIX: Final = "mirror-connect-spark-"
+# Not found by `remove_stale`: a directory is renamed when its lock is held.
+_UNLOCKED_PREFIX: Final = "mirror-connect-new-"
+
+
+class Scratch:
+    """One directory, which exists and is locked until `remove`."""
+
+    def __init__(self) -> None:
+        unlocked = Path(tempfile.mkdtemp(prefix=_UNLOCKED_PREFIX))
+        self._lock = os.open(unlocked, os.O_RDONLY)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.path = unlocked.rename(unlocked.with_name(PREFIX + unlocked.name.removeprefix(_UNLOCKED_PREFIX)))
+
+    def remove(self) -> None:
+        """Removes it with all that is in it; once is enough, twice is harmless."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def remove_stale() -> None:
+    """Removes the directories of workers that are no more, as far as this user may."""
+    for directory in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(directory, ignore_errors=True)
+            finally:
+                os.close(lock)

@@ -1,0 +1,116 @@
+"""Keeps one Spark application alive: starts it, hears from its driver, starts it again with a back-off when it has died."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from mirror_connect.app.supervisor.ports import Application
+
+log = logging.getLogger(__name__)
+
+WATCH_S: Final = 5.0
+# Longer than a JVM may be suspended: the tasks go on without it meanwhile, and a new one costs them a restart.
+DRIVER_SILENT_S: Final = 90.0
+BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
+STEADY_S: Final = 120.0
+
+
+class SparkKeeper:
+    """`lost` is called whenever an application has ended and no process of it lives any more; `trouble` says why."""
+
+    def __init__(
+        self, new_application: Callable[[], Application], clock: Callable[[], float], lost: Callable[[], None]
+    ) -> None:
+        self.application: Application | None = None
+        # None until the driver of the present application has reported.
+        self.slots: int | None = None
+        self.slots_since = 0.0
+        # Why there is no Spark now; None when all is well, or at the first start.
+        self.trouble: str | None = None
+        self._new_application = new_application
+        self._clock = clock
+        self._lost = lost
+        self._heard = 0.0
+        self._keeping: asyncio.Task[None] | None = None
+
+    def start(self, url: str, token: str) -> None:
+        """Begins, in the background."""
+        self._keeping = asyncio.create_task(self._keep(url, token))
+
+    def heard(self, slots: int) -> None:
+        """The driver has reported."""
+        self._heard = self._clock()
+        if self.slots is None:
+            self.slots_since, self.trouble = self._heard, None
+        self.slots = slots
+
+    async def end(self, patience_s: float) -> None:
+        """Ends Spark for good; afterwards no process of it is alive."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+        if self.application is not None:
+            await self.application.end(patience_s)
+
+    async def _keep(self, url: str, token: str) -> None:
+        failures = 0
+        while True:
+            started = self._clock()
+            end = await self._one_life(url, token)
+            self.application = self.slots = None
+            if self._clock() - started > STEADY_S:
+                failures = 0
+            pause = BACK_OFF_S[min(failures, len(BACK_OFF_S) - 1)]
+            failures += 1
+            self.trouble = f"{end}; it starts again after {pause:g} s, and its tasks with it."
+            log.error("%s", self.trouble)
+            try:
+                self._lost()
+            except Exception:  # whatever it is, without a new Spark nothing would go on
+                log.exception("Telling that Spark has ended")
+            await asyncio.sleep(pause)
+
+    async def _one_life(self, url: str, token: str) -> str:
+        application = self.application = self._new_application()
+        self._heard = self._clock()
+        try:
+            starting = asyncio.create_task(application.start(url, token))
+            try:
+                await asyncio.shield(starting)
+            except asyncio.CancelledError:
+                # A process can be ended only when it has come into being.
+                await asyncio.wait([starting])
+                raise
+            code = await self._until_exit_or_silence(application)
+        except OSError as error:
+            return f"Spark could not be started: {error}"
+        except Exception as error:
+            log.exception("Spark could not be watched")
+            with contextlib.suppress(Exception):
+                await application.end(patience_s=0.0)
+            return f"Spark could not be watched: {type(error).__name__}: {error}"
+        words = application.last_words if code > 0 else ""
+        return f"Spark ended with code {code}" + (f" ({words})" if words else "")
+
+    async def _until_exit_or_silence(self, application: Application) -> int:
+        exited = asyncio.create_task(application.exited())
+        looked = self._clock()
+        try:
+            while True:
+                done, _ = await asyncio.wait([exited], timeout=WATCH_S)
+                if done:
+                    return exited.result()
+                now = self._clock()
+                if now - looked > 2 * WATCH_S:
+                    self._heard = now  # this worker was suspended itself: what was said is still to be read
+                looked = now
+                if now - self._heard > DRIVER_SILENT_S:
+                    log.error("Spark's driver was silent for %d s and is killed", DRIVER_SILENT_S)
+                    await application.end(patience_s=0.0)
+                    return await exited
+        finally:
+            exited.cancel()

@@ -1,0 +1,122 @@
+"""The internal HTTP over a real socket: who may ask what, and the answers that mean something."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Mapping
+
+import httpx
+import pytest
+import uvicorn
+
+from mirror_connect.app.supervisor.internal_api import create_internal_application
+from mirror_connect.app.supervisor.ports import ASSIGNED, WantedTask
+from mirror_connect.app.supervisor.run import Run
+from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.job_contract import TaskId, TaskReport, TaskSpec
+from tests.fakes.spark_rig import FakeSpecs
+
+
+class Specs(FakeSpecs):
+    failure: Exception | None = None
+
+    async def build(self, run_id: str, task: TaskId, config: Mapping[str, str], version: int) -> TaskSpec:
+        if self.failure is not None:
+            raise self.failure
+        return await super().build(run_id, task, config, version)
+
+
+class Server:
+    def __init__(self) -> None:
+        self.specs = Specs()
+        self.supervisor = Supervisor({}, self.specs, lambda: 8.0)
+        config = {"connector.class": "X", ASSIGNED: "t-0"}
+        self.supervisor.want({TaskId("c", number): WantedTask(config) for number in range(2)})
+        self.runs: list[Run] = list(self.supervisor._runs.values())
+        self.http: httpx.AsyncClient
+
+    async def call(self, method: str, path: str, token: str | None, body: object = None) -> httpx.Response:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return await self.http.request(method, path, headers=headers, json=body)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    made = Server()
+    listener = socket.create_server(("127.0.0.1", 0))
+    settings = uvicorn.Config(create_internal_application(made.supervisor), log_config=None, lifespan="off")
+    serving = uvicorn.Server(settings)
+    task = asyncio.create_task(serving._serve([listener]))
+    made.http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=10, verify=False)
+    yield made
+    await made.http.aclose()
+    serving.should_exit = True
+    await task
+    listener.close()
+
+
+def report(**more: object) -> dict[str, object]:
+    return TaskReport(attempt="one", pid=1, state="STARTING").to_json() | more
+
+
+DRIVER_PATHS = [("GET", "/plan"), ("POST", "/driver")]
+RUN_PATHS = [("GET", "spec?attempt=one"), ("POST", "positions"), ("POST", "report")]
+
+
+@pytest.mark.parametrize(("method", "path"), DRIVER_PATHS)
+@pytest.mark.parametrize("token", [None, "wrong", "run"])
+async def test_the_drivers_paths_need_the_drivers_token(
+    server: Server, method: str, path: str, token: str | None
+) -> None:
+    given = server.runs[0].token if token == "run" else token
+    assert (await server.call(method, path, given)).status_code == 401
+
+
+@pytest.mark.parametrize(("method", "path"), RUN_PATHS)
+@pytest.mark.parametrize("token", [None, "wrong", "driver", "other run"])
+async def test_a_runs_paths_need_the_capability_of_that_run(
+    server: Server, method: str, path: str, token: str | None
+) -> None:
+    given = {"driver": server.supervisor.driver_token, "other run": server.runs[1].token}.get(token or "", token)
+    answer = await server.call(method, f"/runs/{server.runs[0].run_id}/{path}", given)
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize(("method", "path"), RUN_PATHS)
+async def test_a_run_that_is_over_is_gone(server: Server, method: str, path: str) -> None:
+    run = server.runs[0]
+    server.supervisor.want({})
+    assert (await server.call(method, f"/runs/{run.run_id}/{path}", run.token)).status_code == 410
+
+
+async def test_what_cannot_be_answered_now_is_to_be_asked_again(server: Server) -> None:
+    run = server.runs[0]
+    server.specs.failure = ClusterUnreachable("away")
+    assert (await server.call("GET", f"/runs/{run.run_id}/spec?attempt=one", run.token)).status_code == 503
+
+
+async def test_the_plan_names_every_run_and_its_capability(server: Server) -> None:
+    plan = (await server.call("GET", "/plan?after=-1", server.supervisor.driver_token)).json()
+    assert [(run["run_id"], run["token"]) for run in plan["runs"]] == [(run.run_id, run.token) for run in server.runs]
+
+
+async def test_a_run_gets_its_spec_and_reports_for_orders(server: Server) -> None:
+    run = server.runs[0]
+    spec = TaskSpec.from_json((await server.call("GET", f"/runs/{run.run_id}/spec?attempt=one", run.token)).json())
+    orders = (await server.call("POST", f"/runs/{run.run_id}/report", run.token, report())).json()
+    assert (spec.run_id, orders["lease_ms"], orders["abandon"]) == (run.run_id, 8000, False)
+
+
+async def test_positions_come_in_the_order_they_were_asked_for(server: Server) -> None:
+    run = server.runs[0]
+    await server.call("GET", f"/runs/{run.run_id}/spec?attempt=one", run.token)
+    answer = await server.call("POST", f"/runs/{run.run_id}/positions", run.token, [["t", 1], ["t", 0]])
+    assert answer.json() == [["t", 1, None], ["t", 0, None]]
+
+
+async def test_a_driver_report_is_taken(server: Server) -> None:
+    body = {"slots": 3, "runs": {}, "pid": 1}
+    answer = await server.call("POST", "/driver", server.supervisor.driver_token, body)
+    assert (answer.status_code, server.supervisor._keeper.slots) == (200, 3)

@@ -1,0 +1,33 @@
+"""Spark's log in the worker's: the first line of an event is seen, a stack trace only when debugging."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from mirror_connect.app.supervisor.spark_log import SparkLog
+
+
+@pytest.mark.parametrize(
+    ("line", "level"),
+    [
+        pytest.param("26/01/02 03:04:05 ERROR TaskSetManager: Task 0 failed", logging.WARNING, id="log4j_error"),
+        pytest.param("26/01/02 03:04:05 WARN Utils: it is so", logging.WARNING, id="log4j_warning"),
+        pytest.param("ERROR mirror_connect.spark_jobs query did not start", logging.WARNING, id="driver_error"),
+        pytest.param("INFO mirror_connect.spark_jobs all well", logging.INFO, id="driver_info"),
+        pytest.param("java.lang.IllegalStateException: no", logging.DEBUG, id="exception_below_its_event"),
+        pytest.param("\tat org.apache.spark.Foo.bar(Foo.scala:1)", logging.DEBUG, id="frame"),
+    ],
+)
+def test_a_line_gets_the_level_of_its_kind(caplog: pytest.LogCaptureFixture, line: str, level: int) -> None:
+    caplog.set_level(logging.DEBUG, "mirror_connect.spark")
+    SparkLog().take(line)
+    assert [record.levelno for record in caplog.records] == [level]
+
+
+def test_the_last_words_are_those_before_the_frames() -> None:
+    log = SparkLog()
+    for line in ("Starting", "py4j.Error: Could not parse Master URL: 'x'", "\tat java.base/Foo.bar", "", "  File x"):
+        log.take(line)
+    assert log.last_words == "py4j.Error: Could not parse Master URL: 'x'"

@@ -1,0 +1,538 @@
+"""What the supervisor does when tasks, processes and Spark itself come, speak, fall silent and die."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+import pytest
+
+from mirror_connect.app.supervisor import spark_keeper
+from mirror_connect.app.supervisor.ports import ASSIGNED, WantedTask
+from mirror_connect.app.supervisor.run import Run
+from mirror_connect.app.supervisor.supervisor import FINISH_PATIENCE_S, NO_SLOT_S, TASK_SILENT_S, Supervisor
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskOrders, TaskReport, TaskSpec
+from tests.fakes.spark_rig import SECRET, FakeEvents, FakeSpecs
+
+A, B = TaskId("c", 0), TaskId("c", 1)
+
+
+class FakeApplication:
+    """A Spark whose processes are numbers. `sticky`: processes that don't die at once when they are killed."""
+
+    def __init__(self) -> None:
+        self.alive: set[int] = set()
+        self.sticky: set[int] = set()
+        self.killed: list[int] = []
+        self.last_words = "no room"
+        self.ended = False
+        self._exit: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def start(self, url: str, token: str) -> None: ...
+
+    async def exited(self) -> int:
+        return await asyncio.shield(self._exit)
+
+    async def end(self, patience_s: float) -> None:
+        self.ended = True
+        self.die(0)
+
+    def die(self, code: int) -> None:
+        self.alive.clear()
+        if not self._exit.done():
+            self._exit.set_result(code)
+
+    def kill_task(self, pid: int) -> bool:
+        if pid not in self.alive:
+            return False
+        self.killed.append(pid)
+        if pid not in self.sticky:
+            self.alive.discard(pid)
+        return True
+
+    def owns(self, pid: int) -> bool:
+        return pid in self.alive
+
+
+class Specs(FakeSpecs):
+    def __init__(self) -> None:
+        self.failure: Exception | None = None
+
+    async def build(self, run_id: str, task: TaskId, config: Mapping[str, str], version: int) -> TaskSpec:
+        if self.failure is not None:
+            raise self.failure
+        return await super().build(run_id, task, config, version)
+
+    async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
+        return [PartitionPosition(topic, partition, 7) for topic, partition in partitions]
+
+
+class Process:
+    """One task process at work on a run."""
+
+    _pids = itertools.count(1000)
+
+    def __init__(self, world: World, run: Run, pid: int | None = None) -> None:
+        self.world, self.run = world, run
+        self.pid = pid or next(self._pids)
+        self.attempt = f"attempt of {self.pid} {next(self._pids)}"
+        world.application.alive.add(self.pid)
+
+    async def ask(self) -> TaskSpec | None:
+        return await self.world.supervisor.spec(self.run, self.attempt)
+
+    async def say(self, state: str, version: int | None = None, *, hold: float = 0.0, **more: object) -> TaskOrders:
+        report = TaskReport.from_json(
+            {
+                "attempt": self.attempt,
+                "pid": self.pid,
+                "state": state,
+                "assignment_version": self.run.version if version is None else version,
+                "topics": [],
+                "notices": [],
+                **more,
+            }
+        )
+        known = self.run.version
+        return await self.world.supervisor.report(self.run, report, hold_s=hold, known_version=known)
+
+
+class World:
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.lease = 8.0
+        self.applications: list[FakeApplication] = []
+        self.specs, self.events = Specs(), FakeEvents()
+        self.supervisor = Supervisor(
+            {"spark.master": "local[2,4]"},
+            self.specs,
+            lambda: self.lease,
+            new_application=self._new_application,
+            clock=lambda: self.now,
+        )
+        self.supervisor.listen(self.events)
+
+    def _new_application(self, _: Mapping[str, str]) -> FakeApplication:
+        self.applications.append(FakeApplication())
+        return self.applications[-1]
+
+    @property
+    def application(self) -> FakeApplication:
+        return self.applications[-1]
+
+    def run(self, task: TaskId) -> Run:
+        return next(run for run in self.supervisor._runs.values() if run.task == task)
+
+    def tasks(self) -> list[TaskId]:
+        return [run.task for run in self.supervisor._runs.values()]
+
+    def later(self, seconds: float, step: float = 1.0) -> None:
+        """Time passes, and the supervisor looks around."""
+        until = self.now + seconds
+        while self.now < until:
+            self.now = min(until, self.now + step)
+            self.supervisor.tick()
+
+    async def running(self, task: TaskId) -> Process:
+        process = Process(self, self.run(task))
+        await process.ask()
+        await process.say("STARTING", 0)
+        await process.say("RUNNING")
+        return process
+
+
+@pytest.fixture
+async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    monkeypatch.setattr(spark_keeper, "BACK_OFF_S", (0.01, 0.02))
+    # The clock of the tests moves in leaps; here these are no sign of a suspended worker.
+    monkeypatch.setattr(spark_keeper, "WATCH_S", 1000.0)
+    world = World()
+    await world.supervisor.start("http://127.0.0.1:1")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    world.supervisor._ticking.cancel() if world.supervisor._ticking else None
+    world.supervisor.driver_report(2, {})
+    yield world
+    await world.supervisor.stop(0.0)
+
+
+def wanted(*partitions: str, **more: str) -> WantedTask:
+    return WantedTask({"connector.class": "X", **more, ASSIGNED: ",".join(partitions)})
+
+
+# --- wanting --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_wanted_task_is_in_the_plan(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    plan = await world.supervisor.plan(-1, 0.0)
+    assert [(run["connector"], run["task"]) for run in plan["runs"]] == [("c", 0)]
+
+
+async def test_a_plan_that_is_known_is_held_until_it_changes(world: World) -> None:
+    known = (await world.supervisor.plan(-1, 0.0))["version"]
+    asking = asyncio.create_task(world.supervisor.plan(known, 10.0))
+    await asyncio.sleep(0)
+    world.supervisor.want({A: wanted("t-0")})
+    assert (await asking)["version"] > known
+
+
+async def test_a_task_runs_when_it_says_so_itself(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = Process(world, world.run(A))
+    await process.ask()
+    await process.say("STARTING", 0)
+    silent = world.events.of(A)
+    await process.say("RUNNING")
+    assert (silent, world.events.of(A)) == ([], ["RUNNING"])
+
+
+async def test_an_unwanted_task_is_told_to_finish_and_is_over_when_it_has(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.supervisor.want({})
+    orders = await process.say("RUNNING")
+    before = list(world.events.ended)
+    await process.say("FINISHED")
+    assert (orders.finish, orders.abandon, before, world.events.ended) == (True, False, [], [A])
+
+
+async def test_an_unwanted_task_that_no_process_has_is_over_at_once(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    world.supervisor.want({})
+    assert (world.tasks(), world.events.ended) == ([], [A])
+
+
+async def test_another_config_waits_for_the_end_of_the_run_before(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.supervisor.want({A: wanted("t-0", more="1")})
+    old = world.run(A)
+    await process.say("FINISHED")
+    assert old.is_over
+    assert world.run(A).identity["more"] == "1"
+
+
+async def test_other_partitions_keep_the_run_and_are_told_as_a_new_version(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.supervisor.want({A: wanted("t-0", "t-1")})
+    orders = await process.say("RUNNING", 2)
+    spec = await process.ask()
+    assert orders.assignment_version == 3
+    assert spec is not None
+    assert [each.partition for each in spec.assigned] == [0, 1]
+
+
+async def test_a_partition_that_moves_is_granted_after_it_was_drained(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0", "t-1"), B: wanted("u-0")})
+    one, two = await world.running(A), await world.running(B)
+    world.supervisor.want({A: wanted("t-0"), B: wanted("t-1", "u-0")})
+    before = (await two.say("RUNNING")).assignment_version
+    await one.say("RUNNING")
+    after = await two.ask()
+    assert after is not None
+    assert (after.assignment_version > before, len(after.assigned)) == (True, 2)
+
+
+async def test_a_restart_ends_the_run_and_begins_another(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.supervisor.restart(A)
+    assert (await process.say("RUNNING")).finish
+    await process.say("FINISHED")
+    assert world.run(A) is not process.run
+    assert world.events.ended == []
+
+
+# --- failing --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_failed_task_stays_failed_while_nothing_changes(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    await process.say("FAILED", trace="ValueError: no")
+    world.supervisor.want({A: wanted("t-0")})
+    assert (world.tasks(), world.events.states[-1]) == ([], (A, "FAILED", "ValueError: no"))
+
+
+@pytest.mark.parametrize("how", ["restart", "config", "partitions"])
+async def test_a_failed_task_is_tried_again_when_it_is_asked_for(world: World, how: str) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    await (await world.running(A)).say("FAILED", trace="no")
+    match how:
+        case "restart":
+            world.supervisor.restart(A)
+        case "config":
+            world.supervisor.want({A: wanted("t-0", more="1")})
+        case "partitions":
+            world.supervisor.want({A: wanted("t-1")})
+    assert world.tasks() == [A]
+
+
+async def test_a_failure_of_the_old_config_is_not_one_of_the_new(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.supervisor.want({A: wanted("t-0", more="1")})
+    await process.say("FAILED", trace="no")
+    assert world.events.of(A) == ["RUNNING"]
+    assert world.run(A).identity["more"] == "1"
+
+
+async def test_one_failing_task_leaves_its_sibling_alone(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0"), B: wanted("t-1")})
+    one, two = await world.running(A), await world.running(B)
+    await one.say("FAILED", trace="no")
+    assert not (await two.say("RUNNING")).finish
+
+
+async def test_a_trace_hides_what_the_config_keeps_secret(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0", **{"a.password": "${file:/secrets:password}"})})
+    await (await world.running(A)).say("FAILED", trace=f"ValueError: {SECRET}")
+    assert world.events.trace(A) == "ValueError: [hidden]"
+
+
+async def test_a_task_that_cannot_be_built_has_failed_with_one_line(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    world.specs.failure = NotAuthorized("The target cluster refused the credentials")
+    assert await Process(world, world.run(A)).ask() is None
+    assert world.events.trace(A) == "NotAuthorized: The target cluster refused the credentials"
+
+
+async def test_a_task_whose_target_is_away_says_what_it_waits_for_once(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = Process(world, world.run(A))
+    world.specs.failure = ClusterUnreachable("The target cluster can't be reached")
+    for _ in range(3):
+        with pytest.raises(ClusterUnreachable):
+            await process.ask()
+    assert world.events.states == [(A, "UNASSIGNED", "The target cluster can't be reached")]
+
+
+async def test_a_task_that_dies_is_tried_again_twice_and_then_failed(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    for _ in range(3):
+        process = await world.running(A)
+        world.application.alive.discard(process.pid)
+        world.supervisor.driver_report(2, {process.run.run_id: {"state": "ENDED", "error": "exit 139"}})
+    assert world.events.of(A) == ["RUNNING", "RUNNING", "RUNNING", "FAILED"]
+
+
+async def test_a_query_that_ended_before_its_process_frees_nothing_until_that_is_gone(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.application.sticky.add(process.pid)
+    ended = {process.run.run_id: {"state": "ENDED", "error": "no room"}}
+    world.supervisor.driver_report(2, ended)
+    held = world.run(A) is process.run
+    world.application.alive.discard(process.pid)
+    world.supervisor.driver_report(2, ended)
+    assert (held, world.run(A) is process.run) == (True, False)
+
+
+async def test_a_run_that_dies_while_it_finishes_does_not_count_as_a_death(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    for _ in range(4):
+        process = await world.running(A)
+        world.supervisor.restart(A)
+        world.application.alive.discard(process.pid)
+        world.supervisor.driver_report(2, {process.run.run_id: {"state": "ENDED", "error": "exit 9"}})
+    assert "FAILED" not in world.events.of(A)
+
+
+# --- processes ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_predecessor_is_gone_before_a_new_attempt_gets_its_spec(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    old = await world.running(A)
+    world.application.sticky.add(old.pid)
+    asking = asyncio.create_task(Process(world, old.run).ask())
+    await asyncio.sleep(0.05)
+    waited = not asking.done()
+    world.application.alive.discard(old.pid)
+    assert await asking is not None
+    assert (waited, world.application.killed) == (True, [old.pid])
+
+
+async def test_reports_of_an_old_attempt_are_told_to_abandon(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    old = await world.running(A)
+    await Process(world, old.run).ask()
+    assert await old.say("RUNNING") == TaskOrders(lease_ms=0, finish=True, abandon=True)
+
+
+async def test_a_report_that_was_held_while_its_attempt_was_replaced_gets_no_lease(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    old = await world.running(A)
+    held = asyncio.create_task(old.say("RUNNING", hold=10.0))
+    await asyncio.sleep(0)
+    await Process(world, old.run).ask()
+    assert (await held).abandon
+
+
+async def test_an_old_attempt_that_asks_again_does_not_displace_the_new_one(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    old = await world.running(A)
+    new = Process(world, old.run)
+    await new.ask()
+    assert await old.ask() is None
+    assert not (await new.say("RUNNING")).abandon
+
+
+async def test_a_process_that_works_for_another_run_by_now_is_left_alone(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0"), B: wanted("t-1")})
+    one = await world.running(A)
+    other = Process(world, world.run(B), pid=one.pid)
+    await other.ask()
+    await other.say("RUNNING")
+    await Process(world, one.run).ask()
+    assert world.application.killed == []
+
+
+async def test_an_epoch_that_ends_leaves_the_task_running_and_its_process_alone(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    await process.say("EPOCH_ENDED")
+    next_epoch = Process(world, process.run, pid=process.pid)
+    assert await next_epoch.ask() is not None
+    assert (world.events.of(A), world.application.killed) == (["RUNNING"], [])
+
+
+async def test_a_silent_task_is_killed_and_keeps_its_run(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.later(TASK_SILENT_S + 1)
+    assert (world.application.killed, world.run(A) is process.run) == ([process.pid], True)
+
+
+async def test_tasks_are_not_taken_for_silent_when_this_worker_was_suspended(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    await world.running(A)
+    world.later(60, step=60)
+    assert world.application.killed == []
+
+
+async def test_a_task_that_does_not_finish_in_time_is_killed_and_then_over(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.supervisor.want({})
+    world.later(FINISH_PATIENCE_S - 0.1, step=0.1)
+    patient = list(world.application.killed)
+    world.later(0.3, step=0.1)
+    assert (patient, world.application.killed, world.events.ended) == ([], [process.pid], [A])
+
+
+async def test_a_killed_task_is_over_only_when_its_process_is_gone(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.application.sticky.add(process.pid)
+    world.supervisor.want({})
+    world.later(FINISH_PATIENCE_S + 1, step=0.1)
+    assert (world.events.ended, world.application.killed) == ([], [process.pid])
+
+
+# --- slots, leases, Spark -------------------------------------------------------------------------------------------
+
+
+async def test_a_task_without_a_slot_is_unassigned_and_says_how_many_there_are(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0"), B: wanted("t-1"), TaskId("c", 2): wanted("t-2")})
+    await world.running(A)
+    await world.running(B)
+    world.later(NO_SLOT_S + 1)
+    assert world.events.trace(TaskId("c", 2)) == (
+        "Task c-2 has no Spark slot: 3 tasks want to run and spark.master=local[2,4] has 2 slots. "
+        "Raise the slots or lower tasks.max."
+    )
+
+
+async def test_a_task_that_lost_its_slot_between_two_epochs_is_unassigned(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0"), B: wanted("t-1"), TaskId("c", 2): wanted("t-2")})
+    process = await world.running(A)
+    await process.say("EPOCH_ENDED")
+    world.later(NO_SLOT_S + 1)
+    assert world.events.of(A) == ["RUNNING", "UNASSIGNED"]
+
+
+async def test_a_waiting_task_with_slots_enough_says_nothing(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    world.later(60)
+    assert world.events.states == []
+
+
+@pytest.mark.parametrize(("lease", "milliseconds"), [(8.0, 8000), (-1.0, 0)])
+async def test_orders_carry_the_lease_that_is_left(world: World, lease: float, milliseconds: int) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.lease = lease
+    assert (await process.say("RUNNING")).lease_ms == milliseconds
+
+
+async def test_a_held_report_is_answered_when_the_task_is_to_finish(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    held = asyncio.create_task(process.say("RUNNING", hold=10.0))
+    await asyncio.sleep(0)
+    world.supervisor.want({})
+    assert (await held).finish
+
+
+async def test_the_death_of_spark_begins_every_run_anew_and_says_why(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0"), B: wanted("t-1")})
+    runs = {(await world.running(task)).run for task in (A, B)}
+    world.application.die(1)
+    await eventually(lambda: len(world.applications) == 2)
+    assert world.events.of(A) == ["RUNNING", "UNASSIGNED"]
+    assert (world.events.trace(A) or "").startswith("Spark ended with code 1 (no room); it starts again")
+    assert {world.run(A), world.run(B)}.isdisjoint(runs)
+
+
+async def test_a_task_that_is_wanted_while_spark_is_away_says_why_it_waits(world: World) -> None:
+    world.application.die(1)
+    await eventually(lambda: world.supervisor._keeper.trouble is not None)
+    world.supervisor.want({A: wanted("t-0")})
+    assert world.events.of(A) == ["UNASSIGNED"]
+
+
+async def test_spark_that_cannot_be_started_is_tried_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def impossible(self: FakeApplication, url: str, token: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(FakeApplication, "start", impossible)
+    world.application.die(1)
+    await eventually(lambda: len(world.applications) >= 4)
+    assert "No space left on device" in (world.supervisor._keeper.trouble or "")
+
+
+async def test_a_silent_driver_is_replaced(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_keeper, "WATCH_S", 0.01)
+    monkeypatch.setattr(spark_keeper, "DRIVER_SILENT_S", 0.0)
+    world.application.die(1)
+    await eventually(lambda: len(world.applications) == 2)
+    world.now += 0.01
+    await eventually(lambda: world.applications[1].ended)
+
+
+async def test_stop_lets_tasks_finish_and_ends_spark(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    stopping = asyncio.create_task(world.supervisor.stop(5.0))
+    await asyncio.sleep(0)
+    told = await process.say("RUNNING")
+    await process.say("FINISHED")
+    await stopping
+    assert (told.finish, world.application.ended) == (True, True)
+
+
+async def test_nothing_is_wanted_any_more_once_it_stops(world: World) -> None:
+    await world.supervisor.stop(0.0)
+    world.supervisor.want({A: wanted("t-0")})
+    assert world.tasks() == []
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.005)
