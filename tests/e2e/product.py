@@ -195,7 +195,7 @@ class Product:
 
     def put(self, name: str, config: Mapping[str, str]) -> dict[str, Any]:
         """PUT a connector's config; the answer's body."""
-        return self._json("PUT", f"/connectors/{name}/config", dict(config))
+        return dict(self._json("PUT", f"/connectors/{name}/config", dict(config)))
 
     def call(self, method: str, path: str) -> Any:
         """A request that has to succeed; the answer's body."""
@@ -224,8 +224,13 @@ class Product:
 
     def wait_states(self, name: str, states: list[str], seconds: float = 60.0) -> None:
         """Wait for these states: the connector's, then the tasks'."""
+
+        def reached() -> bool:
+            self.check_alive()
+            return self.states(name) == states
+
         try:
-            wait_for(lambda: self.check_alive() or self.states(name) == states, f"{name} is {states}", seconds)
+            wait_for(reached, f"{name} is {states}", seconds)
         except AssertionError as error:
             raise AssertionError(f"{error}; it is {self.status(name)}\n{self.log_tail()}") from None
 
