@@ -35,6 +35,7 @@ pytestmark = pytest.mark.brokers
 # than producer.id.expiration.ms, so it can't tell a repetition then.
 BEGUN = int(time.time() * 1000) - 600_000
 ROOT = Path(__file__).resolve().parents[2]
+DELETE_HORIZON = 0x40
 QUICK_CLEANER = {"log.cleaner.backoff.ms": "200", "log.cleaner.min.compaction.lag.ms": "0"}
 
 
@@ -139,6 +140,28 @@ async def test_a_compacted_topic_with_gaps_arrives_without_its_gaps(source: Loca
         await task.copied(len(present))
         await task.finish()
     assert read(target, f"A.{topic}") == present
+
+
+async def test_tombstones_behind_a_delete_horizon_arrive_with_the_times_they_had(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic = mirrored_topic(source, target, cleanup_policy="compact", segment_ms="500", min_cleanable_dirty_ratio="0.01")
+    keyed = [{**line, "key": b"%d" % (number % 50)} for number, line in enumerate(lines(500))]
+    tombstones = [{**line, "value": None} for line in keyed[10:20]]
+    produce(source, topic, keyed + tombstones, **{"linger.ms": 300, "compression.type": "lz4"})
+    async with asyncio.timeout(60):
+        # The cleaner writes the horizon over the base timestamp, and every later time counts from it.
+        while not any(attributes & DELETE_HORIZON for attributes, _, _ in batches(source, topic, 0)):
+            await asyncio.sleep(0.7)
+            produce(source, topic, [{"key": b"tick", "value": b"tick"}])
+    await asyncio.sleep(1)
+    present = read(source, topic)
+    assert sum(record.value is None for record in present) == 10
+    async with running(spec_for(source, target, {topic: 1})) as task:
+        await task.copied(len(present))
+        await task.finish()
+    assert read(target, f"A.{topic}") == present
+    assert not any(attributes & DELETE_HORIZON for attributes, _, _ in batches(target, f"A.{topic}", 0))
 
 
 async def test_log_append_times_of_the_source_stay_the_records_times(
