@@ -38,8 +38,8 @@ class AbortedFilter:
 
 
 def _is_abort_marker(view: BatchView) -> bool:
-    # Each number may be longer than a byte: in a compacted log the marker's timestamp counts from a delete horizon. To
-    # miss an abort here would be to drop what its producer committed afterwards.
+    # Each number may be longer than a byte: in a compacted log the marker's timestamp counts from a delete horizon. Brokers
+    # of today no longer list such a transaction; with one that did, a missed abort would drop what was committed after it.
     records = view.records
     try:
         at = varint.decode(records, 0)[1] + 1

@@ -128,7 +128,9 @@ async def test_records_behind_a_delete_horizon_keep_their_times(source: LocalClu
     assert (None in {value for _, value, _, _ in sent}, sent) == (True, by_librdkafka(source, topic)[: len(sent)])
 
 
-async def test_an_abort_marker_behind_a_delete_horizon_still_ends_its_transaction(source: LocalCluster) -> None:
+async def test_a_compacted_log_with_an_aborted_transaction_gives_what_readers_of_committed_records_see(
+    source: LocalCluster,
+) -> None:
     topic = fresh_topic()
     source.create_topic(topic, 1, COMPACTED)
     producer = Producer({**source.librdkafka(), "transactional.id": topic})
