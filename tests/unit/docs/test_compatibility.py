@@ -1,0 +1,35 @@
+"""docs/compatibility.md leaves nothing out that Connect and MirrorMaker 2 have."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from mirror_connect.app.worker_keys import WORKER_KEYS
+from mirror_connect.connectors.mirror_source import MirrorSource
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "compatibility.md").read_text("utf-8")
+WORKER, CONNECTOR = PAGE.split("## MirrorSourceConnector")
+
+
+def _missing(names: list[str], text: str) -> list[str]:
+    told = re.findall(r"`([^`]+)`", text)
+    prefixes = tuple(name.removesuffix("*") for name in told if name.endswith(".*"))
+    return [name for name in names if name not in told and not name.startswith(prefixes)]
+
+
+def test_every_worker_setting_is_judged() -> None:
+    assert _missing(list(WORKER_KEYS.keys), WORKER) == []
+
+
+def test_every_connector_setting_is_judged() -> None:
+    assert _missing([key.name for key in MirrorSource().definition_order], CONNECTOR) == []
+
+
+def test_every_path_that_is_served_is_told() -> None:
+    paths = yaml.safe_load((ROOT / "openapi.yaml").read_text("utf-8"))["paths"]
+    # `PUT …/pause`, `/resume`, `/stop` share a row.
+    assert [path for path in paths if path not in PAGE and f"`/{path.rsplit('/', 1)[1]}`" not in PAGE] == []

@@ -1,0 +1,71 @@
+"""What the pages refer to is there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PAGES = sorted(
+    path
+    for path in [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("tests/**/*.md"),
+        *ROOT.glob("deploy/**/*.md"),
+    ]
+    if "benchmarks" not in path.parts
+)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+_FILE = re.compile(r"`((?:app|connectors|kafka_io|spark_jobs|deploy|docs|tests|bin)/[\w./-]+\.\w+)`")
+_TEST = re.compile(r"`(test_[a-z0-9_]+)`")
+
+
+def _anchors(page: Path) -> set[str]:
+    """The headings as the usual renderers name them: lower case, spaces to hyphens, punctuation gone."""
+    headings = _HEADING.findall(page.read_text("utf-8"))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    broken = []
+    for link in _LINK.findall(page.read_text("utf-8")):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in _anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_are_named_exist(page: Path) -> None:
+    assert [name for name in _FILE.findall(page.read_text("utf-8")) if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_tests_that_are_named_exist(page: Path) -> None:
+    named = set(_TEST.findall(page.read_text("utf-8")))
+    source = "\n".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    files = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
+    assert sorted(name for name in named if f"def {name}(" not in source and name not in files) == []
+
+
+def test_the_file_map_names_every_module() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "app", "connectors", "kafka_io", "spark_jobs"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    modules = [name for name in listed.stdout.split() if name.endswith(".py") and not name.endswith("__init__.py")]
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    assert modules
+    assert [name for name in modules if f"`{name}`" not in text] == []
