@@ -53,6 +53,8 @@ _OUTCOMES: Final[dict[int, Outcome]] = {
 
 # Why a broker refuses a batch for good, and what the user can do about it.
 _REASONS: Final[dict[int, str]] = {
+    -1: "its broker met an unexpected error, which its own log names (records that can't be decompressed are one)",
+    2: "it found the batch corrupted on its way",
     17: "the topic's name is not valid on the target",
     32: "its timestamps lie outside message.timestamp.before.max.ms / message.timestamp.after.max.ms of the target topic",
     43: "the target topic's message format is too old for it",

@@ -120,7 +120,7 @@ def merge(outgoings: Sequence[Outgoing], limit: int) -> Outgoing:
                 else:
                     runs.append((start, length))
     except (CodecError, IndexError, ValueError) as error:
-        raise CorruptBatchError(each.first_offset, str(error) or "a record in it is cut off") from None
+        raise CorruptBatchError(each.first_offset, _reason(error)) from None
     return Outgoing(
         compress(first.codec, b"".join(parts)),
         count,
@@ -203,9 +203,14 @@ def _records(data: bytes, codec: int, base_offset: int, base_timestamp: int, cou
             yield base_offset + offset, timestamp, data[at:following]
             at = following
     except (CodecError, IndexError, ValueError) as error:
-        raise CorruptBatchError(base_offset, str(error) or "a record in it is cut off") from None
+        raise CorruptBatchError(base_offset, _reason(error)) from None
     if at != len(data):
         raise CorruptBatchError(base_offset, "there are more bytes in it than records")
+
+
+def _reason(error: Exception) -> str:
+    # Python's own words for an index say nothing to a user.
+    return "a record in it is cut off" if isinstance(error, IndexError) else str(error)
 
 
 def _pack(records: Sequence[Record], codec: int, first_offset: int, last_offset: int) -> Outgoing:

@@ -300,6 +300,14 @@ def test_contradicting_records_are_corruption_when_merged_or_split(content: byte
         split(outgoing, 1 << 20)
 
 
+@pytest.mark.parametrize("content", [b"", b"\xff"], ids=["nothing", "half_a_number"])
+def test_a_batch_that_ends_too_early_is_called_cut_off_and_no_index(content: bytes) -> None:
+    outgoing = as_is(only(with_records(encode(some_records(1, 2)), content, **ONE)))
+    for act in (lambda: merge([outgoing, outgoing], 1 << 20), lambda: split(outgoing, 1 << 20)):
+        with pytest.raises(CorruptBatchError, match="a record in it is cut off"):
+            act()
+
+
 @pytest.mark.parametrize("offset", [-1, 1, 1 << 40])
 def test_a_record_outside_of_its_batch_is_corruption(offset: int) -> None:
     view = only(with_records(encode(some_records(1, 2)), record(offset=offset), **ONE))
