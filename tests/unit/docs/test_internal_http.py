@@ -1,0 +1,26 @@
+"""docs/architecture.md, "Internal HTTP", names the paths that the worker serves to its Spark application."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import cast
+
+from starlette.routing import Route
+
+from mirror_connect.app.supervisor.internal_api import create_internal_application
+from mirror_connect.app.supervisor.supervisor import Supervisor
+
+PAGE = (Path(__file__).parents[3] / "docs" / "architecture.md").read_text("utf-8")
+
+
+def test_the_paths_told_are_those_served() -> None:
+    # The routes are made without looking at the supervisor.
+    served = create_internal_application(cast(Supervisor, None)).routes
+    section = PAGE.split("## Internal HTTP")[1].split("\n## ")[0]
+    told = set(re.findall(r"^\| `(GET|POST) ([^?`]+)", section, re.MULTILINE))
+    assert told == {
+        ("GET" if "GET" in (route.methods or ()) else "POST", route.path.replace("{run_id}", "R"))
+        for route in served
+        if isinstance(route, Route)
+    }
