@@ -79,9 +79,8 @@ def produce_shapes(cluster: LocalCluster, topic: str) -> int:
         for partition in range(SHAPES_PARTITIONS):
             rows = [{**shape, "partition": partition} for shape in shapes]
             produce(cluster, topic, rows, **{"compression.type": codec})
-            # No compression at all helps against this value, as far as the codecs know.
-            noise = b"".join(number.to_bytes(4, "big") for number in range(BIG // 4))
-            produce(cluster, topic, [{"value": noise, "partition": partition}], **{"compression.type": codec})
+            big = b"".join(number.to_bytes(4, "big") for number in range(BIG // 4))
+            produce(cluster, topic, [{"value": big, "partition": partition}], **{"compression.type": codec})
             count += len(rows) + 1
     return count
 
