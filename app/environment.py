@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -55,6 +56,7 @@ def check_scratch() -> None:
 
 def listen_on(host: str, port: int, setting: str) -> socket.socket:
     """A listening socket; StartupError when the address can't be had. `setting`: which property asked for it."""
+    listener: socket.socket | None = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -64,9 +66,9 @@ def listen_on(host: str, port: int, setting: str) -> socket.socket:
         listener.bind(address)
         listener.listen(512)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise StartupError(
-            f"Can't listen on {host or '*'}:{port} ({reason}): end what uses it or change {setting}."
-        ) from None
+        if listener is not None:
+            listener.close()
+        advice = f"end what uses it or change {setting}" if error.errno == errno.EADDRINUSE else f"change {setting}"
+        raise StartupError(f"Can't listen on {host or '*'}:{port} ({error.strerror or error}): {advice}.") from None
     listener.setblocking(False)
     return listener

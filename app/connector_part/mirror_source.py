@@ -19,7 +19,7 @@ from mirror_connect.app.connector_part.remote_topics import bring_up_to_date
 from mirror_connect.app.connector_part.target_choice import TargetChooser
 from mirror_connect.connectors.assignment import Assignment, TopicPartition, redeal, task_configs
 from mirror_connect.connectors.config_table import Settings
-from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.mirror_settings import source_admin
 from mirror_connect.connectors.mirror_source import topic_selection
 from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 # Unlike MirrorMaker 2, which waits for the next refresh (10 minutes), a failed round is tried again soon.
 RETRY_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
+TROUBLES_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,9 @@ class MirrorSourcePart:
                 self._say_trouble(str(error))
                 pause = RETRY_S[min(failures, len(RETRY_S) - 1)]
                 failures += 1
+            except ConfigError as error:
+                self._host.failed(name, str(error))
+                return
             except Exception as error:  # whatever it is, it is this connector's alone
                 log.exception("Connector %s", name)
                 self._host.failed(name, f"{type(error).__name__}: {error}")
@@ -113,10 +117,11 @@ class MirrorSourcePart:
                 if not running:
                     self._host.started(name)
                     running = True
-                self._say_trouble("; ".join(found.troubles) or None)
+                self._say_trouble(_in_one_line(found.troubles))
                 self._deal(found.partitions)
                 pause = RETRY_S[-1] if found.troubles else float(settings.integer("refresh.topics.interval.seconds"))
-                if not found.troubles and not settings.boolean("refresh.topics.enabled"):
+                # An interval of nothing means never, as in MirrorMaker.
+                if not found.troubles and (pause <= 0 or not settings.boolean("refresh.topics.enabled")):
                     return
             await asyncio.sleep(pause)
 
@@ -124,9 +129,7 @@ class MirrorSourcePart:
         if line == self._trouble:
             return
         self._trouble = line
-        if line:
-            log.warning("Connector %s: %s", self._config.name, line)
-        else:
+        if line is None:
             log.info("Connector %s: the trouble is over", self._config.name)
         self._host.troubled(self._config.name, line)
 
@@ -154,7 +157,16 @@ class MirrorSourcePart:
         changes = bring_up_to_date(self._target, wanted, existing, settings.integer("replication.factor"))
         for line in changes.made:
             log.info("Connector %s: %s", self._config.name, line)
+        # A partition that the target does not have (yet) waits: its task would fail, and take others along.
         partitions = [
-            TopicPartition(topic, partition) for topic, count in sorted(source.items()) for partition in range(count)
+            TopicPartition(topic, partition)
+            for topic, count in sorted(source.items())
+            for partition in range(min(count, changes.there[policy.remote_topic(alias, topic)]))
         ]
         return Found(partitions, [line for _, line in sorted(changes.refused.items())])
+
+
+def _in_one_line(troubles: Sequence[str]) -> str | None:
+    if len(troubles) > TROUBLES_SHOWN:
+        troubles = [*troubles[:TROUBLES_SHOWN], f"and {len(troubles) - TROUBLES_SHOWN} more"]
+    return "; ".join(troubles) or None

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one round did: `made`, one line each; `refused`, topic → one line."""
+    """What one round did: `made`, one line each; `refused`, topic → one line; `there`, topic → partitions it has now."""
 
     made: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
+    there: dict[str, int] = field(default_factory=dict)
 
 
 def bring_up_to_date(
@@ -26,6 +28,7 @@ def bring_up_to_date(
     """Creates and grows remote topics on `target`; blocking. `wanted`: remote topic → partitions of its source topic."""
     changes = Changes()
     for topic, partitions in sorted(wanted.items()):
+        changes.there[topic] = existing.get(topic, 0)
         try:
             if topic not in existing:
                 target.create_topic(topic, partitions, replication_factor)
@@ -33,6 +36,8 @@ def bring_up_to_date(
             elif existing[topic] < partitions:
                 target.create_partitions(topic, partitions)
                 changes.made.append(f"grew remote topic {topic} from {existing[topic]} to {partitions} partitions")
-        except AdminError as error:
+            changes.there[topic] = max(partitions, existing.get(topic, 0))
+        except (AdminError, NotAuthorized) as error:
+            # A missing right to one topic is that topic's trouble; wrong credentials have been told before.
             changes.refused[topic] = str(error)
     return changes

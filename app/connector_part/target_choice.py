@@ -7,13 +7,18 @@ to another cluster, data and that connector's positions go there; Java would sil
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from mirror_connect.app.worker_config import WorkerConfig
 from mirror_connect.connectors.mirror_settings import producer_overrides, target_admin, target_producer
 from mirror_connect.kafka_io.admin import ClusterAdmin
+
+# An address and an identity: the properties of a client.
+_Way = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,25 +31,59 @@ class Target:
 
 
 class TargetChooser:
-    """Tells clusters apart by id; what it has learned of an address and identity is kept."""
+    """Tells clusters apart by id. What it has learned of an address and identity is kept: asked once, cheap ever after."""
 
     def __init__(self, worker: WorkerConfig) -> None:
         self._worker = worker
-        self._own_id: str | None = None
+        self._ids: dict[_Way, str] = {}
+        self._asking: dict[_Way, threading.Lock] = {}
         self._lock = threading.Lock()
+        self._lookups: dict[_Way, asyncio.Future[bool]] = {}
 
     def choose(self, config: Mapping[str, str], timeout: float = 30.0) -> Target:
         """For a resolved connector config; blocking. ClusterUnreachable, NotAuthorized with one line."""
-        overrides = producer_overrides(config)
-        own = Target(True, {**self._worker.client("producer"), **overrides}, target_admin(config))
-        if not own.admin.get("bootstrap.servers"):
-            return Target(True, own.producer, {**self._worker.client("admin"), **own.admin})
-        if ClusterAdmin(own.admin, "target cluster", timeout).cluster_id() == self._id_of_own(timeout):
-            return own
-        return Target(False, {**target_producer(config), **overrides}, own.admin)
+        admin = target_admin(config)
+        return self._target(config, admin, own=not _names_a_cluster(admin) or self._is_own(admin, timeout))
 
-    def _id_of_own(self, timeout: float) -> str:
+    async def chosen(self, config: Mapping[str, str]) -> Target:
+        """The same, not blocking. A cluster that is silent keeps one thread of its own, however often it is asked for."""
+        admin = target_admin(config)
+        if not _names_a_cluster(admin):
+            return self._target(config, admin, own=True)
+        way = _way(admin)
+        if way not in self._lookups:
+            thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="target-choice")
+            self._lookups[way] = asyncio.get_running_loop().run_in_executor(thread, self._is_own, admin, 30.0)
+            self._lookups[way].add_done_callback(lambda _: self._lookups.pop(way))
+            thread.shutdown(wait=False)
+        return self._target(config, admin, own=await asyncio.shield(self._lookups[way]))
+
+    def _target(self, config: Mapping[str, str], admin: Mapping[str, str], *, own: bool) -> Target:
+        overrides = producer_overrides(config)
+        if not own:
+            return Target(False, {**target_producer(config), **overrides}, admin)
+        if not _names_a_cluster(admin):
+            admin = {**self._worker.client("admin"), **admin}
+        return Target(True, {**self._worker.client("producer"), **overrides}, admin)
+
+    def _is_own(self, admin: Mapping[str, str], timeout: float) -> bool:
+        there = self._id(admin, "target cluster", timeout)
+        # Where the internal topics are; `admin.*` of the worker is for connectors and might lead elsewhere.
+        return there == self._id(self._worker.own_client("admin"), "the worker's cluster", timeout)
+
+    def _id(self, properties: Mapping[str, str], what: str, timeout: float) -> str:
+        way = _way(properties)
         with self._lock:
-            if self._own_id is None:
-                self._own_id = ClusterAdmin(self._worker.client("admin"), "the worker's cluster", timeout).cluster_id()
-            return self._own_id
+            asking = self._asking.setdefault(way, threading.Lock())
+        with asking:
+            if way not in self._ids:
+                self._ids[way] = ClusterAdmin(properties, what, timeout).cluster_id()
+            return self._ids[way]
+
+
+def _names_a_cluster(properties: Mapping[str, str]) -> bool:
+    return bool(properties.get("bootstrap.servers"))
+
+
+def _way(properties: Mapping[str, str]) -> _Way:
+    return frozenset(properties.items())

@@ -36,14 +36,15 @@ class OffsetStores:
         self._own = own
         self._open_other = open_other
         self._others: dict[str, OpenStore] = {}
-        self._opening = asyncio.Lock()
+        # One for each address: a cluster that is slow to answer keeps only its own connectors waiting.
+        self._opening: dict[str, asyncio.Lock] = {}
 
     async def of(self, target: Target) -> OpenStore:
         """The store that holds the positions of connectors with this target."""
         if target.own:
             return self._own()
-        async with self._opening:
-            address = target.producer["bootstrap.servers"]
+        address = target.producer["bootstrap.servers"]
+        async with self._opening.setdefault(address, asyncio.Lock()):
             if address not in self._others:
                 self._others[address] = await self._open_other(target)
             return self._others[address]
@@ -62,13 +63,13 @@ class TaskSpecs:
         self._resolve = resolve
         self._targets = targets
         self._stores = stores
-        self._store_of_run: dict[TaskId, OpenStore] = {}
+        self._store_of_task: dict[TaskId, OpenStore] = {}
 
     async def build(self, run_id: str, task: TaskId, config: Mapping[str, str], version: int) -> TaskSpec:
         """See supervisor.SpecSource. ClusterUnreachable while the target can't be told from the worker's cluster."""
         resolved = await asyncio.to_thread(self._resolve, config)
-        target = await asyncio.to_thread(self._targets.choose, resolved)
-        store = self._store_of_run[task] = await self._stores.of(target)
+        target = await self._targets.chosen(resolved)
+        store = self._store_of_task[task] = await self._stores.of(target)
         definition = connector_definition(resolved["connector.class"])
         settings = definition.settings(resolved)
         alias = settings.text("source.cluster.alias")
@@ -96,7 +97,7 @@ class TaskSpecs:
 
     async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
         """See supervisor.SpecSource."""
-        store = self._store_of_run[TaskId(spec.connector, spec.task)].store
+        store = self._store_of_task[TaskId(spec.connector, spec.task)].store
         # The order of the members is part of the key's identity (Java's HashMap order).
         keys = [{"cluster": spec.source_alias, "partition": p, "topic": topic} for topic, p in partitions]
         found = await store.positions(spec.connector, keys)

@@ -1,0 +1,131 @@
+"""What this machine lacks is told in one line that names it and says what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from mirror_connect.app.environment import check_java, check_scratch, listen_on
+from mirror_connect.app.errors import StartupError
+
+
+class Usage(NamedTuple):
+    total: int
+    used: int
+    free: int
+
+
+def fake_java(home: Path, script: str) -> Path:
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\n{script}\n")
+    java.chmod(0o755)
+    return java
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("version", ["17.0.9", "21", "25-ea"])
+def test_java_that_spark_can_use_is_fine(home: Path, version: str) -> None:
+    fake_java(home, f"""echo 'openjdk version "{version}" 2024-01-01' >&2""")
+    check_java()
+
+
+def test_java_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    java = fake_java(tmp_path, """echo 'openjdk version "17.0.1"' >&2""")
+    monkeypatch.setenv("PATH", f"{java.parent}:{os.environ['PATH']}")
+    check_java()
+
+
+def test_no_java_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(StartupError, match=r"^No java on the PATH: install Java 17 or newer"):
+        check_java()
+
+
+def test_no_java_in_java_home(home: Path) -> None:
+    with pytest.raises(StartupError, match=rf"^No java in JAVA_HOME={home}: install Java 17 or newer"):
+        check_java()
+
+
+@pytest.mark.parametrize(("said", "version"), [("1.8.0_392", "8"), ("11.0.2", "11")])
+def test_java_that_is_too_old(home: Path, said: str, version: str) -> None:
+    fake_java(home, f"""echo 'java version "{said}"' >&2""")
+    with pytest.raises(StartupError, match=rf"bin/java is Java {version}, but Spark needs Java 17 or newer"):
+        check_java()
+
+
+@pytest.mark.parametrize(
+    ("script", "complaint"),
+    [
+        pytest.param("exit 1", r"-version does not work \(CalledProcessError\)", id="fails"),
+        pytest.param("echo nonsense", "is Java unknown, but Spark needs Java 17", id="says_nothing"),
+    ],
+)
+def test_java_that_is_broken(home: Path, script: str, complaint: str) -> None:
+    fake_java(home, script)
+    with pytest.raises(StartupError, match=complaint):
+        check_java()
+
+
+def test_java_that_cannot_be_executed(home: Path) -> None:
+    (home / "bin" / "java").parent.mkdir()
+    (home / "bin" / "java").write_bytes(b"\x00not a program")
+    (home / "bin" / "java").chmod(0o755)
+    with pytest.raises(StartupError, match=r"-version does not work \(OSError\)"):
+        check_java()
+
+
+def test_too_little_room_for_scratch_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(1 << 30, (1 << 30) - (5 << 20), 5 << 20))
+    with pytest.raises(StartupError, match=rf"^{tmp_path} has 5 MiB free, but Spark's scratch files need 64 MiB"):
+        check_scratch()
+
+
+def test_no_temporary_directory_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere/at/all")
+    with pytest.raises(StartupError, match=r"^No temporary directory can be used .*: set TMPDIR to one that can"):
+        check_scratch()
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield int(listener.getsockname()[1])
+
+
+def test_a_port_in_use(taken: int) -> None:
+    expected = (
+        rf"^Can't listen on 127.0.0.1:{taken} \(Address already in use\): end what uses it or change listeners\.$"
+    )
+    with pytest.raises(StartupError, match=expected):
+        listen_on("127.0.0.1", taken, "listeners")
+
+
+def test_a_host_that_has_no_address() -> None:
+    with pytest.raises(StartupError, match=r"^Can't listen on no-such-host.invalid:8083 \(.+\): change listeners\.$"):
+        listen_on("no-such-host.invalid", 8083, "listeners")
+
+
+def test_an_address_of_another_machine() -> None:
+    with pytest.raises(StartupError, match=r"^Can't listen on 192.0.2.1:8083 \(.+\): change listeners\.$"):
+        listen_on("192.0.2.1", 8083, "listeners")
+
+
+def test_a_free_port_is_listened_on() -> None:
+    with listen_on("127.0.0.1", 0, "listeners") as listener, socket.create_connection(listener.getsockname()):
+        assert listener.gettimeout() == 0

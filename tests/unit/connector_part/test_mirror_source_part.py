@@ -1,0 +1,209 @@
+"""The rounds of a source connector's part: what it tells the herder when clusters answer, refuse and stay silent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from mirror_connect.app.connector_part import mirror_source
+from mirror_connect.app.connector_part.mirror_source import MirrorSourcePart, PartConfig
+from mirror_connect.app.connector_part.target_choice import Target
+from mirror_connect.connectors import connector_definition
+from mirror_connect.connectors.assignment import Assignment, TopicPartition
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.kafka_io.admin import AdminError
+
+CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+
+
+class FakeCluster:
+    """The topics of a cluster. `failures`: raised by the next calls that list topics, one each, the last one for good."""
+
+    def __init__(self, topics: Mapping[str, int]) -> None:
+        self.existing = dict(topics)
+        self.failures: list[Exception] = []
+        self.refusals: dict[str, Exception] = {}
+
+    def topics(self) -> dict[str, int]:
+        if self.failures:
+            raise self.failures.pop(0)
+        return dict(self.existing)
+
+    def create_topic(self, topic: str, partitions: int, replication_factor: int) -> None:
+        if topic in self.refusals:
+            raise self.refusals[topic]
+        self.existing[topic] = partitions
+
+    def create_partitions(self, topic: str, total: int) -> None:
+        self.create_topic(topic, total, 0)
+
+
+class Targets:
+    def choose(self, config: Mapping[str, str], timeout: float = 30.0) -> Target:
+        return Target(True, {}, {"bootstrap.servers": "b"})
+
+
+class Host:
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def started(self, name: str) -> None:
+        self.heard.append("started")
+
+    def failed(self, name: str, trace: str) -> None:
+        self.heard.append(("failed", trace))
+
+    def troubled(self, name: str, line: str | None) -> None:
+        self.heard.append(("troubled", line))
+
+    def reconfigure(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
+        self.heard.append([task["task.assigned.partitions"] for task in task_configs])
+
+
+class World:
+    def __init__(self) -> None:
+        self.source, self.target = FakeCluster({"orders": 2, "other": 1}), FakeCluster({})
+        self.host = Host()
+        self.parts: list[MirrorSourcePart] = []
+
+    def admin(self, properties: Mapping[str, str], what: str, timeout: float) -> FakeCluster:
+        return self.source if what == "source cluster" else self.target
+
+    def start(self, previous: Assignment | None = None, **more: str) -> None:
+        config = {
+            "name": "c",
+            "connector.class": CLASS,
+            "source.cluster.alias": "A",
+            "source.cluster.bootstrap.servers": "a",
+            "topics": "orders",
+            "refresh.topics.interval.seconds": "1",
+            **{name.replace("__", "."): value for name, value in more.items()},
+        }
+        settings = connector_definition(CLASS).settings(config)
+        part = MirrorSourcePart(PartConfig("c", config, settings, previous or []), Targets(), self.host)  # type: ignore[arg-type]
+        self.parts.append(part)
+        part.start()
+
+    async def until(self, condition: Callable[[list[Any]], bool]) -> None:
+        async with asyncio.timeout(5):
+            while not condition(self.host.heard):
+                await asyncio.sleep(0.005)
+
+
+@pytest.fixture
+async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    made = World()
+    monkeypatch.setattr(mirror_source, "ClusterAdmin", made.admin)
+    monkeypatch.setattr(mirror_source, "RETRY_S", (0.01,))
+    yield made
+    for part in made.parts:
+        await part.stop()
+
+
+async def test_it_creates_remote_topics_and_deals_their_partitions(world: World) -> None:
+    world.start()
+    await world.until(lambda heard: len(heard) == 2)
+    assert (world.host.heard, world.target.existing) == (["started", ["orders-0,orders-1"]], {"A.orders": 2})
+
+
+async def test_a_new_partition_joins_the_tasks_that_run(world: World) -> None:
+    world.start(tasks__max="2")
+    await world.until(lambda heard: ["orders-0", "orders-1"] in heard)
+    world.source.existing["orders"] = 3
+    await world.until(lambda heard: ["orders-0,orders-2", "orders-1"] in heard)
+
+
+async def test_what_ran_before_stays_where_it_was(world: World) -> None:
+    world.start(previous=[[TopicPartition("orders", 1)], [TopicPartition("orders", 0)]], tasks__max="2")
+    await world.until(lambda heard: len(heard) == 2)
+    assert world.host.heard[1] == ["orders-1", "orders-0"]
+
+
+async def test_a_topic_that_cannot_be_created_waits_and_the_others_are_copied(world: World) -> None:
+    world.target.refusals["A.orders"] = AdminError("replication factor 2 is larger than 1 brokers", 38)
+    world.start(topics="orders,other")
+    await world.until(lambda heard: ["other-0"] in heard)
+    assert world.host.heard[:2] == ["started", ("troubled", "replication factor 2 is larger than 1 brokers")]
+
+
+async def test_a_topic_is_copied_once_it_can_be_created_and_the_trouble_is_over(world: World) -> None:
+    world.target.refusals["A.orders"] = AdminError("no", 38)
+    world.start()
+    await world.until(lambda heard: ("troubled", "no") in heard)
+    world.target.refusals.clear()
+    await world.until(lambda heard: ["orders-0,orders-1"] in heard)
+    assert world.host.heard[-2] == ("troubled", None)
+
+
+async def test_many_troubles_are_told_in_a_line_that_can_be_read(world: World) -> None:
+    topics = [f"t{number}" for number in range(9)]
+    world.source.existing = dict.fromkeys(topics, 1)
+    world.target.refusals = {f"A.{topic}": AdminError(f"no {topic}", 38) for topic in topics}
+    world.start(topics=",".join(topics))
+    await world.until(lambda heard: len(heard) > 1)
+    assert world.host.heard[1] == ("troubled", "no t0; no t1; no t2; and 6 more")
+
+
+async def test_a_source_that_is_away_does_not_fail_the_connector(world: World) -> None:
+    world.source.failures = [ClusterUnreachable("away")] * 3
+    world.start()
+    await world.until(lambda heard: ["orders-0,orders-1"] in heard)
+    told = world.host.heard
+    assert told == ["started", ("troubled", "away"), ("troubled", None), ["orders-0,orders-1"]]
+
+
+async def test_wrong_credentials_at_the_start_fail_it_with_one_line(world: World) -> None:
+    world.source.failures = [NotAuthorized("The source cluster refused the credentials")]
+    world.start()
+    await world.until(bool)
+    assert world.host.heard == [("failed", "The source cluster refused the credentials")]
+
+
+async def test_credentials_that_are_refused_later_are_a_trouble_only(world: World) -> None:
+    world.start()
+    await world.until(lambda heard: len(heard) == 2)
+    world.source.failures = [NotAuthorized("refused")]
+    await world.until(lambda heard: ("troubled", None) in heard)
+    assert ("failed", "refused") not in world.host.heard
+
+
+async def test_a_setting_that_cannot_be_used_fails_it_with_one_line(world: World) -> None:
+    world.source.failures = [ConfigError("ssl.keystore.location", "/nowhere", "no such file")]
+    world.start()
+    await world.until(bool)
+    assert world.host.heard == [
+        ("failed", "Invalid value /nowhere for configuration ssl.keystore.location: no such file")
+    ]
+
+
+async def test_a_mistake_of_ours_fails_this_connector_alone(world: World) -> None:
+    world.source.failures = [ZeroDivisionError("oh")]
+    world.start()
+    await world.until(bool)
+    assert world.host.heard == [("failed", "ZeroDivisionError: oh")]
+
+
+async def test_a_disabled_connector_runs_without_tasks(world: World) -> None:
+    world.start(enabled="false")
+    await world.until(lambda heard: len(heard) == 2)
+    assert (world.host.heard, world.target.existing) == (["started", []], {})
+
+
+@pytest.mark.parametrize("never", [{"refresh__topics__enabled": "false"}, {"refresh__topics__interval__seconds": "0"}])
+async def test_without_refreshing_it_looks_once(world: World, never: dict[str, str]) -> None:
+    world.start(**never)
+    rounds = world.parts[0]._rounds
+    assert rounds is not None
+    await asyncio.wait_for(rounds, 5)
+    assert world.host.heard == ["started", ["orders-0,orders-1"]]
+
+
+async def test_nothing_is_heard_of_it_after_its_end(world: World) -> None:
+    world.start()
+    await world.parts[0].stop()
+    world.host.heard.clear()
+    await asyncio.sleep(0.05)
+    assert world.host.heard == []
