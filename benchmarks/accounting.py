@@ -138,14 +138,20 @@ def parse_pss(rollup: str) -> int:
 
 def product_kind(command: list[str], parent: list[str]) -> str:
     """What a process of this product's tree is."""
+    # Spark's JVM names the daemon's module among its settings, so what is Java is seen first.
+    if _is_java(command):
+        return "Spark's JVM"
     text = " ".join(command)
     if "spark_jobs.daemon" in text:
-        return "Python task" if "spark_jobs.daemon" in " ".join(parent) else "Python daemon"
-    if command and Path(command[0]).name == "java":
-        return "Spark's JVM"
+        forked = "spark_jobs.daemon" in " ".join(parent) and not _is_java(parent)
+        return "Python task" if forked else "Python daemon"
     if "mirror_connect.spark_jobs" in text:
         return "Spark driver"
     return "worker" if "mirror_connect.app" in text else "other"
+
+
+def _is_java(command: list[str]) -> bool:
+    return bool(command) and Path(command[0]).name == "java"
 
 
 def java_kind(command: list[str], parent: list[str]) -> str:

@@ -96,6 +96,7 @@ def latency(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
                 f"+{each['p50'] - each['floor_p50']:.1f}",
                 f"+{each['p99'] - each['floor_p99']:.1f}",
                 f"{each['received']:,} of {each['sent']:,}",
+                f"{each['cpu_percent']:.0f}",
             )
         )
         if each["side"] == OURS:
@@ -110,7 +111,7 @@ def latency(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
                         over <= most if whole else None,
                     )
                 )
-    head = ("", "floor p50", "p50", "floor p99", "p99", "over p50", "over p99", "records")
+    head = ("", "floor p50", "p50", "floor p99", "p99", "over p50", "over p99", "records", "CPU %")
     return Table(head, rows), aims
 
 

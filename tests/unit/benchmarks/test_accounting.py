@@ -65,7 +65,13 @@ def test_the_process_forked_by_the_daemon_is_a_task() -> None:
 
 
 def test_the_daemon_is_the_one_that_java_started() -> None:
-    assert product_kind(["python", "-m", "mirror_connect.spark_jobs.daemon"], ["/usr/bin/java"]) == "Python daemon"
+    java = ["/usr/bin/java", "--conf", "spark.python.daemon.module=mirror_connect.spark_jobs.daemon"]
+    assert product_kind(["python", "-m", "mirror_connect.spark_jobs.daemon"], java) == "Python daemon"
+
+
+def test_java_is_java_whatever_its_settings_name() -> None:
+    command = ["/usr/bin/java", "--conf", "spark.python.daemon.module=mirror_connect.spark_jobs.daemon"]
+    assert product_kind(command, ["python", "-m", "mirror_connect.spark_jobs"]) == "Spark's JVM"
 
 
 def test_driver_worker_and_jvm_are_told_apart() -> None:

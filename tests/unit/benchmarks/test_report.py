@@ -33,8 +33,17 @@ def copied(side: str, per_cpu_second: float, *, profile: str = "1k", long_enough
 
 
 def delay(side: str, p50: float, p99: float, received: int = 100) -> dict[str, Any]:
-    floor = {"floor_p50": 2.0, "floor_p99": 10.0}
-    return {"side": side, "rate": 100, "sent": 100, "received": received, "p50": p50, "p99": p99, **floor}
+    floor = {"floor_p50": 2.0, "floor_p99": 10.0, "cpu_percent": 5.0}
+    return {
+        "side": side,
+        "rate": 100,
+        "sent": 100,
+        "received": received,
+        "p50": p50,
+        "p99": p99,
+        "cpu_percent": 5.0,
+        **floor,
+    }
 
 
 def part(figures: Any) -> Part:
