@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Mapping
 from typing import Final
 
 import uvloop
@@ -22,6 +23,7 @@ from mirror_connect.app.errors import StartupError
 from mirror_connect.app.worker import Worker
 from mirror_connect.app.worker_config import WorkerConfig, load_worker_config
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.secrets import RedactingFilter
 from mirror_connect.kafka_io.group_membership import GroupRefusedError
 
 log = logging.getLogger("mirror_connect.app")
@@ -30,35 +32,54 @@ USAGE: Final = "usage: connect-distributed.sh worker.properties"
 OK, MISTAKE, WRONG_SETTINGS, MACHINE, CLUSTER = range(5)
 # Whatever hangs, a worker that was asked to stop is gone within ten seconds.
 LAST_RESORT_S: Final = 9.0
+LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+EXIT_CODES: Final[Mapping[type[Exception], int]] = {
+    ConfigError: WRONG_SETTINGS,
+    StartupError: MACHINE,
+    ClusterUnreachable: CLUSTER,
+    NotAuthorized: CLUSTER,
+    GroupRefusedError: CLUSTER,
+}
 
 
 def main() -> int:
     """Entry point."""
-    logging.basicConfig(
-        level=os.environ.get("MIRROR_CONNECT_LOG_LEVEL", "INFO").upper(),
-        format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)",
-        stream=sys.stderr,
-    )
-    for noisy in ("httpx", "httpcore", "asyncio"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
-    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
-        print(USAGE, file=sys.stderr)
-        return WRONG_SETTINGS
+    hiding = RedactingFilter()
     try:
+        _log_to_standard_error(hiding)
+        if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+            print(USAGE, file=sys.stderr)
+            return WRONG_SETTINGS
         config = load_worker_config(sys.argv[1])
+        hiding.learn(config.resolved.secrets())
+        # What a connector's config resolves to is known only here and in the tasks; whoever logs it is cleaned up after.
+        config.resolver.tell(hiding.learn)
         check_scratch()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_run(config))
-    except ConfigError as error:
-        return _say(error, WRONG_SETTINGS)
-    except StartupError as error:
-        return _say(error, MACHINE)
-    except (ClusterUnreachable, NotAuthorized, GroupRefusedError) as error:
-        return _say(error, CLUSTER)
     except Exception as error:
-        log.exception("The worker ends because of a mistake of its own")
-        return _say(error, MISTAKE)
+        cause = _cause(error)
+        code = next((code for kind, code in EXIT_CODES.items() if isinstance(cause, kind)), MISTAKE)
+        if code == MISTAKE:
+            log.exception("The worker ends because of a mistake of its own")
+        line = " ".join(str(cause).split()) or type(cause).__name__
+        print(f"mirror-connect: {hiding.clean(line)}", file=sys.stderr)
+        return code
     return OK
+
+
+def _log_to_standard_error(hiding: RedactingFilter) -> None:
+    level = os.environ.get("MIRROR_CONNECT_LOG_LEVEL", "INFO").upper()
+    if level not in LEVELS:
+        raise ConfigError("MIRROR_CONNECT_LOG_LEVEL", level, f"it has to be one of {', '.join(LEVELS)}")
+    handler = logging.StreamHandler(sys.stderr)
+    # On the handler, not on a logger: a logger's filter does not see what its children log.
+    handler.addFilter(hiding)
+    logging.basicConfig(
+        level=level, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)", handlers=[handler], force=True
+    )
+    for noisy in ("httpx", "httpcore", "asyncio"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
 async def _run(config: WorkerConfig) -> None:
@@ -84,15 +105,11 @@ async def _run(config: WorkerConfig) -> None:
     await running
 
 
-def _say(error: Exception, code: int) -> int:
-    print(f"mirror-connect: {_one_line(error)}", file=sys.stderr)
-    return code
-
-
-def _one_line(error: BaseException) -> str:
+def _cause(error: BaseException) -> BaseException:
+    """The first of a group: steps that are taken together fail as a group, and the user wants the reason."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return " ".join(str(error).split()) or type(error).__name__
+    return error
 
 
 if __name__ == "__main__":

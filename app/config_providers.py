@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
@@ -146,6 +146,11 @@ class Resolver:
 
     def __init__(self, providers: Mapping[str, Provider]) -> None:
         self._providers = dict(providers)
+        self._learn: Callable[[frozenset[str]], None] = lambda _: None
+
+    def tell(self, learn: Callable[[frozenset[str]], None]) -> None:
+        """`learn` hears the secrets of every config that is resolved, in the thread that resolves it."""
+        self._learn = learn
 
     @classmethod
     def of(cls, properties: Mapping[str, str], environment: Mapping[str, str] | None = None) -> Resolver:
@@ -187,7 +192,9 @@ class Resolver:
         def replacement(match: re.Match[str]) -> str:
             return found.get((match[1], match[3] or ""), {}).get(match[4], match[0])
 
-        return {name: _REFERENCE.sub(replacement, value) for name, value in config.items()}
+        resolved = {name: _REFERENCE.sub(replacement, value) for name, value in config.items()}
+        self._learn(secrets_of(resolved))
+        return resolved
 
     def resolve_with_origin(self, config: Mapping[str, str]) -> Resolved:
         """As `resolve`, together with the config as written."""

@@ -164,7 +164,8 @@ class Worker:
                 return await step()
             except ClusterUnreachable as error:
                 if asyncio.get_running_loop().time() > give_up:
-                    raise
+                    advice = "Check bootstrap.servers, and that its brokers run."
+                    raise ClusterUnreachable(f"{str(error).rstrip('.')}. {advice}") from None
                 if not said:
                     log.warning("%s Trying on for %d s.", error, UNREACHABLE_GIVE_UP_S)
                 said = True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -85,10 +86,16 @@ class RedactingFilter(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
         self._secrets: frozenset[str] = frozenset()
+        self._learning = threading.Lock()
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Hide these from now on, too."""
-        self._secrets |= frozenset(secrets)
+        """Hide these from now on, too; from any thread."""
+        with self._learning:
+            self._secrets |= frozenset(secrets)
+
+    def clean(self, text: str) -> str:
+        """The text without what is known to be secret, for lines that don't go through a logger."""
+        return redact(text, self._secrets)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Clean the record in place; never drops one."""

@@ -77,9 +77,11 @@ def parse_sections(text: str) -> dict[str, list[LoginModule]]:
 
 def _module(tokens: list[_Token]) -> LoginModule:
     class_name = _take(tokens, "the class of a login module").text
-    flag = _take(tokens, f"'required' after {class_name}").text.lower()
+    # A text without a class may be a password put into the wrong place: only what looks like a class is shown.
+    shown = class_name if class_name.endswith("LoginModule") else "the class of the login module"
+    flag = _take(tokens, f"'required' after {shown}").text.lower()
     if flag not in _FLAGS:
-        raise JaasError(f"'required' is missing after {class_name}")
+        raise JaasError(f"'required' is missing after {shown}")
     options: dict[str, str] = {}
     while tokens and tokens[0] != _Token("mark", ";"):
         option = _take(tokens, "an option").text

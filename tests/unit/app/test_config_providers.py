@@ -129,6 +129,14 @@ def test_secrets_of_a_resolved_config_are_passwords_and_no_user_names(secrets: P
     assert resolver().resolve_with_origin({"sasl.jaas.config": jaas}).secrets() == {"geheim-é"}
 
 
+def test_whoever_hides_secrets_is_told_of_those_in_every_config_that_is_resolved(secrets: Path) -> None:
+    told: set[str] = set()
+    providers = resolver()
+    providers.tell(told.update)
+    providers.resolve({"ssl.key.password": f"${{file:{secrets}:password}}", "client.id": f"${{file:{secrets}:user}}"})
+    assert told == {"geheim-é"}
+
+
 def test_a_resolved_config_shows_no_values(secrets: Path) -> None:
     resolved = resolver().resolve_with_origin({"ssl.key.password": f"${{file:{secrets}:password}}"})
     assert "geheim" not in repr(resolved)

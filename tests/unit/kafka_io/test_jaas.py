@@ -31,7 +31,8 @@ def test_a_login_is_read_as_kafka_reads_it(text: str, options: dict[str, str]) -
     [
         pytest.param("", "no login module", id="empty"),
         pytest.param('m.X required a="x" b="hunter22"', "';' is missing", id="no_semicolon"),
-        pytest.param("m.X a=hunter22;", "'required' is missing after m.X", id="no_flag"),
+        pytest.param("m.XLoginModule a=hunter22;", "'required' is missing after m.XLoginModule", id="no_flag"),
+        pytest.param("hunter22", "'required' after the class of the login module is missing", id="a_bare_password"),
         pytest.param("m.X required a hunter22;", "'=' is missing", id="no_value"),
         pytest.param("m.X required a=b hunter22;", "'=' is missing after the option a", id="a_blank_in_a_bare_word"),
         pytest.param('m.X required a="hunter22;', "quotation mark isn't closed", id="open_quotation"),
