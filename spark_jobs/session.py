@@ -55,4 +55,12 @@ def open_session(user: Mapping[str, str]) -> SparkSession:
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
     session.sparkContext.setLogLevel(settings(user)["spark.log.level"])
+    _quieten(session)
     return session
+
+
+def _quieten(session: SparkSession) -> None:
+    """Stopping a query whose task has returned is logged by Spark as an error of its (empty) sink; it is none."""
+    log4j = session.sparkContext._jvm.org.apache.logging.log4j
+    noisy = "org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec"
+    log4j.core.config.Configurator.setLevel(noisy, log4j.Level.OFF)
