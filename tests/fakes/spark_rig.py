@@ -115,7 +115,7 @@ class SparkRig:
         """Every living process of the application; the driver first, its JVM second."""
         assert self.application.pid is not None
         driver = psutil.Process(self.application.pid)
-        processes = [driver, *driver.children(recursive=True)]
+        processes = [each for each in (driver, *driver.children(recursive=True)) if lives(each)]
         return sorted(processes, key=lambda process: (process.pid != driver.pid, process.name() != "java"))
 
     def run(self, task: TaskId) -> Run:
@@ -180,3 +180,10 @@ async def spark_rig(spark: Mapping[str, str] | None = None) -> AsyncIterator[Spa
         listener.close()
         logger.removeHandler(notices)
         logger.setLevel(level)
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether it is there and no zombie."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False

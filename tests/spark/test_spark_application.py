@@ -1,0 +1,165 @@
+"""A worker's Spark application: a real local session and its real processes, with tasks that need no Kafka.
+
+All tests share one application, in the order written; those that kill its JVM or driver stand at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from mirror_connect.app.supervisor import spark_keeper
+from mirror_connect.connectors.job_contract import TaskId
+from tests.fakes.spark_rig import FAKE_TASKS, SECRET, SparkRig, lives, spark_rig, wanted
+
+pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_scope="module")]
+
+A, B = TaskId("c", 0), TaskId("c", 1)
+WORKER_SECRET = "only-for-the-worker"
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("scratch")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(scratch: Path) -> AsyncIterator[SparkRig]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(FAKE_TASKS))
+        patch.setenv("DATABASE_PASSWORD", WORKER_SECRET)
+        patch.setattr(tempfile, "tempdir", str(scratch))
+        patch.setattr(spark_keeper, "BACK_OFF_S", (0.05,))
+        async with spark_rig({"spark.master": "local[4,4]"}) as rig:
+            yield rig
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def rig(shared: SparkRig) -> AsyncIterator[SparkRig]:
+    shared.notices.lines.clear()
+    shared.events.states.clear()
+    yield shared
+    shared.supervisor.want({})
+    await shared.until(lambda: not shared.supervisor._runs, "every run has ended")
+
+
+async def test_a_task_runs_and_says_what_it_writes_to(rig: SparkRig) -> None:
+    rig.supervisor.want({A: wanted("obedient", "t-0")})
+    await rig.runs(A)
+    await rig.until(lambda: (A, "B.topic") in rig.events.topics, "the topic was told")
+    assert rig.events.of(A) == ["RUNNING"]
+
+
+async def test_every_port_is_bound_to_loopback(rig: SparkRig) -> None:
+    rig.supervisor.want({A: wanted("obedient", "t-0")})
+    await rig.runs(A)
+    listening = {
+        connection.laddr.ip
+        for process in rig.tree()
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert {address.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
+
+
+async def test_no_secret_is_in_arguments_or_environments_or_files(rig: SparkRig, scratch: Path) -> None:
+    rig.supervisor.want({A: wanted("obedient", "t-0")})
+    await rig.runs(A)
+    texts = [text for process in rig.tree() for text in (*process.cmdline(), *process.environ().values())]
+    texts += [path.read_text(errors="replace") for path in _files(scratch)]
+    secrets = (SECRET, WORKER_SECRET, rig.supervisor.driver_token, rig.run(A).token)
+    assert [secret for secret in secrets if any(secret in text for text in texts)] == []
+
+
+async def test_a_task_that_is_told_to_finish_returns_by_itself(rig: SparkRig) -> None:
+    rig.supervisor.want({A: wanted("obedient", "t-0")})
+    await rig.runs(A)
+    run = rig.run(A)
+    rig.supervisor.want({})
+    await rig.until(lambda: not rig.supervisor._runs, "it has ended")
+    assert (run.killed, run.report and run.report.state) == (None, "FINISHED")
+
+
+async def test_a_partition_moves_between_running_tasks(rig: SparkRig) -> None:
+    rig.supervisor.want({A: wanted("obedient", "t-0", "t-1"), B: wanted("obedient", "u-0")})
+    await rig.runs(A, B)
+    before = rig.pid(A), rig.pid(B)
+    rig.supervisor.want({A: wanted("obedient", "t-0"), B: wanted("obedient", "t-1", "u-0")})
+    await rig.until(lambda: "assigned t-1,u-0" in rig.said(B), "it has moved")
+    moved = rig.notices.lines
+    assert moved.index("Task c-0: assigned t-0") < moved.index("Task c-1: assigned t-1,u-0")
+    assert (rig.pid(A), rig.pid(B)) == before
+
+
+async def test_a_task_that_raises_has_failed_and_its_secret_is_hidden(rig: SparkRig) -> None:
+    rig.supervisor.want({A: wanted("failing", "t-0")})
+    await rig.until(lambda: rig.events.of(A) == ["FAILED"], "it has failed")
+    trace = rig.events.trace(A) or ""
+    assert trace.splitlines()[0] == "ValueError: the answer is not [hidden]"
+    assert SECRET not in trace + "".join(rig.notices.lines)
+
+
+async def test_a_task_whose_process_is_killed_runs_again_in_the_same_run(rig: SparkRig) -> None:
+    rig.supervisor.want({A: wanted("obedient", "t-0")})
+    await rig.runs(A)
+    killed, run = rig.pid(A), rig.run(A)
+    os.kill(killed, signal.SIGKILL)
+    await rig.until(lambda: rig.is_running(A) and rig.pid(A) != killed, "another process runs")
+    assert rig.run(A) is run
+
+
+async def test_a_task_that_hears_nothing_is_killed(rig: SparkRig) -> None:
+    rig.supervisor.want({A: wanted("deaf", "t-0")})
+    await rig.until(lambda: bool(rig.run(A).pid), "it reports")
+    deaf = psutil.Process(rig.pid(A))
+    rig.supervisor.want({})
+    await rig.until(lambda: not rig.supervisor._runs, "it has ended")
+    assert not lives(deaf)
+
+
+async def test_tasks_run_again_when_their_daemon_is_killed(rig: SparkRig) -> None:
+    rig.supervisor.want({A: wanted("obedient", "t-0")})
+    await rig.runs(A)
+    before = rig.pid(A)
+    os.kill(psutil.Process(before).ppid(), signal.SIGKILL)
+    await rig.until(lambda: rig.is_running(A) and rig.pid(A) != before, "another process runs")
+    await rig.until(lambda: not psutil.pid_exists(before), "the orphan is gone")
+
+
+@pytest.mark.parametrize("part", [pytest.param(1, id="jvm"), pytest.param(0, id="driver")])
+async def test_what_is_killed_at_the_top_is_replaced_with_all_that_was_below(rig: SparkRig, part: int) -> None:
+    rig.supervisor.want({A: wanted("obedient", "t-0")})
+    await rig.runs(A)
+    tree = rig.tree()
+    before = rig.pid(A)
+    tree[part].kill()
+    await rig.until(lambda: rig.is_running(A) and rig.pid(A) != before, "it runs on another application")
+    assert rig.events.of(A) == ["RUNNING", "UNASSIGNED", "RUNNING"]
+    assert [process for process in tree if lives(process)] == []
+
+
+async def test_the_end_of_the_pipe_ends_the_whole_tree_and_its_files(rig: SparkRig, scratch: Path) -> None:
+    rig.supervisor.want({A: wanted("obedient", "t-0")})
+    await rig.runs(A)
+    tree, directories = rig.tree(), _directories(scratch)
+    pipe = rig.application._process
+    assert pipe is not None
+    assert pipe.stdin is not None
+    pipe.stdin.close()
+    await rig.until(lambda: not any(lives(process) for process in tree), "no process is left", 5)
+    await rig.until(lambda: not any(each.exists() for each in directories), "no directory is left", 5)
+
+
+def _files(directory: Path) -> list[Path]:
+    return [path for path in directory.rglob("*") if path.is_file()]
+
+
+def _directories(directory: Path) -> list[Path]:
+    return list(directory.iterdir())
