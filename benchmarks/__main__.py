@@ -1,5 +1,6 @@
 """`make bench`, `python -m benchmarks`: measures this product beside MirrorMaker 2 and writes RESULTS.md (about 25 minutes).
 
+Each part, and each profile of the throughput, may be measured alone: RESULTS.md takes it up and keeps the others.
 With --quick everything is short, shown on the console only, and good for nothing but seeing that it works.
 """
 
@@ -10,7 +11,8 @@ import datetime
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from benchmarks import latency, memory, report, startup, throughput
@@ -31,11 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Every `with` below ends what it started; SIGTERM is to do the same as Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console()
-    chosen = options.only or list(PARTS)
     parts: dict[str, Part] = {}
     try:
-        for name in chosen:
-            figures = _measure(name, options, console)
+        for name, measure in _chosen(options, console):
+            figures = measure()
             parts[name] = Part(
                 datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M"),
                 " ".join(("python -m benchmarks", *(sys.argv[1:] if arguments is None else arguments))),
@@ -43,47 +44,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 describe(),
                 figures,
             )
-            _show(console, parts, name)
+            _show(console, {name: parts[name]})
     except KeyboardInterrupt:
         print("Stopped; nothing is written.", file=sys.stderr)
         return INTERRUPTED
     except (LocalError, RuntimeError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
         return 1
-    if options.quick or options.profile or options.side:
-        console.say("A partial run: RESULTS.md stays as it was.")
+    if options.quick or options.side or not parts.keys() <= report.NAMES:
+        console.say("Not a measurement in full: RESULTS.md stays as it was.")
         return 0
     _write(load() | parts)
     console.say(f"Written: {REPORT.relative_to(HERE.parent)}")
     return 0
 
 
-def _measure(name: str, options: argparse.Namespace, console: Console) -> Any:
+def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """What is to be measured, by the name its figures are kept under."""
     durations: Durations = QUICK if options.quick else FULL
     sides: list[str] = options.side or [MM2, OURS]
-    if name == "throughput":
-        wanted = options.profile or FULL_PROFILES
-        profiles = [profile for profile in PROFILES if profile.name in wanted]
-        return throughput.measure(profiles, durations, console, options.side or throughput.ALL_SIDES)
-    part = {"latency": latency.measure, "memory": memory.measure, "startup": startup.measure}[name]
-    return part(durations, console, sides)
+    for part in options.only or PARTS:
+        if part == "throughput":
+            all_sides = options.side or throughput.ALL_SIDES
+            for profile in PROFILES:
+                if profile.name in (options.profile or FULL_PROFILES):
+                    name = f"{report.THROUGHPUT}{profile.name}"
+                    yield name, partial(throughput.measure, profile, durations, console, all_sides)
+        else:
+            module = {"latency": latency, "memory": memory, "startup": startup}[part]
+            yield part, partial(module.measure, durations, console, sides)
 
 
-def _show(console: Console, parts: dict[str, Part], name: str) -> None:
-    for part, heading, finding in report.SECTIONS:
-        if part == name:
-            table, aims = finding(parts[name].figures)
-            print(f"\n{heading}", flush=True)
-            console.table(table.head, table.rows)
-            for aim in aims:
-                print(f"  {aim.what}: {aim.measured} (aim {aim.wanted}) {aim.verdict}", flush=True)
+def _show(console: Console, parts: dict[str, Part]) -> None:
+    for heading, table, aims in report.sections(parts):
+        print(f"\n{heading}", flush=True)
+        console.table(table.head, table.rows)
+        for aim in aims:
+            print(f"  {aim.what}: {aim.measured} (aim {aim.wanted}) {aim.verdict}", flush=True)
     print(flush=True)
 
 
 def _write(parts: dict[str, Part]) -> None:
     save(parts)
-    if "throughput" in parts:
-        PICTURE.write_text(bars(parts["throughput"].figures))
+    if copied := report.throughput_figures(parts):
+        PICTURE.write_text(bars(copied))
     REPORT.write_text(report.render(parts))
 
 

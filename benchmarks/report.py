@@ -9,6 +9,7 @@ from benchmarks import findings
 from benchmarks.findings import Aim, Table
 from benchmarks.plan import (
     FULL,
+    FULL_PROFILES,
     LATENCY_RECORD_BYTES,
     PARTITIONS,
     THROTTLE_BYTES_PER_SECOND,
@@ -18,17 +19,20 @@ from benchmarks.store import PICTURE, Part
 
 Finding = Callable[[Any], tuple[Table, list[Aim]]]
 
-# Part, heading, what makes its table.
-SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
-    ("throughput", "Copying", findings.throughput),
-    ("latency", "Latency", findings.latency),
-    ("memory", "Memory, idle", findings.idle),
-    ("memory", "Memory, slow target", findings.throttled),
-    ("startup", "Start", findings.startup),
+THROUGHPUT: Final = "throughput "
+COPYING: Final = "Copying"
+# Heading, part, what makes its table; the throughput has a part for each profile.
+_SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
+    (COPYING, THROUGHPUT, findings.throughput),
+    ("Latency", "latency", findings.latency),
+    ("Memory, idle", "memory", findings.idle),
+    ("Memory, slow target", "memory", findings.throttled),
+    ("Start", "startup", findings.startup),
 )
+NAMES: Final = frozenset((*(THROUGHPUT + name for name in FULL_PROFILES), "latency", "memory", "startup"))
 
 HOW: Final = {
-    "Copying": (
+    COPYING: (
         f"One topic of {PARTITIONS} partitions, filled once with real text (the sources of Python's standard library) by raw"
         " Produce requests. Each side in turn, between the same two brokers: a worker with one connector of one task warms"
         f" up for {FULL.warm_up:g} s on another topic that grows meanwhile; then the same connector in the same processes is"
@@ -63,9 +67,22 @@ def render(parts: Mapping[str, Part]) -> str:
     return "\n".join(_lines(parts)).rstrip() + "\n"
 
 
+def throughput_figures(parts: Mapping[str, Part]) -> list[Any]:
+    """Those of all profiles."""
+    return [figures for name, part in parts.items() if name.startswith(THROUGHPUT) for figures in part.figures]
+
+
+def sections(parts: Mapping[str, Part]) -> Iterator[tuple[str, Table, list[Aim]]]:
+    """Heading, table and aims of everything that was measured."""
+    for heading, name, finding in _SECTIONS:
+        figures = throughput_figures(parts) if name == THROUGHPUT else parts[name].figures if name in parts else None
+        if figures:
+            yield heading, *finding(figures)
+
+
 def verdicts(parts: Mapping[str, Part]) -> list[Aim]:
     """Every aim that these parts say something about."""
-    return [aim for part, _, finding in SECTIONS if part in parts for aim in finding(parts[part].figures)[1]]
+    return [aim for _, _, aims in sections(parts) for aim in aims]
 
 
 def _lines(parts: Mapping[str, Part]) -> Iterator[str]:
@@ -80,19 +97,19 @@ def _lines(parts: Mapping[str, Part]) -> Iterator[str]:
         )
     )
     yield ""
-    if "throughput" in parts:
+    copied = throughput_figures(parts)
+    if copied:
         yield f"![Records copied for each CPU second]({PICTURE.name})"
         yield ""
-    for name, heading, finding in SECTIONS:
-        if name not in parts:
-            continue
+    for heading, table, _ in sections(parts):
         yield f"## {heading}"
         yield ""
         yield HOW[heading]
         yield ""
-        yield from _markdown(finding(parts[name].figures)[0])
+        yield from _markdown(table)
         yield ""
-        yield from _details(name, heading, parts[name].figures)
+        if heading == COPYING:
+            yield from _details(copied)
     yield "## Where and when"
     yield ""
     yield from _markdown(
@@ -109,10 +126,8 @@ def _lines(parts: Mapping[str, Part]) -> Iterator[str]:
     yield "`python -m benchmarks --help` lists switches; `--quick` shows all of it in some minutes and writes nothing."
 
 
-def _details(name: str, heading: str, figures: Any) -> Iterator[str]:
-    if name != "throughput":
-        return
-    yield f"{heading}: CPU seconds by process, and what the topics are like."
+def _details(figures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield "CPU seconds by process, and what the topics are like:"
     yield ""
     rows = [
         (

@@ -63,21 +63,20 @@ class _Work:
 
 
 def measure(
-    profiles: Sequence[Profile], durations: Durations, console: Console, sides: Sequence[str] = ALL_SIDES
+    profile: Profile, durations: Durations, console: Console, sides: Sequence[str] = ALL_SIDES
 ) -> list[dict[str, Any]]:
-    """Every side on every profile. Raises SideError when one does not copy."""
-    found: list[Copied] = []
-    for profile in profiles:
-        with Rig() as rig:
-            work = _prepare(rig, profile, durations, console)
-            spans: dict[str, list[Span]] = {}
-            for name in sides:
-                spans[name] = _copy(work, name)
-                console.say(f"{LABELS[name]}: {_line(together(spans[name]))}")
-        slowest = min(sides, key=lambda name: together(spans[name]).records_per_second)
+    """Every side on one profile. Raises SideError when one does not copy."""
+    with Rig() as rig:
+        work = _prepare(rig, profile, durations, console)
+        spans: dict[str, list[Span]] = {}
         for name in sides:
-            least = durations.slower if name == slowest else durations.faster
-            found.append(_figures(work, name, spans[name], least))
+            spans[name] = _copy(work, name)
+            console.say(f"{LABELS[name]}: {_line(together(spans[name]))}")
+    slowest = min(sides, key=lambda name: together(spans[name]).records_per_second)
+    found = []
+    for name in sides:
+        least = durations.slower if name == slowest else durations.faster
+        found.append(_figures(work, name, spans[name], least))
     return [asdict(each) for each in found]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.findings import Aim
 from benchmarks.picture import bars
-from benchmarks.report import render, verdicts
+from benchmarks.report import render, throughput_figures, verdicts
 from benchmarks.store import Part, load, save
 
 
@@ -55,27 +55,29 @@ def aims(name: str, figures: Any) -> dict[str, Aim]:
 
 
 def test_ten_times_the_records_meet_the_aim() -> None:
-    assert [aim.verdict for aim in aims("throughput", [copied("mm2", 10.0), copied("ours", 100.0)]).values()] == ["met"]
+    assert [aim.verdict for aim in aims("throughput 1k", [copied("mm2", 10.0), copied("ours", 100.0)]).values()] == [
+        "met"
+    ]
 
 
 def test_less_than_that_is_missed() -> None:
-    found = aims("throughput", [copied("mm2", 10.0), copied("ours", 99.0)])
+    found = aims("throughput 1k", [copied("mm2", 10.0), copied("ours", 99.0)])
     assert [aim.verdict for aim in found.values()] == ["MISSED"]
 
 
 def test_a_side_that_copied_too_shortly_proves_nothing() -> None:
-    found = aims("throughput", [copied("mm2", 10.0, long_enough=False), copied("ours", 1000.0)])
+    found = aims("throughput 1k", [copied("mm2", 10.0, long_enough=False), copied("ours", 1000.0)])
     assert [aim.verdict for aim in found.values()] == ["does not count"]
 
 
 def test_single_records_are_measured_by_another_aim() -> None:
     figures = [copied("mm2", 10.0, profile="single"), copied("ours", 11.0, profile="single")]
-    assert [aim.met for aim in aims("throughput", figures).values()] == [True]
+    assert [aim.met for aim in aims("throughput 1k", figures).values()] == [True]
 
 
 def test_both_ways_of_mirror_maker_are_compared() -> None:
     figures = [copied("mm2", 10.0), copied("mm2-no-syncs", 20.0), copied("ours", 100.0)]
-    assert [aim.measured for aim in aims("throughput", figures).values()] == ["10.0 ×", "5.0 ×"]
+    assert [aim.measured for aim in aims("throughput 1k", figures).values()] == ["10.0 ×", "5.0 ×"]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_memory_is_judged_by_its_sum_and_by_the_peak_of_the_task() -> None:
 
 
 def test_a_missed_aim_stands_out_in_the_report() -> None:
-    text = render({"throughput": part([copied("mm2", 10.0), copied("ours", 20.0)])})
+    text = render({"throughput 1k": part([copied("mm2", 10.0), copied("ours", 20.0)])})
     assert "| 2.0 × | ≥ 10 × | **MISSED** |" in text
 
 
@@ -123,13 +125,21 @@ def test_the_report_says_when_where_and_by_what_command() -> None:
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
-    lines = render({"throughput": part([copied("mm2", 10.0), copied("ours", 20.0)])}).splitlines()
+    lines = render({"throughput 1k": part([copied("mm2", 10.0), copied("ours", 20.0)])}).splitlines()
     tables = [[line.count("|") for line in block.splitlines()] for block in "\n".join(lines).split("\n\n")]
     assert all(len(set(counts)) == 1 for counts in tables if counts and all(counts))
 
 
+def test_profiles_measured_in_several_runs_stand_in_one_table() -> None:
+    parts = {
+        "throughput 1k": part([copied("ours", 20.0)]),
+        "throughput 100b": part([copied("ours", 30.0, profile="100b")]),
+    }
+    assert [figures["profile"] for figures in throughput_figures(parts)] == ["1k", "100b"]
+
+
 def test_a_part_that_was_not_measured_is_not_in_the_report() -> None:
-    assert "## Latency" not in render({"throughput": part([copied("mm2", 10.0), copied("ours", 20.0)])})
+    assert "## Latency" not in render({"throughput 1k": part([copied("mm2", 10.0), copied("ours", 20.0)])})
 
 
 def test_the_picture_is_well_formed() -> None:
