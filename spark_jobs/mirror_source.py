@@ -62,7 +62,9 @@ class SourceTask:
         configured = spec.source.get("client.id")
         self._source = Cluster(spec.source, f"{configured}|{name}" if configured else name)
         self._target = Cluster(
-            spec.target, spec.target.get("client.id") or f"connector-producer-{spec.connector}-{spec.task}"
+            spec.target,
+            spec.target.get("client.id") or f"connector-producer-{spec.connector}-{spec.task}",
+            kind="producer",
         )
         self._producer = BatchProducer(self._target, producing, spec.transactional_id, link.lease_valid, link.notice)
         self._positions = PositionsWriter(self._producer, spec)

@@ -1,4 +1,4 @@
-"""What the herder needs of the parts around it; app/__main__.py plugs the real ones in, tests plug in memory."""
+"""What the herder needs of the parts around it; app/worker.py plugs the real ones in, tests plug in memory."""
 
 from __future__ import annotations
 

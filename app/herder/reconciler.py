@@ -278,8 +278,6 @@ class Reconciler:
         """See PartHost. The line is shown as the trace of the state the connector is in."""
         if not self._leading:
             return
-        if line is not None:
-            log.warning("Connector %s: %s", name, line)
         state = self._book.state(name)
         if state is not State.FAILED:
             self._book.say(name, state or State.UNASSIGNED, line)

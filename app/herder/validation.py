@@ -18,6 +18,7 @@ from mirror_connect.connectors.secrets import HIDDEN, is_secret
 log = logging.getLogger(__name__)
 
 CLASS: Final = "connector.class"
+EXACTLY_ONCE: Final = "exactly.once.support"
 # A version range as Maven writes it: one version, or intervals.
 _VERSION: Final = re.compile(r"[^\[\](),\s]+|[\[(][^\[\]()]*[\])](,[\[(][^\[\]()]*[\])])*")
 
@@ -62,6 +63,9 @@ class Validation:
         """Raises InvalidConfig with every error of a config that is to be stored."""
         definition, resolved = await self._resolved(config)
         errors = [error for result in definition.validate(resolved, config).values() for error in result.errors]
+        if not errors and (resolved.get(EXACTLY_ONCE) or "").lower() == "required":
+            # Better refused than promised: no worker copies exactly once yet.
+            errors.append("This worker does not have exactly-once source support enabled.")
         if errors:
             raise InvalidConfig(errors)
         for warning in definition.warnings(_texts(resolved)):

@@ -303,6 +303,12 @@ async def test_nothing_is_written_for_an_invalid_config(worker: FakeWorker) -> N
     ]
 
 
+async def test_exactly_once_is_not_promised_by_a_worker_without_it(worker: FakeWorker) -> None:
+    config = source_config(**{"exactly.once.support": "required", "source.consumer.isolation.level": "read_committed"})
+    with pytest.raises(InvalidConfig, match="This worker does not have exactly-once source support enabled."):
+        await worker.herder.put("s", config)
+
+
 async def test_an_invalid_value_of_a_config_provider_is_quoted_as_its_reference(worker: FakeWorker) -> None:
     with pytest.raises(InvalidConfig) as caught:
         await worker.herder.put("a", source_config(tasks__max="${file:/secrets:number}"))
