@@ -10,13 +10,14 @@ PACKAGES := app connectors kafka_io spark_jobs
 TESTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help check setup types lint test demo bench clean
+.PHONY: help check setup types lint test docs demo bench clean
 
 help:
 	@echo 'make demo    two real Kafka clusters, the worker, records that arrive: until Ctrl-C'
 	@echo 'make test    every check and every test, real brokers included'
 	@echo 'make setup   what both do first: .venv, dependencies, Kafka'"'"'s jars'
 	@echo 'make lint    format, style, types, import directions'
+	@echo 'make docs    docs/configuration.md anew from the tables that the code reads'
 	@echo 'make bench   this product beside MirrorMaker 2, measured'
 	@echo 'make clean   removes what tests and checks left; .venv and .cache stay'
 
@@ -48,12 +49,15 @@ types:
 lint: setup types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy build/types/mirror_connect deploy $(if $(wildcard benchmarks/*.py),benchmarks)
+	$(BIN)/mypy build/types/mirror_connect deploy docs $(if $(wildcard benchmarks/*.py),benchmarks)
 	@# It prints a banner of its own: shown only with the complaint.
 	@said=$$($(BIN)/lint-imports 2>&1) && echo 'Import directions kept.' || { echo "$$said"; exit 1; }
 
 test: lint
 	@$(BIN)/python -m pytest $(TESTS)
+
+docs: setup
+	@$(BIN)/python -m docs.generate_configuration > docs/configuration.md
 
 demo: setup
 	@exec $(BIN)/python -m deploy.demo
