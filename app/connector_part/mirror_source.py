@@ -19,7 +19,7 @@ from mirror_connect.app.connector_part.remote_topics import bring_up_to_date
 from mirror_connect.app.connector_part.target_choice import TargetChooser
 from mirror_connect.connectors.assignment import Assignment, TopicPartition, redeal, task_configs
 from mirror_connect.connectors.config_table import Settings
-from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.errors import AddressUnknown, ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.mirror_settings import source_admin
 from mirror_connect.connectors.mirror_source import topic_selection
 from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 
 # Unlike MirrorMaker 2, which waits for the next refresh (10 minutes), a failed round is tried again soon.
 RETRY_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
+# A connector whose bootstrap servers have no address at its start fails when it was tried so often again.
+ADDRESS_TRIES: Final = 2
 TROUBLES_SHOWN: Final = 3
 
 
@@ -98,7 +100,12 @@ class MirrorSourcePart:
                 self._say_trouble(str(error))
                 pause = RETRY_S[-1]
             except (ClusterUnreachable, AdminError) as error:
-                if not running:
+                if isinstance(error, AddressUnknown) and not running:
+                    # As in Connect it fails the connector, but not at once: name servers have bad moments, too.
+                    if failures >= ADDRESS_TRIES:
+                        self._host.failed(name, str(error))
+                        return
+                elif not running:
                     # As in Connect an unreachable cluster doesn't fail the connector: it runs, without new tasks.
                     self._host.started(name)
                     running = True
@@ -129,7 +136,9 @@ class MirrorSourcePart:
         if line == self._trouble:
             return
         self._trouble = line
-        if line is None:
+        if line is not None:
+            log.warning("Connector %s: %s", self._config.name, line)
+        else:
             log.info("Connector %s: the trouble is over", self._config.name)
         self._host.troubled(self._config.name, line)
 

@@ -207,3 +207,10 @@ async def test_nothing_is_heard_of_it_after_its_end(world: World) -> None:
     world.host.heard.clear()
     await asyncio.sleep(0.05)
     assert world.host.heard == []
+
+
+async def test_a_trouble_that_lasts_is_logged_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.source.failures = [ClusterUnreachable("away")] * 3
+    world.start()
+    await world.until(lambda heard: ["orders-0,orders-1"] in heard)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == ["Connector c: away"]
