@@ -13,7 +13,7 @@ _HEAD: Final = struct.Struct(">ihhih")
 _SIZE_BYTES: Final = 4
 
 
-class BrokerGoneError(Exception):
+class BrokerGoneError(RuntimeError):
     """The broker hung up."""
 
 

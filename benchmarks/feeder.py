@@ -24,7 +24,7 @@ IN_FLIGHT_BYTES: Final = 4 << 20
 _PRODUCE: Final = Produce([])
 
 
-class FeedError(Exception):
+class FeedError(RuntimeError):
     """The broker refused what was to be measured with."""
 
 

@@ -34,7 +34,7 @@ START_PATIENCE_S: Final = 90.0
 PLUGIN: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 
 
-class SideError(Exception):
+class SideError(RuntimeError):
     """A side did not do what is to be measured."""
 
 
@@ -257,6 +257,8 @@ def open_side(name: str, target: LocalCluster, suffix: str = "") -> Side:
         raise SideError(str(error)) from None
 
 
-def extra_config(name: str) -> dict[str, str]:
-    """What a side's connector has beyond `connector_config`."""
-    return NO_SYNCS if name == MM2_NO_SYNCS else {}
+def config_of(name: str, config: Mapping[str, str]) -> dict[str, str]:
+    """The connector's config for a side: without offset syncs MirrorMaker 2 refuses every setting about them."""
+    if name != MM2_NO_SYNCS:
+        return dict(config)
+    return {key: value for key, value in config.items() if not key.startswith("offset-syncs.")} | NO_SYNCS

@@ -14,7 +14,7 @@ from benchmarks.figures import Sample, Span, span, together
 from benchmarks.payload import Batch, batches
 from benchmarks.plan import PARTITIONS, Durations, Profile
 from benchmarks.rig import Ends, Rig
-from benchmarks.sides import LABELS, MM2, MM2_NO_SYNCS, OURS, Side, SideError, connector_config, extra_config, open_side
+from benchmarks.sides import LABELS, MM2, MM2_NO_SYNCS, OURS, Side, SideError, config_of, connector_config, open_side
 
 ALL_SIDES: Final = (MM2, MM2_NO_SYNCS, OURS)
 EVERY_S: Final = 0.2
@@ -101,7 +101,7 @@ def _copy(work: _Work, name: str) -> list[Span]:
     rig.create_source_topic(warm, PARTITIONS)
     spans: list[Span] = []
     with open_side(name, rig.target) as side:
-        config = {**connector_config(rig.source, rig.target, name, warm), **extra_config(name)}
+        config = config_of(name, connector_config(rig.source, rig.target, name, warm))
         side.put("copy", config)
         with SteadyFeed(rig.source.bootstrap_servers, warm, PARTITIONS, work.pool, WARM_BYTES_PER_SECOND):
             rig.wait_for_first_record(f"{name}.{warm}", PARTITIONS, FIRST_RECORD_S)
