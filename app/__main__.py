@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NoReturn
 
 import uvloop
 
@@ -42,9 +42,15 @@ EXIT_CODES: Final[Mapping[type[Exception], int]] = {
 }
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Entry point."""
-    hiding = RedactingFilter()
+    code = _run_to_the_end(RedactingFilter())
+    logging.shutdown()
+    # Not sys.exit: it waits for every thread, and one may be in a call to a cluster that does not answer for a minute.
+    os._exit(code)
+
+
+def _run_to_the_end(hiding: RedactingFilter) -> int:
     try:
         _log_to_standard_error(hiding)
         if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
@@ -55,15 +61,15 @@ def main() -> int:
         # What a connector's config resolves to is known only here and in the tasks; whoever logs it is cleaned up after.
         config.resolver.tell(hiding.learn)
         check_scratch()
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_run(config))
+        # It is never closed, see `main`: that would wait for its threads.
+        asyncio.Runner(loop_factory=uvloop.new_event_loop).run(_run(config))
     except Exception as error:
         cause = _cause(error)
         code = next((code for kind, code in EXIT_CODES.items() if isinstance(cause, kind)), MISTAKE)
         if code == MISTAKE:
             log.exception("The worker ends because of a mistake of its own")
         line = " ".join(str(cause).split()) or type(cause).__name__
-        print(f"mirror-connect: {hiding.clean(line)}", file=sys.stderr)
+        print(f"mirror-connect: {hiding.clean(line)}", file=sys.stderr, flush=True)
         return code
     return OK
 
@@ -113,4 +119,4 @@ def _cause(error: BaseException) -> BaseException:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -20,5 +20,9 @@ class ClusterUnreachable(Exception):
     """No broker of a cluster answered; the text names the addresses tried and the reason."""
 
 
+class AddressUnknown(ClusterUnreachable):
+    """No name in bootstrap.servers has an address: a mistake in the setting rather than a cluster that is away."""
+
+
 class NotAuthorized(Exception):
     """The cluster refused credentials or a right; the text names the cluster and the mechanism or right."""

@@ -18,7 +18,7 @@ from typing import Any, Final
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
 
-from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.errors import AddressUnknown, ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.client_settings import librdkafka_config
 
 _CREDENTIALS: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
@@ -223,7 +223,7 @@ class ClusterAdmin:
         if trouble is not None and trouble.code() == KafkaError._RESOLVE:
             # The first half is Kafka's sentence, which people search for.
             sentence = f"No resolvable bootstrap urls given in bootstrap.servers ({_reason(trouble)})"
-            return ClusterUnreachable(f"The {self._named()} can't be reached: {sentence}")
+            return AddressUnknown(f"The {self._named()} can't be reached: {sentence}")
         if trouble is not None:
             reason = f"{reason}: {_reason(trouble)}"
         return ClusterUnreachable(f"The {self._named()} can't be reached ({what}): {reason}")

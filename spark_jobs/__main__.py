@@ -107,6 +107,8 @@ def _end_with_the_worker(scratch: str) -> None:
     while sys.stdin.readline():
         pass
     _ending.set()
+    # What py4j says of a JVM that it loses is of interest only when nobody wanted that.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     _kill_the_rest()
     shutil.rmtree(scratch, ignore_errors=True)
     os._exit(0)

@@ -93,24 +93,17 @@ class MirrorSourcePart:
         while True:
             try:
                 found = await loop.run_in_executor(self._thread, self._look)
-            except NotAuthorized as error:
-                if not running:
+            except (ClusterUnreachable, AdminError, NotAuthorized) as error:
+                if not running and _fails_a_start(error, failures):
                     self._host.failed(name, str(error))
                     return
-                self._say_trouble(str(error))
-                pause = RETRY_S[-1]
-            except (ClusterUnreachable, AdminError) as error:
-                if isinstance(error, AddressUnknown) and not running:
-                    # As in Connect it fails the connector, but not at once: name servers have bad moments, too.
-                    if failures >= ADDRESS_TRIES:
-                        self._host.failed(name, str(error))
-                        return
-                elif not running:
+                if not running and not isinstance(error, AddressUnknown):
                     # As in Connect an unreachable cluster doesn't fail the connector: it runs, without new tasks.
                     self._host.started(name)
                     running = True
                 self._say_trouble(str(error))
-                pause = RETRY_S[min(failures, len(RETRY_S) - 1)]
+                # Credentials are looked at again by people, not by time.
+                pause = RETRY_S[-1 if isinstance(error, NotAuthorized) else min(failures, len(RETRY_S) - 1)]
                 failures += 1
             except ConfigError as error:
                 self._host.failed(name, str(error))
@@ -173,6 +166,11 @@ class MirrorSourcePart:
             for partition in range(min(count, changes.there[policy.remote_topic(alias, topic)]))
         ]
         return Found(partitions, [line for _, line in sorted(changes.refused.items())])
+
+
+def _fails_a_start(error: Exception, failures: int) -> bool:
+    # As in Connect, but for a name without an address not at once: name servers have bad moments, too.
+    return isinstance(error, NotAuthorized) or (isinstance(error, AddressUnknown) and failures >= ADDRESS_TRIES)
 
 
 def _in_one_line(troubles: Sequence[str]) -> str | None:

@@ -261,6 +261,6 @@ def test_a_group_that_a_consumer_holds_is_named(start: Callable[..., Ended], bro
 
 def test_a_cluster_that_stays_away_is_named(tmp_path: Path) -> None:
     # The same worker with less patience: a minute of waiting proves nothing more.
-    hasty = "from mirror_connect.app import __main__, worker; worker.UNREACHABLE_GIVE_UP_S = 1.0; exit(__main__.main())"
+    hasty = "from mirror_connect.app import __main__, worker; worker.UNREACHABLE_GIVE_UP_S = 1.0; __main__.main()"
     file = written(tmp_path, properties(NOBODY))
     ended(launch(file, {}, "-c", hasty)).because(CLUSTER, NOBODY, "refused", "bootstrap.servers", "brokers run")

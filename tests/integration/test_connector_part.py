@@ -160,10 +160,11 @@ async def test_a_source_that_is_down_is_told_and_leaves_the_connector_running(st
     assert (host.trouble or "").startswith(f"The source cluster at {address} can't be reached")
 
 
-async def test_a_source_whose_name_has_no_address_is_told_by_kafkas_sentence(start: Started) -> None:
+async def test_a_source_whose_name_has_no_address_fails_the_connector_with_kafkas_sentence(start: Started) -> None:
     host = start("A", "t", source__cluster__bootstrap__servers="no-such-host.invalid:9092")
-    await host.until(lambda host: host.trouble)
-    assert "No resolvable bootstrap urls" in (host.trouble or "")
+    await host.until(lambda host: host.failure)
+    assert "No resolvable bootstrap urls" in (host.failure or "")
+    assert not host.running
 
 
 async def test_a_wrong_password_fails_the_connector_with_one_line(start: Started, one_broker: LocalCluster) -> None:
