@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from benchmarks.store import HERE, PICTURE, REPORT, Part, load, save
 from deploy.local import LocalError
 
 INTERRUPTED: Final = 130
+QUIET_LOAD: Final = 0.7
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,6 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parts: dict[str, Part] = {}
     try:
         for name, measure in _chosen(options, console):
+            # Only before the first part: later it is our own work that is seen.
+            load_before = os.getloadavg()[0] if not parts else None
+            if load_before is not None and load_before > QUIET_LOAD:
+                console.say(f"This machine is busy with something else (load {load_before:.1f}): times will be worse")
             figures = measure()
             parts[name] = Part(
                 datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M"),
@@ -43,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _commit(),
                 describe(),
                 figures,
+                load_before,
             )
             _show(console, {name: parts[name]})
     except KeyboardInterrupt:

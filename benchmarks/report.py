@@ -114,8 +114,8 @@ def _lines(parts: Mapping[str, Part]) -> Iterator[str]:
     yield ""
     yield from _markdown(
         Table(
-            ("Part", "date (UTC)", "commit", "command"),
-            [(name, part.date, part.commit, f"`{part.command}`") for name, part in parts.items()],
+            ("Part", "date (UTC)", "commit", "load before", "command"),
+            [(name, part.date, part.commit, _load(part), f"`{part.command}`") for name, part in parts.items()],
         )
     )
     yield ""
@@ -141,6 +141,10 @@ def _details(figures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     ]
     yield from _markdown(Table(("", "CPU s", "rounds", "records/batch", "bytes/record (uncompressed)"), rows))
     yield ""
+
+
+def _load(part: Part) -> str:
+    return "" if part.load_before is None else f"{part.load_before:.1f}"
 
 
 def _loud(aim: Aim) -> str:

@@ -15,13 +15,17 @@ PICTURE: Final = HERE / "results.svg"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of one run. `date`: UTC, `command`: what was typed, `figures`: as the part's `measure` returns them."""
+    """One part of one run. `date`: UTC, `command`: what was typed, `figures`: as the part's `measure` returns them.
+
+    `load_before`: processes that wanted a core in the minute before; None: unknown. Others' work spoils times.
+    """
 
     date: str
     command: str
     commit: str
     machine: dict[str, str]
     figures: Any
+    load_before: float | None = None
 
 
 def load(path: Path = RAW) -> dict[str, Part]:

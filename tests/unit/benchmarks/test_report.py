@@ -47,7 +47,7 @@ def delay(side: str, p50: float, p99: float, received: int = 100) -> dict[str, A
 
 
 def part(figures: Any) -> Part:
-    return Part("2026-01-02 03:04", "python -m benchmarks", "abc1234", {"Processor": "2 cores"}, figures)
+    return Part("2026-01-02 03:04", "python -m benchmarks", "abc1234", {"Processor": "2 cores"}, figures, 0.3)
 
 
 def aims(name: str, figures: Any) -> dict[str, Aim]:
@@ -121,7 +121,7 @@ def test_a_missed_aim_stands_out_in_the_report() -> None:
 
 def test_the_report_says_when_where_and_by_what_command() -> None:
     text = render({"latency": part([delay("ours", 3.0, 11.0)])})
-    assert "| latency | 2026-01-02 03:04 | abc1234 | `python -m benchmarks` |" in text
+    assert "| latency | 2026-01-02 03:04 | abc1234 | 0.3 | `python -m benchmarks` |" in text
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
