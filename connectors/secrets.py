@@ -26,6 +26,7 @@ _SECRET_ENDS: Final = (
     "ssl.truststore.certificates",
     "private.key",
     "access.key",
+    "secret.key",
     "api.key",
     "token",
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from collections.abc import Mapping
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 # A user's own spark.* properties win over these; what may not be overridden is in FIXED.
@@ -37,6 +39,8 @@ FIXED = {
     "spark.python.worker.reuse": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
 }
+# Spark's own spark.redaction.regex.
+_SECRET = re.compile("(?i)secret|password|token|access[.]?key")
 
 
 def settings(user: Mapping[str, str]) -> dict[str, str]:
@@ -50,13 +54,18 @@ def settings(user: Mapping[str, str]) -> dict[str, str]:
 
 def open_session(user: Mapping[str, str]) -> SparkSession:
     """Starts the JVM and the session (some seconds)."""
-    builder = SparkSession.builder
-    for name, value in settings(user).items():
-        builder = builder.config(name, value)
-    session: SparkSession = builder.getOrCreate()
-    session.sparkContext.setLogLevel(settings(user)["spark.log.level"])
+    chosen = settings(user)
+    # PySpark starts the JVM with its settings as arguments, which everybody on the machine can read: so the JVM first,
+    # without those that are secret, and then the session with all of them.
+    SparkContext._ensure_initialized(conf=_conf({n: v for n, v in chosen.items() if not _SECRET.search(n)}))
+    session: SparkSession = SparkSession.builder.config(conf=_conf(chosen)).getOrCreate()
+    session.sparkContext.setLogLevel(chosen["spark.log.level"])
     _quieten(session)
     return session
+
+
+def _conf(chosen: Mapping[str, str]) -> SparkConf:
+    return SparkConf(loadDefaults=False).setAll(list(chosen.items()))
 
 
 def _quieten(session: SparkSession) -> None:

@@ -1,0 +1,202 @@
+"""Whatever is killed or suspended mid-load: nothing is missing, nothing keeps copying, and a second at most is repeated."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import psutil
+import pytest
+from confluent_kafka import KafkaException
+
+from deploy.local import LocalCluster, start_all
+from tests.e2e.numbered import Writer, read
+from tests.e2e.product import (
+    DAEMON,
+    DRIVER,
+    JVM,
+    TASK,
+    WORKER,
+    Product,
+    end_offsets,
+    mirror_config,
+    wait_ends,
+    wait_for,
+)
+
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+
+PARTITIONS: Final = 4
+RATE: Final = 2_000
+SESSION_S: Final = 6
+# Longer than the session: the group gives the worker up meanwhile. `CRASH_SUSPEND_S=60` is the long version.
+SUSPENDED_S: Final = float(os.environ.get("CRASH_SUSPEND_S", "9"))
+LOADED_S: Final = 1.0
+
+
+@dataclass(frozen=True)
+class Link:
+    """A worker with one connector that copies `numbers` from source to target."""
+
+    source: LocalCluster
+    target: LocalCluster
+    product: Product
+    topic: str
+
+    @property
+    def remote(self) -> str:
+        """The topic on the target."""
+        return f"A.{self.topic}"
+
+    def wait_copying(self) -> None:
+        """Wait until records arrive that were not there before."""
+        self.target.wait_until_ready()
+        before = wait_for(self._ends, f"{self.remote} has leaders")
+        ends = {partition: end + 1 for partition, end in before.items()}
+        wait_ends(self.target, self.remote, ends, 90)
+
+    def _ends(self) -> dict[int, int]:
+        with contextlib.suppress(KafkaException):  # a broker that has just started knows of no leaders yet
+            return end_offsets(self.target, self.remote)
+        return {}
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[tuple[LocalCluster, LocalCluster]]:
+    """Two clusters of this module's own, as its tests kill brokers."""
+    source, target = LocalCluster("crash-source"), LocalCluster("crash-target")
+    with contextlib.ExitStack() as closing:
+        start_all(source, target)
+        closing.callback(source.close)
+        closing.callback(target.close)
+        yield source, target
+
+
+@pytest.fixture(scope="module")
+def worker(clusters: tuple[LocalCluster, LocalCluster]) -> Iterator[Product]:
+    """The module's one worker; every test leaves it running."""
+    properties = {"session.timeout.ms": str(SESSION_S * 1000), "heartbeat.interval.ms": "2000"}
+    with Product(clusters[1], group="crashes", properties=properties) as product:
+        yield product
+
+
+@pytest.fixture
+def link(
+    clusters: tuple[LocalCluster, LocalCluster], worker: Product, topic_name: Callable[[str], str]
+) -> Iterator[Link]:
+    """A topic and a connector of the test's own, copying already."""
+    source, target = clusters
+    found = Link(source, target, worker, topic_name("numbers"))
+    source.create_topic(found.topic, PARTITIONS)
+    worker.put(found.topic, mirror_config(source, target, found.topic))
+    worker.wait_running(found.topic)
+    yield found
+    worker.delete(found.topic)
+
+
+def copied_whole(link: Link, writer: Writer, capsys: pytest.CaptureFixture[str], times: int = 1) -> None:
+    """Waits until all has arrived, then asserts that all is there in order, and the repeats of so many crashes."""
+    wait_for(lambda: all_arrived(link, writer), "every number has arrived", 90, 0.5)
+    ends = settled_ends(link)
+    arrived = read(link.target, link.remote, ends)
+    for partition, count in writer.counts.items():
+        assert arrived[partition].first_seen == list(range(count)), f"partition {partition} is not whole and in order"
+    repeated = sum(each.repeated for each in arrived.values())
+    with capsys.disabled():
+        print(f" [{repeated} of {sum(writer.counts.values())} repeated at {writer.rate}/s]", end="")
+    assert repeated <= times * writer.rate
+
+
+def all_arrived(link: Link, writer: Writer) -> bool:
+    ends = end_offsets(link.target, link.remote)
+    if any(ends.get(partition, 0) < count for partition, count in writer.counts.items()):
+        return False
+    # End offsets count repeats too: look at the last numbers themselves.
+    arrived = read(link.target, link.remote, ends)
+    return all(arrived[partition].first_seen[-1] == count - 1 for partition, count in writer.counts.items())
+
+
+def settled_ends(link: Link, seconds: float = 1.0) -> dict[int, int]:
+    """The end offsets, which must stand still when nothing is written to the source: no orphan copies anything."""
+    before = end_offsets(link.target, link.remote)
+    time.sleep(seconds)
+    assert end_offsets(link.target, link.remote) == before
+    return before
+
+
+def gone(processes: list[psutil.Process], seconds: float) -> None:
+    """Waits until none of them is alive."""
+    alive = psutil.wait_procs(processes, timeout=seconds)[1]
+    assert [each for each in alive if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "orphans"),
+    [
+        pytest.param((TASK,), (TASK,), id="task"),
+        pytest.param((DAEMON,), (DAEMON, TASK), id="daemon"),
+        pytest.param((JVM,), (JVM, DAEMON, TASK, DRIVER), id="jvm"),
+        pytest.param((DRIVER,), (DRIVER, JVM, DAEMON, TASK), id="driver"),
+        pytest.param((WORKER,), (DRIVER, JVM, DAEMON, TASK), id="worker"),
+        pytest.param((), (DRIVER, JVM, DAEMON, TASK), id="everything"),
+    ],
+)
+def test_a_kill_loses_nothing_and_repeats_a_second_at_most(
+    link: Link, capsys: pytest.CaptureFixture[str], parts: tuple[str, ...], orphans: tuple[str, ...]
+) -> None:
+    product = link.product
+    with Writer(link.source, link.topic, PARTITIONS, RATE) as writer:
+        link.wait_copying()
+        time.sleep(LOADED_S)
+        tree = product.parts()
+        product.kill(*parts)
+        if not parts or WORKER in parts:
+            product.start()
+        # The successor may run before the last orphan has ended; the data shows below that it does not write.
+        gone([process for part in orphans for process in tree[part]], 15)
+        link.wait_copying()
+        time.sleep(LOADED_S)
+    copied_whole(link, writer, capsys)
+
+
+@pytest.mark.parametrize(
+    "parts", [(WORKER,), (JVM,), (WORKER, DRIVER, JVM, DAEMON, TASK)], ids=["worker", "jvm", "all"]
+)
+def test_a_suspension_longer_than_the_session_loses_nothing(
+    link: Link, capsys: pytest.CaptureFixture[str], parts: tuple[str, ...]
+) -> None:
+    with Writer(link.source, link.topic, PARTITIONS, RATE) as writer:
+        link.wait_copying()
+        time.sleep(LOADED_S)
+        suspended = link.product.signal(signal.SIGSTOP, *parts)
+        time.sleep(SUSPENDED_S)
+        if WORKER in parts:
+            # Its lease is over, so its tasks have stopped to write, although they run.
+            settled_ends(link)
+        for process in suspended:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGCONT)
+        link.wait_copying()
+        time.sleep(LOADED_S)
+    copied_whole(link, writer, capsys)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_broker_that_is_killed_and_started_again_loses_nothing(
+    link: Link, capsys: pytest.CaptureFixture[str], side: str
+) -> None:
+    broker = (link.source if side == "source" else link.target).brokers[0]
+    with Writer(link.source, link.topic, PARTITIONS, RATE) as writer:
+        link.wait_copying()
+        time.sleep(LOADED_S)
+        broker.kill()
+        time.sleep(1.0)
+        broker.start()
+        link.wait_copying()
+        time.sleep(LOADED_S)
+    copied_whole(link, writer, capsys)

@@ -1,0 +1,151 @@
+"""The worker as a process: it ends when asked, whatever is down; it comes back as it was; it answers whatever Spark does."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import httpx
+import pytest
+
+from deploy.local import LocalCluster, start_all
+from tests.e2e.numbered import Writer
+from tests.e2e.product import DRIVER, JVM, WORKER, Product, end_offsets, mirror_config, wait_ends, wait_for
+
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[tuple[LocalCluster, LocalCluster]]:
+    """Two clusters that the tests take away from the worker."""
+    source, target = LocalCluster("life-source"), LocalCluster("life-target")
+    with contextlib.ExitStack() as closing:
+        start_all(source, target)
+        closing.callback(source.close)
+        closing.callback(target.close)
+        source.create_topic("numbers", 2)
+        yield source, target
+
+
+@pytest.fixture(scope="module")
+def worker(clusters: tuple[LocalCluster, LocalCluster]) -> Iterator[Product]:
+    """A worker that has one slot for tasks, to be stopped and started again."""
+    with Product(clusters[1], group="life", properties={"spark.master": "local[1,4]"}) as product:
+        yield product
+
+
+@pytest.fixture
+def running(clusters: tuple[LocalCluster, LocalCluster], worker: Product) -> Product:
+    """The worker, started if it was stopped, with a connector that copies."""
+    source, target = clusters
+    if worker.process.poll() is not None:
+        worker.start()
+    worker.put("copier", mirror_config(source, target, "numbers"))
+    worker.wait_running("copier")
+    return worker
+
+
+def unassigned(product: Product, name: str) -> str | None:
+    """What an unassigned task of the connector says."""
+    tasks = product.status(name).get("tasks", [])
+    return next((task["trace"] for task in tasks if task["state"] == "UNASSIGNED" and task.get("trace")), None)
+
+
+def test_a_task_without_a_slot_is_unassigned_and_says_so(
+    clusters: tuple[LocalCluster, LocalCluster], running: Product
+) -> None:
+    running.put("copier", mirror_config(*clusters, "numbers", tasks_max="2"))
+    # Only after some seconds without a slot: a slot that is about to become free is no trouble.
+    trace = wait_for(lambda: unassigned(running, "copier"), "a task says why it is unassigned", 40)
+    assert "has no Spark slot: 2 tasks want to run and spark.master=local[1,4] has 1 slots" in trace
+    assert sorted(running.states("copier")[1:]) == ["RUNNING", "UNASSIGNED"]
+    running.put("copier", mirror_config(*clusters, "numbers"))
+    running.wait_running("copier")
+
+
+def appears(product: Product, part: str, before: set[int]) -> bool:
+    return bool(product.pids(part) - before)
+
+
+def test_the_rest_answers_while_spark_dies_and_starts(running: Product, capsys: pytest.CaptureFixture[str]) -> None:
+    slowest: list[float] = []
+    stop = threading.Event()
+
+    def ask() -> None:
+        with httpx.Client(base_url=running.rest.base_url, timeout=10) as rest:
+            while not stop.wait(0.02):
+                asked = time.monotonic()
+                assert rest.get("/connectors/copier/status").status_code == httpx.codes.OK
+                slowest.append(time.monotonic() - asked)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    for part in (DRIVER, JVM):
+        before = running.pids(part)
+        running.kill(part)
+        wait_for(partial(appears, running, part, before), f"a new {part}", 40)
+        running.wait_running("copier")
+    stop.set()
+    asking.join()
+    with capsys.disabled():
+        print(f" [slowest of {len(slowest)} answers: {max(slowest):.3f} s]", end="")
+    assert max(slowest) < 1.0
+
+
+def test_after_a_restart_everything_is_as_it_was(clusters: tuple[LocalCluster, LocalCluster], running: Product) -> None:
+    for name, verb in (("paused", "pause"), ("stopped", "stop")):
+        running.put(name, mirror_config(*clusters, f"nothing-{name}", source_cluster_alias=name))
+        running.wait_states(name, ["RUNNING"])
+        running.call("PUT", f"/connectors/{name}/{verb}")
+        running.wait_states(name, [name.upper()])
+    assert running.stop() == 0
+    running.start()
+    running.wait_running("copier")
+    assert (running.states("paused"), running.states("stopped")) == (["PAUSED"], ["STOPPED"])
+    for name in ("paused", "stopped"):
+        running.delete(name)
+
+
+SourceAndTarget = tuple[LocalCluster, LocalCluster]
+
+
+@pytest.mark.parametrize(
+    ("take_away", "give_back"),
+    [
+        pytest.param(lambda source, target: source.suspend(), lambda s, t: s.resume(), id="source_suspended"),
+        pytest.param(lambda source, target: target.suspend(), lambda s, t: t.resume(), id="target_suspended"),
+        pytest.param(lambda source, target: (source.kill(), target.kill()), start_all, id="both_killed"),
+    ],
+)
+def test_it_ends_when_asked_although_a_cluster_is_away(
+    clusters: SourceAndTarget,
+    running: Product,
+    capsys: pytest.CaptureFixture[str],
+    take_away: Callable[[LocalCluster, LocalCluster], object],
+    give_back: Callable[[LocalCluster, LocalCluster], object],
+) -> None:
+    source, target = clusters
+    with Writer(source, "numbers", 2, 200):
+        ends = end_offsets(target, "A.numbers")
+        wait_ends(target, "A.numbers", {partition: end + 1 for partition, end in ends.items()})
+    take_away(source, target)
+    try:
+        time.sleep(1.0)
+        asked = time.monotonic()
+        # stop() also asserts that no process of the tree is left.
+        assert running.stop(10.0) == 0, running.log_tail()
+        with capsys.disabled():
+            print(f" [ended after {time.monotonic() - asked:.1f} s]", end="")
+    finally:
+        give_back(source, target)
+
+
+def test_it_ends_while_it_starts(clusters: SourceAndTarget, worker: Product) -> None:
+    if worker.process.poll() is None:
+        worker.stop()
+    worker.launch()
+    wait_for(lambda: worker.pids(WORKER) and worker.pids(DRIVER), "Spark is being started", 20, 0.01)
+    assert worker.stop(10.0) == 0
