@@ -1,0 +1,109 @@
+"""The bytes of MirrorMaker's own topics: Kafka's protocol types, big endian, without framing.
+
+What Java reads is read: bytes after the last field are left alone, as its Schema does.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+INT16: Final = struct.Struct(">h")
+INT32: Final = struct.Struct(">i")
+INT64: Final = struct.Struct(">q")
+_LONGEST_TEXT: Final = 0x7FFF
+_LONGEST_VARINT: Final = 9  # bytes of a number below 2**63
+
+
+class UnreadableRecord(ValueError):
+    """Bytes that are no record of this topic; one line for the log of a reader, who goes on with the next record."""
+
+
+def text_bytes(text: str) -> bytes:
+    """STRING: INT16 length in bytes and UTF-8. ValueError above 32,767 bytes."""
+    data = text.encode("utf-8", "replace")
+    if len(data) > _LONGEST_TEXT:
+        raise ValueError(f"a text of {len(data)} bytes does not fit into a record: at most {_LONGEST_TEXT}")
+    return INT16.pack(len(data)) + data
+
+
+def varint_bytes(number: int) -> bytes:
+    """A number from 0 to 2**63 - 1, seven bits a byte, lowest first."""
+    if number < 0x80:
+        return bytes((number,))
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+class Reader:
+    """Reads one field after the other; UnreadableRecord, which names `what` is read, where the bytes end too early."""
+
+    def __init__(self, data: bytes | None, what: str) -> None:
+        if data is None:
+            raise UnreadableRecord(f"{what}: null")
+        self._data = data
+        self._what = what
+        self._at = 0
+
+    def int16(self) -> int:
+        """INT16."""
+        return self._number(INT16)
+
+    def int32(self) -> int:
+        """INT32."""
+        return self._number(INT32)
+
+    def int64(self) -> int:
+        """INT64."""
+        return self._number(INT64)
+
+    def varint(self) -> int:
+        """A number written by `varint_bytes`."""
+        number = shift = 0
+        for at in range(self._at, min(self._at + _LONGEST_VARINT, len(self._data))):
+            byte = self._data[at]
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                self._at = at + 1
+                return number
+            shift += 7
+        raise self.unreadable("a number without an end")
+
+    def text(self) -> str:
+        """STRING."""
+        length = self.int16()
+        try:
+            return self.raw(length).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self.unreadable("a text that is not UTF-8") from error
+
+    def raw(self, length: int) -> bytes:
+        """So many bytes as they are."""
+        end = self._at + length
+        if length < 0 or end > len(self._data):
+            raise self.unreadable(f"a length of {length} with {len(self._data) - self._at} bytes left")
+        piece = self._data[self._at : end]
+        self._at = end
+        return piece
+
+    def version(self, known: int) -> None:
+        """INT16 that has to be `known`: the fields of any other version are unknown."""
+        found = self.int16()
+        if found != known:
+            raise self.unreadable(f"version {found}, only {known} is known")
+
+    def unreadable(self, problem: str) -> UnreadableRecord:
+        """The error to raise for what has been read."""
+        return UnreadableRecord(f"{self._what}: {problem}")
+
+    def _number(self, form: struct.Struct) -> int:
+        try:
+            (number,) = form.unpack_from(self._data, self._at)
+        except struct.error:
+            raise self.unreadable(f"{len(self._data)} bytes are too few") from None
+        self._at += form.size
+        return int(number)

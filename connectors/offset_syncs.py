@@ -1,0 +1,150 @@
+"""Offset syncs: pairs of an upstream and a downstream offset of one record, from which group positions are translated.
+
+Record format, the topic's name, and the rule of Kafka 4.3.1 (OffsetSyncWriter.PartitionState) for which acknowledged
+records make a sync at once and which only when positions are committed.
+
+MirrorMaker asks its rule record by record, this copier once for a whole batch. A batch is dense on both sides, so the
+records for which the rule says "now" are known without a loop: the first one after a discontinuity, then every
+(offset.lag.max + 1)th. They are the very pairs MirrorMaker would queue, so positions translated from them are as right
+and as fresh as its own. Only above MOST_AT_ONCE of them they are thinned, evenly and keeping the newest: MirrorMaker
+drops all but one of those that find ten requests in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeVar
+
+from mirror_connect.connectors.assignment import TopicPartition
+from mirror_connect.connectors.binary_records import INT32, INT64, Reader, text_bytes
+from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
+
+MOST_AT_ONCE: Final = 100
+_NONE: Final = -1
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetSync:
+    """The record at `upstream` of a source partition lies at `downstream` of the remote one."""
+
+    topic: str
+    partition: int
+    upstream: int
+    downstream: int
+
+    def key(self) -> bytes:
+        """Key of the record: source-side topic and partition."""
+        return text_bytes(self.topic) + INT32.pack(self.partition)
+
+    def value(self) -> bytes:
+        """Value of the record; the format has no version."""
+        return INT64.pack(self.upstream) + INT64.pack(self.downstream)
+
+    @classmethod
+    def decode(cls, key: bytes | None, value: bytes | None) -> OffsetSync:
+        """The inverse; UnreadableRecord for anything else, a tombstone too: the caller skips it."""
+        names, offsets = Reader(key, "key of an offset sync"), Reader(value, "value of an offset sync")
+        return cls(names.text(), names.int32(), offsets.int64(), offsets.int64())
+
+
+class SyncsPlace(NamedTuple):
+    """Where offset syncs are kept."""
+
+    cluster: Literal["source", "target"]
+    topic: str
+
+
+def offset_syncs_place(
+    policy: DefaultReplicationPolicy, location: str, source_alias: str, target_alias: str
+) -> SyncsPlace:
+    """By `offset-syncs.topic.location`: the topic is named after the other cluster. Any word but `source` is target."""
+    if location == "source":
+        return SyncsPlace("source", policy.offset_syncs_topic(target_alias))
+    return SyncsPlace("target", policy.offset_syncs_topic(source_alias))
+
+
+class SyncRule:
+    """What of one partition's acknowledged records makes a sync; its state lasts as long as the task's life."""
+
+    def __init__(self, partition: TopicPartition, lag_max: int) -> None:
+        self._partition = partition
+        # A negative lag is one that every record has.
+        self._step = max(1, lag_max + 1)
+        self._last_upstream = self._last_downstream = self._synced = _NONE
+        self.delayed: OffsetSync | None = None
+
+    def acked(self, upstream: int, downstream: int, count: int = 1) -> list[OffsetSync]:
+        """Syncs to write now, oldest first, as records upstream…upstream+count-1 are durable at downstream….
+
+        Anything not synced leaves its newest pair in `delayed`, which the next commit promotes.
+        """
+        now: list[int] = []
+        # As in Java, the first record of a life counts as a discontinuity even where it follows on.
+        if self._synced == _NONE or upstream != self._last_upstream + 1 or downstream < self._last_downstream:
+            now.append(downstream)
+            self._synced = downstream
+        # From here on only lag counts: within the batch offsets follow on. A sync translates to one past itself.
+        due = range(max(downstream + len(now), self._synced + self._step), downstream + count, self._step)
+        if due:
+            self._synced = due[-1]
+            now += thinned(due, MOST_AT_ONCE)
+        self._last_upstream, self._last_downstream = upstream + count - 1, downstream + count - 1
+        shift = upstream - downstream
+        synced_last = bool(now) and now[-1] == self._last_downstream
+        self.delayed = None if synced_last else self._sync(self._last_upstream, self._last_downstream)
+        return [self._sync(offset + shift, offset) for offset in now]
+
+    def _sync(self, upstream: int, downstream: int) -> OffsetSync:
+        return OffsetSync(self._partition.topic, self._partition.partition, upstream, downstream)
+
+
+class OffsetSyncQueue:
+    """The syncs of a task's partitions that wait to be written.
+
+    A sync may always be lost, only its order within a partition counts: so whoever writes takes all that wait, and what
+    waits while a topic is away is thinned instead of growing.
+    """
+
+    def __init__(self, lag_max: int) -> None:
+        self._lag_max = lag_max
+        self._rules: dict[TopicPartition, SyncRule] = {}
+        self._pending: dict[TopicPartition, list[OffsetSync]] = {}
+
+    def acked(self, partition: TopicPartition, upstream: int, downstream: int, count: int = 1) -> None:
+        """The target has acknowledged `count` records, dense on both sides."""
+        rule = self._rules.get(partition)
+        if rule is None:
+            rule = self._rules[partition] = SyncRule(partition, self._lag_max)
+        self._wait(partition, rule.acked(upstream, downstream, count))
+
+    def committed(self) -> None:
+        """Positions are about to be committed: what only waited for that is written too."""
+        for partition, rule in self._rules.items():
+            if rule.delayed is not None:
+                self._wait(partition, [rule.delayed])
+                rule.delayed = None
+
+    def take(self) -> list[OffsetSync]:
+        """All syncs to write, in order within a partition; they are no longer kept."""
+        taken = [sync for syncs in self._pending.values() for sync in syncs]
+        self._pending.clear()
+        return taken
+
+    def forget(self, partition: TopicPartition) -> None:
+        """The partition is no longer this task's. What it has to say about it is taken before."""
+        self._rules.pop(partition, None)
+        self._pending.pop(partition, None)
+
+    def _wait(self, partition: TopicPartition, syncs: list[OffsetSync]) -> None:
+        if syncs:
+            self._pending[partition] = list(thinned(self._pending.get(partition, []) + syncs, MOST_AT_ONCE))
+
+
+def thinned(items: Sequence[T], most: int) -> Sequence[T]:
+    """At most so many of a sequence, evenly spaced and with the last one."""
+    if len(items) <= most:
+        return items
+    step = -(-len(items) // most)
+    return items[::-step][::-1]
