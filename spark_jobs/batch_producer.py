@@ -46,6 +46,8 @@ LEASE_POLL_S: Final = 0.05
 MAX_BACKOFF_S: Final = 1.0
 # Retries of one partition before anyone is told: a moved leader or a topic just being created is nothing to tell.
 QUIET_RETRIES: Final = 5
+# No code of Kafka's: an answer that says nothing of a partition that was in the request.
+NOT_ANSWERED: Final = -1000
 
 
 class LeaseLostError(Exception):
@@ -316,7 +318,8 @@ class BatchProducer:
             for target, sent in taken:
                 entry = by_name.get((target.topic, target.partition))
                 if entry is None:
-                    self._take_code(target, sent, -1, -1, "the broker did not answer for it")
+                    target.answered(sent, Outcome.RETRY)
+                    self._retry(target, NOT_ANSWERED, "the broker did not answer for it", elsewhere=True)
                 else:
                     self._take_code(target, sent, entry.error, entry.base_offset, entry.message)
         for target, _ in taken:
@@ -354,11 +357,13 @@ class BatchProducer:
                 self._bump_wanted = True
                 self._tell((str(target), code), f"{target}: the target lost track of this producer, it begins anew")
         elif outcome is Outcome.REFUSED:
-            text = (
-                f"Batch at offset {sent.outgoing.first_offset} for {target} was refused: {codes.reason(code, message)}"
-            )
             if head:
-                target.fail(PartitionRefusedError(text))
+                target.fail(
+                    PartitionRefusedError(
+                        f"The target refused the batch at offset {sent.outgoing.first_offset} for {target} with "
+                        f"{codes.reason(code, message)}; {codes.advice(code)}, then restart the task"
+                    )
+                )
         else:
             self._retry(target, code, message, elsewhere=outcome is Outcome.RETRY_ELSEWHERE)
 
@@ -368,7 +373,7 @@ class BatchProducer:
         if refused:
             self._tell((str(target), code), f"Not authorized to write to topic {target.topic} on the target; trying on")
         elif target.failures_in_row == QUIET_RETRIES:
-            why = "the topic or partition does not exist on the target" if code == 3 else codes.reason(code, message)
+            why = message if code == NOT_ANSWERED else codes.reason(code, message)
             self._tell((str(target), code), f"{target} can't be written to at present: {why}; trying on")
 
     async def _begin_anew(self) -> None:

@@ -81,6 +81,7 @@ class SourceTask:
         self._refused: asyncio.Event = asyncio.Event()
         self._refusal: PartitionRefusedError | None = None
         self._timers: set[asyncio.TimerHandle] = set()
+        self._warned_of_others = False
 
     # --- the whole --------------------------------------------------------------------------------------------------
 
@@ -239,6 +240,7 @@ class SourceTask:
                 on_corrupt=self._stop_at_corrupt,
                 on_refused=self._refuse,
                 on_written=self._written,
+                on_others=self._warn_of_others,
             )
             self._flows[source] = flow
             self._targets[source] = self._producer.partition(partition.remote_topic, partition.partition, flow)
@@ -252,6 +254,17 @@ class SourceTask:
 
     def _written(self, flow: PartitionFlow) -> None:
         self._link.wrote_to(flow.partition.remote_topic)
+
+    def _warn_of_others(self, flow: PartitionFlow, offset: int, count: int) -> None:
+        """Two connectors that copy the same topic to one place double its records, and nothing else would tell."""
+        if not self._warned_of_others:
+            self._warned_of_others = True
+            copied = flow.partition
+            self._link.notice(
+                f"Somebody else writes to topic {copied.remote_topic} on the target too: {count} records of partition "
+                f"{copied.partition} from offset {offset} on are not from this task. If another connector or worker copies "
+                f"{copied.topic} there as well, all its records arrive twice: delete one of the two"
+            )
 
     def _present_positions(self) -> dict[TaskPartition, int]:
         return {flow.partition: flow.position for flow in self._flows.values()}

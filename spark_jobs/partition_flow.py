@@ -48,6 +48,7 @@ class PartitionFlow:
     """The feed (target_partition.Feed) of one partition. `position`: NOTHING_YET until something was copied or dropped.
 
     `on_corrupt(flow, error)` hears of a batch that can't be copied: the flow has stopped in front of it; `restart` goes on.
+    `on_others(flow, offset, count)` hears that the target partition has `count` records from `offset` on that are not ours.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class PartitionFlow:
         on_corrupt: Callable[[PartitionFlow, CorruptBatchError], None],
         on_refused: Callable[[PartitionFlow, PartitionRefusedError], None],
         on_written: Callable[[PartitionFlow], None],
+        on_others: Callable[[PartitionFlow, int, int], None] = lambda _flow, _offset, _count: None,
     ) -> None:
         self.partition = partition
         # Offsets below are done; None until the first fetch has told where auto.offset.reset leads.
@@ -72,6 +74,9 @@ class PartitionFlow:
         self._on_corrupt = on_corrupt
         self._on_refused = on_refused
         self._on_written = on_written
+        self._on_others = on_others
+        # Where our next batch comes to lie on the target if nobody else writes there; None while that is not known.
+        self._target_end: int | None = None
         self._fetched: deque[Fetched] = deque()
         self._current: Fetched | None = None
         self._views: Iterator[BatchView] = iter(())
@@ -167,6 +172,9 @@ class PartitionFlow:
         counters["records"] = counters.get("records", 0) + outgoing.count
         counters["bytes"] = counters.get("bytes", 0) + outgoing.size
         counters["batches"] = counters.get("batches", 0) + 1
+        if self._target_end is not None and base_offset > self._target_end:
+            self._on_others(self, self._target_end, base_offset - self._target_end)
+        self._target_end = base_offset + outgoing.count if base_offset >= 0 else None
         self._on_written(self)
 
     def failed(self, error: PartitionRefusedError) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
+UNKNOWN_SERVER_ERROR: Final = -1
 NO_ERROR: Final = 0
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 TOPIC_AUTHORIZATION_FAILED: Final = 29
@@ -36,12 +37,16 @@ class Outcome(Enum):
     REFUSED = auto()  # this partition can't go on
 
 
+# As Java's producer has it: retried are the codes whose exception is a RetriableException there (clients 4.3.1), after new
+# metadata those of InvalidMetadataException; whatever is not named here is fatal. Two rows are not Java's: it gives up a
+# topic that it may not write to, where we wait for the right to be given, and its "not our leader" has no time limit here.
 _OUTCOMES: Final[dict[int, Outcome]] = {
     NO_ERROR: Outcome.WRITTEN,
     DUPLICATE_SEQUENCE: Outcome.WRITTEN,
-    **dict.fromkeys((-1, 2, 7, 8, 14, 15, 19, 20, 51, 89), Outcome.RETRY),
+    **dict.fromkeys((2, 7, 14, 15, 16, 19, 20, CONCURRENT_TRANSACTIONS, 75, 89), Outcome.RETRY),
     **dict.fromkeys(
-        (UNKNOWN_TOPIC_OR_PARTITION, 5, 6, 9, 13, TOPIC_AUTHORIZATION_FAILED, 56, 74, 75, 100), Outcome.RETRY_ELSEWHERE
+        (UNKNOWN_TOPIC_OR_PARTITION, 5, 6, 9, 13, TOPIC_AUTHORIZATION_FAILED, 56, 72, 74, 100, 103),
+        Outcome.RETRY_ELSEWHERE,
     ),
     OUT_OF_ORDER_SEQUENCE: Outcome.SEQUENCE,
     UNKNOWN_PRODUCER_ID: Outcome.SEQUENCE,
@@ -51,17 +56,74 @@ _OUTCOMES: Final[dict[int, Outcome]] = {
     18: Outcome.TOO_LARGE,
 }
 
-# Why a broker refuses a batch for good, and what the user can do about it.
-_REASONS: Final[dict[int, str]] = {
-    -1: "its broker met an unexpected error, which its own log names (records that can't be decompressed are one)",
-    2: "it found the batch corrupted on its way",
-    17: "the topic's name is not valid on the target",
-    32: "its timestamps lie outside message.timestamp.before.max.ms / message.timestamp.after.max.ms of the target topic",
-    43: "the target topic's message format is too old for it",
-    44: "a policy of the target cluster forbids it",
-    76: "the target cluster doesn't know its compression",
-    87: "it does not pass the target topic's checks (a compacted topic takes no records without a key)",
+# Kafka's names of the codes that a Produce answer may hold.
+_NAMES: Final[dict[int, str]] = {
+    UNKNOWN_SERVER_ERROR: "UNKNOWN_SERVER_ERROR",
+    2: "CORRUPT_MESSAGE",
+    3: "UNKNOWN_TOPIC_OR_PARTITION",
+    5: "LEADER_NOT_AVAILABLE",
+    6: "NOT_LEADER_OR_FOLLOWER",
+    7: "REQUEST_TIMED_OUT",
+    8: "BROKER_NOT_AVAILABLE",
+    9: "REPLICA_NOT_AVAILABLE",
+    13: "NETWORK_EXCEPTION",
+    14: "COORDINATOR_LOAD_IN_PROGRESS",
+    15: "COORDINATOR_NOT_AVAILABLE",
+    16: "NOT_COORDINATOR",
+    17: "INVALID_TOPIC_EXCEPTION",
+    19: "NOT_ENOUGH_REPLICAS",
+    20: "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+    21: "INVALID_REQUIRED_ACKS",
+    29: "TOPIC_AUTHORIZATION_FAILED",
+    31: "CLUSTER_AUTHORIZATION_FAILED",
+    32: "INVALID_TIMESTAMP",
+    35: "UNSUPPORTED_VERSION",
+    42: "INVALID_REQUEST",
+    43: "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+    44: "POLICY_VIOLATION",
+    48: "INVALID_TXN_STATE",
+    49: "INVALID_PRODUCER_ID_MAPPING",
+    51: "CONCURRENT_TRANSACTIONS",
+    53: "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    56: "KAFKA_STORAGE_ERROR",
+    72: "LISTENER_NOT_FOUND",
+    74: "FENCED_LEADER_EPOCH",
+    75: "UNKNOWN_LEADER_EPOCH",
+    76: "UNSUPPORTED_COMPRESSION_TYPE",
+    87: "INVALID_RECORD",
+    89: "THROTTLING_QUOTA_EXCEEDED",
+    100: "UNKNOWN_TOPIC_ID",
+    103: "INCONSISTENT_TOPIC_ID",
+    120: "TRANSACTION_ABORTABLE",
 }
+
+# What a code means for a copied batch, where its name doesn't tell.
+_REASONS: Final[dict[int, str]] = {
+    UNKNOWN_SERVER_ERROR: "its broker met an unexpected error (records that can't be decompressed are one)",
+    2: "it found the batch corrupted on its way",
+    3: "the topic or partition does not exist on the target",
+    17: "the topic's name is not valid there",
+    19: "fewer replicas are in sync than min.insync.replicas asks for",
+    20: "fewer replicas are in sync than min.insync.replicas asks for",
+    31: "the right IDEMPOTENT_WRITE on its cluster is missing",
+    32: "its timestamps are too old or too new for the topic",
+    43: "the topic's message format is too old for it",
+    44: "a policy of its cluster forbids it",
+    76: "it doesn't know the compression",
+    87: "it does not pass the topic's checks (a compacted topic takes no records without a key)",
+}
+
+# What to do about it.
+_ADVICE: Final[dict[int, str]] = {
+    17: "choose another replication.policy or exclude the topic",
+    31: "give the connector's user that right",
+    32: "change message.timestamp.before.max.ms or message.timestamp.after.max.ms of the topic on the target",
+    43: "raise message.format.version of the topic on the target",
+    44: "look at the create and alter policies of the target",
+    76: "copy to brokers that know it (zstd needs 2.1)",
+    87: "change cleanup.policy of the topic on the target, or exclude the topic",
+}
+_LOOK: Final = "the log of the target's broker tells more"
 
 
 def outcome(code: int) -> Outcome:
@@ -70,8 +132,14 @@ def outcome(code: int) -> Outcome:
 
 
 def reason(code: int, message: str) -> str:
-    """Why a batch was refused, in the broker's words where it gave any."""
-    return message or _REASONS.get(code, f"the target answered with error code {code}")
+    """The code's name and what it means, in the broker's words where it gave any."""
+    text = " ".join(message.split()) or _REASONS.get(code, "")
+    return f"{_NAMES.get(code, 'error code')} ({code})" + (f": {text}" if text else "")
+
+
+def advice(code: int) -> str:
+    """What the user can do about a refusal, in half a sentence."""
+    return _ADVICE.get(code, _LOOK)
 
 
 class FencedError(Exception):

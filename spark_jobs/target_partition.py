@@ -16,6 +16,7 @@ No I/O and no clock here: batch_producer.py sends, this decides. The rules, for 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
@@ -57,7 +58,10 @@ class Feed(Protocol):
         """The next batch, at most `limit` bytes if it was merged; None when there is none at present."""
 
     def acked(self, outgoing: Outgoing, base_offset: int) -> None:
-        """The target has it, at `base_offset` (-1: not told); called in the order of `take`."""
+        """The target has it, at `base_offset`; called in the order of `take`.
+
+        -1: not told, or it was sent more than once and the broker may have it twice.
+        """
 
     def failed(self, error: PartitionRefusedError) -> None:
         """The partition goes no further; what was taken and not acknowledged is given up."""
@@ -72,6 +76,7 @@ class Sent:
     payload: bytes
     on_wire: bool = False
     acked: bool = False
+    repeated: bool = False
     base_offset: int = -1
 
     @property
@@ -155,12 +160,17 @@ class TargetPartition:
         # In order even if answers were not: a position must never pass a batch that is still missing.
         while self.unacked and self.unacked[0].acked:
             head = self.unacked.popleft()
-            self.feed.acked(head.outgoing, head.base_offset)
+            self.feed.acked(head.outgoing, -1 if head.repeated else head.base_offset)
 
     def _recover(self) -> None:
         if self.recovering and self.on_wire == 0:
             self.recovering = False
-            self.again = deque(sent for sent in self.unacked if not sent.acked)
+            self._send_again(sent for sent in self.unacked if not sent.acked)
+
+    def _send_again(self, batches: Iterable[Sent]) -> None:
+        self.again = deque(batches)
+        for sent in self.again:
+            sent.repeated = True
 
     def is_head(self, sent: Sent) -> bool:
         """Whether nothing older is unacknowledged."""
@@ -217,7 +227,7 @@ class TargetPartition:
             restamped = self._stamped(sent.outgoing, producer)
             sent.sequence, sent.payload = restamped.sequence, restamped.payload
         self.recovering = False
-        self.again = deque(self.unacked)
+        self._send_again(self.unacked)
 
     def fail(self, error: PartitionRefusedError) -> None:
         """Gives the partition up; its feed is told, its unacknowledged batches are forgotten."""

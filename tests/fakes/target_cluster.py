@@ -34,6 +34,7 @@ class Batch:
     sequence: int
     count: int
     payload: bytes
+    base: int = 0
 
 
 @dataclass
@@ -64,12 +65,12 @@ class Log:
                 self.recent.clear()
             for known in self.recent:
                 if (known.sequence, known.count) == (batch.sequence, batch.count):
-                    return 0, 0
+                    return 0, known.base
             last = self.recent[-1] if self.recent else None
             if last is not None and batch.sequence != (last.sequence + last.count) & 0x7FFFFFFF:
                 return OUT_OF_ORDER, -1
             self.recent.append(batch)
-        base = self.end
+        base = batch.base = self.end
         self.batches.append(batch)
         return 0, base
 

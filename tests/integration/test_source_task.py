@@ -353,6 +353,20 @@ async def test_a_second_run_with_the_same_transactional_id_fences_the_first(
                 await first.copied(10_000)
 
 
+async def test_records_of_somebody_else_on_the_target_are_told_once(source: LocalCluster, target: LocalCluster) -> None:
+    topic = mirrored_topic(source, target)
+    async with running(spec_for(source, target, {topic: 1})) as task:
+        for round_ in range(1, 4):
+            produce(source, topic, lines(100))
+            await task.copied(100 * round_)
+            produce(target, f"A.{topic}", lines(5))
+        await task.finish()
+        told = [line for line in task.link.notices if "Somebody else" in line]
+    assert [line.partition(": ")[2].partition(" are")[0] for line in told] == [
+        "5 records of partition 0 from offset 100 on"
+    ]
+
+
 async def test_a_batch_above_the_targets_limit_is_split(source: LocalCluster, target: LocalCluster) -> None:
     topic = fresh_topic()
     source.create_topic(topic)

@@ -30,11 +30,12 @@ def batch(first: int, sizes: list[int]) -> Outgoing:
 
 
 class Feed:
-    """Batches in a row; remembers what was acknowledged."""
+    """Batches in a row; remembers what was acknowledged. `misplaced`: told to lie elsewhere than behind the one before."""
 
     def __init__(self, batches: list[Outgoing] | None = None) -> None:
         self.batches = deque(batches or [])
         self.acknowledged: list[int] = []
+        self.misplaced: list[int] = []
         self.error: PartitionRefusedError | None = None
 
     def waiting(self) -> bool:
@@ -44,6 +45,8 @@ class Feed:
         return self.batches.popleft() if self.batches else None
 
     def acked(self, outgoing: Outgoing, base_offset: int) -> None:
+        if base_offset not in (-1, len(self.acknowledged)):
+            self.misplaced.append(base_offset)
         self.acknowledged += range(outgoing.first_offset, outgoing.last_offset + 1)
 
     def failed(self, error: PartitionRefusedError) -> None:
@@ -148,7 +151,7 @@ async def test_whatever_fails_every_record_is_there_once_and_in_order(rig: Rig, 
     def before(_request: object) -> int:
         if dice.random() < 0.1:
             raise lost()
-        return dice.choice([NOT_LEADER, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, -1]) if dice.random() < 0.1 else 0
+        return dice.choice([NOT_LEADER, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, 14]) if dice.random() < 0.1 else 0
 
     def after(_request: object) -> int:
         if dice.random() < 0.1:
@@ -171,6 +174,7 @@ async def test_whatever_fails_every_record_is_there_once_and_in_order(rig: Rig, 
     for partition, (feed, total) in enumerate(feeds):
         assert feed.acknowledged == list(range(total))
         assert rig.target.log("a.orders", partition).end == total
+        assert feed.misplaced == []
 
 
 @pytest.mark.parametrize("code", [OUT_OF_ORDER, UNKNOWN_PRODUCER_ID])
@@ -261,6 +265,28 @@ async def test_a_batch_refused_for_good_tells_the_reason(rig: Rig) -> None:
     rig.feed(feed)
     await until(lambda: feed.error is not None)
     assert "a compacted topic takes no records without a key" in str(feed.error)
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (-1, "UNKNOWN_SERVER_ERROR (-1)"),
+        (8, "BROKER_NOT_AVAILABLE (8)"),
+        (31, "CLUSTER_AUTHORIZATION_FAILED (31)"),
+        (35, "UNSUPPORTED_VERSION (35)"),
+        (42, "INVALID_REQUEST (42)"),
+        (49, "INVALID_PRODUCER_ID_MAPPING (49)"),
+        (299, "error code (299)"),
+    ],
+)
+async def test_a_code_that_is_fatal_to_java_ends_the_partition_in_one_line(rig: Rig, code: int, name: str) -> None:
+    rig.target.before = lambda _request: code
+    feed = Feed([batch(17, [50] * 3)])
+    rig.feed(feed, partition=3)
+    await until(lambda: feed.error is not None)
+    line = str(feed.error)
+    assert line.startswith(f"The target refused the batch at offset 17 for a.orders-3 with {name}")
+    assert (line.count("\n"), line.endswith(", then restart the task"), len(rig.target.requests)) == (0, True, 1)
 
 
 async def test_nothing_is_sent_while_the_lease_is_not_valid(rig: Rig) -> None:

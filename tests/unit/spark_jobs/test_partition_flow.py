@@ -23,6 +23,7 @@ class Heard:
         self.corrupt: list[CorruptBatchError] = []
         self.counters: dict[str, int] = {}
         self.flow: PartitionFlow | None = None
+        self.others: list[tuple[int, int]] = []
 
 
 def flow(
@@ -37,6 +38,7 @@ def flow(
         on_corrupt=lambda _flow, error: heard.corrupt.append(error),
         on_refused=lambda _flow, _error: None,
         on_written=lambda _flow: None,
+        on_others=lambda _flow, offset, count: heard.others.append((offset, count)),
     )
 
 
@@ -95,6 +97,26 @@ def test_the_position_waits_for_the_acknowledgement() -> None:
     assert outgoing is not None
     waiting.acked(outgoing, 0)
     assert waiting.position == 149
+
+
+@pytest.mark.parametrize(
+    ("bases", "others"),
+    [
+        pytest.param([7, 107, 207], [], id="nobody_else"),
+        pytest.param([7, 132, 232], [(107, 25)], id="records_between_ours"),
+        pytest.param([7, -1, 300], [], id="unknown_after_a_repetition"),
+        pytest.param([107, 7, 107], [], id="a_target_that_lost_its_end"),
+    ],
+)
+def test_records_of_others_on_the_target_are_told(bases: list[int], others: list[tuple[int, int]]) -> None:
+    heard = Heard()
+    copying = flow(heard)
+    copying.put(fetched(0, 300, batch(0, 100), batch(100, 100), batch(200, 100)))
+    for base in bases:
+        outgoing = take(copying)
+        assert outgoing is not None
+        copying.acked(outgoing, base)
+    assert heard.others == others
 
 
 def test_the_position_does_not_pass_what_was_looked_at_and_not_sent() -> None:
