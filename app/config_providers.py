@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,8 @@ from mirror_connect.connectors.secrets import secrets_of
 log = logging.getLogger(__name__)
 
 _REFERENCE: Final = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+# What other things in braces don't begin with: `${1:-x}`.
+_ALIAS: Final = re.compile(r"[A-Za-z_][\w.-]*")
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 
 
@@ -146,6 +149,8 @@ class Resolver:
 
     def __init__(self, providers: Mapping[str, Provider]) -> None:
         self._providers = dict(providers)
+        self._said: set[str] = set()
+        self._saying = threading.Lock()
         self._learn: Callable[[frozenset[str]], None] = lambda _: None
 
     def tell(self, learn: Callable[[frozenset[str]], None]) -> None:
@@ -194,7 +199,27 @@ class Resolver:
 
         resolved = {name: _REFERENCE.sub(replacement, value) for name, value in config.items()}
         self._learn(secrets_of(resolved))
+        for name, value in config.items():
+            for match in _REFERENCE.finditer(value):
+                if replacement(match) == match[0] and _ALIAS.fullmatch(match[1]):
+                    self._say_unresolved(name, match)
         return resolved
+
+    def _say_unresolved(self, name: str, match: re.Match[str]) -> None:
+        """As in Connect it stays text: a password that is the letters `${fil:…}` is refused later, far from its cause."""
+        if match[1] in self._providers:
+            line = f"{name}: the reference {match[0]} leads to nothing and stays as text"
+        else:
+            # No more of it is shown: it may be a secret that only looks like a reference.
+            there = ", ".join(sorted(self._providers)) or "none"
+            line = (
+                f"{name}: ${{{match[1]}:…}} stays as text, there is no config provider {match[1]} (there are: {there})"
+            )
+        with self._saying:
+            if line in self._said:
+                return
+            self._said.add(line)
+        log.warning(line)
 
     def resolve_with_origin(self, config: Mapping[str, str]) -> Resolved:
         """As `resolve`, together with the config as written."""
@@ -207,9 +232,4 @@ def resolve_own(
     """The worker's own properties resolved by the providers that they define themselves."""
     resolver = Resolver.of(properties, environment)
     resolved = resolver.resolve_with_origin(properties)
-    for name, value in resolved.values.items():
-        # The value is quoted as written, and only what looks like a reference.
-        for match in _REFERENCE.finditer(resolved.as_written[name]):
-            if match[0] in value:
-                log.warning("%s: the reference %s leads to nothing and stays as text", name, match[0])
     return resolver, resolved

@@ -22,8 +22,10 @@ from mirror_connect.app.connector_part.target_choice import Target, TargetChoose
 from mirror_connect.app.connector_part.task_specs import OffsetStores, OpenStore, TaskSpecs
 from mirror_connect.app.environment import listen_on
 from mirror_connect.app.errors import StartupError
+from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.herder.herder import Herder, TopicTracking
 from mirror_connect.app.herder.membership import Membership
+from mirror_connect.app.herder.validation import ConfigRules
 from mirror_connect.app.rest.application import create_application
 from mirror_connect.app.rest.basic_auth import authenticators
 from mirror_connect.app.storage.configs import ConfigStore
@@ -99,6 +101,11 @@ class Worker:
             resolver=config.resolver,
             worker_id=self._worker_id,
             topic_tracking=TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset),
+            rules=ConfigRules(
+                OverridePolicy.of(config.override_policy, config.override_allowlist),
+                config.offset_topic,
+                targets.errors,
+            ),
         )
         self._serve(create_application(self._herder, checks), listeners)
 
@@ -173,12 +180,20 @@ class Worker:
 
     async def _open_other(self, target: Target) -> OpenStore:
         """The offset topic on another cluster that a connector writes to."""
-        log_there = KafkaTopicLog(
-            LogClients(target.producer, self._config.client_id), _offset_plan(self._config.offset_storage)
-        )
+        clients = LogClients(target.producer, self._config.client_id)
+        log_there = KafkaTopicLog(clients, _offset_plan(self._config.offset_storage))
         store = OffsetStore(log_there)
-        await store.start()
-        return OpenStore(store, log_there.partitions)
+
+        async def close() -> None:
+            await store.stop()
+            await asyncio.to_thread(clients.close)
+
+        try:
+            await store.start()
+        except BaseException:
+            await asyncio.to_thread(clients.close)
+            raise
+        return OpenStore(store, log_there.partitions, close)
 
     def _serve(self, application: ASGIApp, listeners: Sequence[socket.socket]) -> None:
         settings = uvicorn.Config(

@@ -15,7 +15,8 @@ from mirror_connect.app.properties import read_properties
 from mirror_connect.app.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
 from mirror_connect.connectors.config_table import RefusedConfig, Settings
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io.client_keys import CLIENT_NAMES
+from mirror_connect.connectors.near_names import unknown_names_line
+from mirror_connect.kafka_io.client_keys import CLIENT_KEYS, CLIENT_NAMES, prefixed
 from mirror_connect.kafka_io.client_settings import librdkafka_config
 
 log = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class WorkerConfig:
     topic_tracking_enable: bool
     topic_tracking_allow_reset: bool
     override_policy: str
+    override_allowlist: tuple[str, ...]
     client_id: str
     spark: Mapping[str, str] = field(repr=False)
     resolver: Resolver = field(repr=False)
@@ -156,6 +158,7 @@ def _checked(resolver: Resolver, resolved: Resolved) -> WorkerConfig:
     for result in WORKER_KEYS.validate_all(resolved.values, resolved.as_written).values():
         if result.errors:
             raise RefusedConfig(result.name, result.errors[0])
+    _check_clients(resolved)
     settings = WORKER_KEYS.parse_all(resolved.values)
     _refuse_unsupported(settings)
     _warn_of_unknown(resolved.values)
@@ -183,6 +186,7 @@ def _checked(resolver: Resolver, resolved: Resolved) -> WorkerConfig:
         topic_tracking_enable=settings.boolean("topic.tracking.enable"),
         topic_tracking_allow_reset=settings.boolean("topic.tracking.allow.reset"),
         override_policy=_policy(settings),
+        override_allowlist=tuple(settings.texts("connector.client.config.override.allowlist")),
         client_id=settings.text("client.id"),
         spark=_spark(settings),
         resolver=resolver,
@@ -255,13 +259,33 @@ def _refuse_unsupported(settings: Settings) -> None:
 
 
 def _warn_of_unknown(values: Mapping[str, str]) -> None:
+    kinds = [f"{kind}." for kind in CLIENT_KEYS]
     unknown = [
         name
-        for name in sorted(values)
-        if name not in WORKER_KEYS and name not in CLIENT_NAMES and not name.startswith(KNOWN_PREFIXES)
+        for name in values
+        if name not in WORKER_KEYS
+        and name not in CLIENT_NAMES
+        and (
+            name.partition(".")[2] not in CLIENT_NAMES
+            if name.startswith(tuple(kinds))
+            else not name.startswith(KNOWN_PREFIXES)
+        )
     ]
-    if unknown:
-        log.warning("These worker properties are unknown and have no effect: %s", ", ".join(unknown))
+    known = [*WORKER_KEYS.keys, *CLIENT_NAMES, *(f"{kind}{name}" for kind in kinds for name in sorted(CLIENT_NAMES))]
+    line = unknown_names_line(unknown, known, "worker properties")
+    if line is not None:
+        log.warning(line)
+
+
+def _check_clients(resolved: Resolved) -> None:
+    """`producer.*`, `consumer.*` and `admin.*`, by the clients' own definitions, under the names that the file has."""
+    for kind, table in CLIENT_KEYS.items():
+        prefix = f"{kind}."
+        keys = prefixed(prefix, table, _with_prefix(resolved.values, prefix))
+        given = {name: resolved.values[name] for name in keys.keys}
+        for result in keys.validate_all(given, resolved.as_written).values():
+            if result.errors:
+                raise RefusedConfig(result.name, result.errors[0])
 
 
 def _with_prefix(values: Mapping[str, str], prefix: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from mirror_connect.connectors.config_table import ConfigTable, RefusedConfig, Settings, ValidatedKey, infos
@@ -69,11 +70,17 @@ class ConnectorDefinition:
         return results
 
     def infos(
-        self, config: Mapping[str, str | None], as_written: Mapping[str, str | None] | None = None
+        self,
+        config: Mapping[str, str | None],
+        as_written: Mapping[str, str | None] | None = None,
+        others: Mapping[str, ValidatedKey] = MappingProxyType({}),
     ) -> dict[str, Any]:
-        """The answer of `PUT /connector-plugins/…/config/validate`; `name` is the class as the config writes it."""
+        """The answer of `PUT /connector-plugins/…/config/validate`; `name` is the class as the config writes it.
+
+        `others`: what there is to say of settings that are not the connector's own.
+        """
         name = config.get("connector.class") or self.class_name
-        return infos(name, self.validation_order, self.validate(config, as_written).values())
+        return infos(name, self.validation_order, {**self.validate(config, as_written), **others}.values())
 
     def settings(self, config: Mapping[str, str]) -> Settings:
         """Parsed settings of a valid config; the first error is raised as ConfigError."""

@@ -122,7 +122,7 @@ SOURCE_KEYS: Final = ConfigTable(
         "Milliseconds of a transaction with transaction.boundary=interval. Not in effect yet.",
         _EXACTLY_ONCE, 4, "SHORT", "Transaction boundary interval", unset_or(between(0))),
     Key("offsets.storage.topic", STRING, None, LOW,
-        "A topic of its own for this connector's positions. Not in effect yet: the worker's offset topic is used.",
+        "A topic of its own for this connector's positions. No effect: the worker's is used, and the log says so.",
         "offsets.topic", 1, "LONG", "Offsets topic", not_empty),
 )
 # fmt: on

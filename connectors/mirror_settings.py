@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Final, Literal
 
 from mirror_connect.connectors.config_table import (
@@ -17,9 +16,7 @@ from mirror_connect.connectors.config_table import (
     STRING,
     ConfigTable,
     Key,
-    ValidatedKey,
 )
-from mirror_connect.connectors.config_values import java_text
 from mirror_connect.connectors.framework_settings import CONNECTOR_KEYS
 from mirror_connect.connectors.known_classes import BYTE_ARRAY_CONVERTER, DEFAULT_POLICY, FORWARDING_ADMIN, JMX_REPORTER
 from mirror_connect.connectors.security_settings import (
@@ -27,7 +24,6 @@ from mirror_connect.connectors.security_settings import (
     SASL_KEYS,
     SECURITY_PROTOCOL_KEY,
     TLS_KEYS,
-    security_protocol,
 )
 from mirror_connect.connectors.validators import distinct, stands_for
 
@@ -118,41 +114,11 @@ def producer_overrides(config: Mapping[str, str]) -> dict[str, str]:
     return _with_prefix(config, PRODUCER_OVERRIDE)
 
 
-def given_overrides(config: Mapping[str, str]) -> dict[str, list[str]]:
-    """Which client settings a config gives: prefix → sorted property names; prefixes without any are left out.
-
-    What of them means nothing to a copier of batches is known to who builds the clients, not here.
-    """
-    kinds = ("consumer.", "producer.", "admin.")
-    prefixes = (*kinds, *(f"{side}.{kind}" for side in ("source", "target") for kind in kinds))
-    given = {prefix: sorted(_with_prefix(config, prefix)) for prefix in prefixes}
-    given["producer."] = [name for name in given["producer."] if not name.startswith("override.")]
-    # A connector's own key that only looks like a client setting.
-    given["consumer."] = [name for name in given["consumer."] if name != "poll.timeout.ms"]
-    given[PRODUCER_OVERRIDE] = sorted(producer_overrides(config))
-    return {prefix: names for prefix, names in given.items() if names}
-
-
 def client_id(config: Mapping[str, str], role: str, task: int | None = None, configured: str | None = None) -> str:
     """`A->B|connector[-task]|role`; a client.id given in the config is put in front."""
     aliases = f"{config.get('source.cluster.alias')}->{config.get('target.cluster.alias', 'target')}"
     name = config.get("name", "") if task is None else f"{config.get('name', '')}-{task}"
     return "|".join(filter(None, (configured, aliases, name, role)))
-
-
-def check_security_protocols(
-    config: Mapping[str, str | None], as_written: Mapping[str, str | None]
-) -> list[ValidatedKey]:
-    """Complaints about prefixed `…security.protocol` settings, which have no definition. Java fails at start instead."""
-    found = []
-    prefixes = ("source.", "target.", "consumer.", "producer.", "admin.")
-    for name, value in config.items():
-        if value is not None and name.startswith(prefixes) and name.endswith(".security.protocol"):
-            shown = java_text(as_written.get(name))
-            complaint = security_protocol(name, value.strip(), partial(_reference, shown))
-            if complaint is not None:
-                found.append(ValidatedKey(name, None, shown, value, [complaint]))
-    return found
 
 
 def mirror_warnings(config: Mapping[str, str]) -> list[str]:
@@ -174,7 +140,3 @@ def mirror_warnings(config: Mapping[str, str]) -> list[str]:
 
 def _with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:
     return {name[len(prefix) :]: value for name, value in config.items() if name.startswith(prefix) and name != prefix}
-
-
-def _reference(shown: str, _value: object) -> str:
-    return shown

@@ -5,8 +5,9 @@ What only a Java VM can use is declared too, so that it is accepted in silence: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final, Literal
 
 from mirror_connect.connectors.config_table import (
     BOOLEAN,
@@ -18,17 +19,36 @@ from mirror_connect.connectors.config_table import (
     STRING,
     ConfigTable,
     Key,
+    Quote,
 )
 from mirror_connect.connectors.security_settings import SASL_KEYS, SECURITY_PROTOCOL_KEY, TLS_KEYS
-from mirror_connect.connectors.validators import between, one_of, one_of_in_any_case
+from mirror_connect.connectors.validators import between, not_empty, one_of, one_of_in_any_case
+from mirror_connect.kafka_io.addresses import addresses
+from mirror_connect.kafka_io.offset_reset import offset_reset
+from mirror_connect.kafka_io.sasl import MECHANISMS
 
 Kind = Literal["admin", "consumer", "producer"]
 _JAVA: Final = "Of a Java client; has no effect here."
 _INT_MAX: Final = 2**31 - 1
 
+
+def _gzip_level(name: str, value: Any, quote: Quote) -> str | None:
+    if value == -1 or (isinstance(value, int) and 1 <= value <= 9):
+        return None
+    return f"Invalid value {quote(value)} for configuration {name}: Value must be between 1 and 9 or equal to -1"
+
+
+def _mechanism(name: str, value: Any, quote: Quote) -> str | None:
+    # Kerberos is Kafka's default, so who doesn't log in at all may well have it; a login by it is refused (sasl.py).
+    if value in MECHANISMS or value == "GSSAPI":
+        return None
+    return f"Invalid value {quote(value)} for configuration {name}: it has to be one of {', '.join(MECHANISMS)}"
+
+
 # fmt: off
 _NETWORK_KEYS: Final = ConfigTable(
-    Key("bootstrap.servers", STRING, None, HIGH, "Addresses host:port, comma separated, of brokers to begin with."),
+    Key("bootstrap.servers", STRING, None, HIGH, "Addresses host:port, comma separated, of brokers to begin with.",
+        validator=addresses),
     Key("client.id", STRING, "", MEDIUM, "Name of the client in the brokers' logs, metrics and quotas."),
     Key("client.dns.lookup", STRING, "use_all_dns_ips", MEDIUM, "How names with several addresses are tried.",
         validator=one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")),
@@ -49,12 +69,17 @@ _NETWORK_KEYS: Final = ConfigTable(
     Key("socket.connection.setup.timeout.ms", LONG, 10000, MEDIUM, "Longest wait for a connection.", validator=between(0)),
     Key("socket.connection.setup.timeout.max.ms", LONG, 30000, MEDIUM, "Longest such wait after failures.",
         validator=between(0)),
+    Key("metrics.num.samples", INT, 2, LOW, _JAVA, validator=between(1)),
+    Key("metrics.recording.level", STRING, "INFO", LOW, _JAVA, validator=one_of("INFO", "DEBUG", "TRACE")),
+    Key("metrics.sample.window.ms", LONG, 30000, LOW, _JAVA, validator=between(0)),
+    Key("enable.metrics.push", BOOLEAN, None, LOW, _JAVA),
     *(Key(name, STRING, None, LOW, _JAVA) for name in (
-        "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
-        "enable.metrics.push", "security.providers", "config.providers", "auto.include.jmx.reporter",
+        "metric.reporters", "security.providers", "config.providers", "auto.include.jmx.reporter",
         "interceptor.classes", "metric.names.formats",
     )),
-) + ConfigTable(SECURITY_PROTOCOL_KEY) + TLS_KEYS + SASL_KEYS
+) + ConfigTable(SECURITY_PROTOCOL_KEY) + TLS_KEYS + ConfigTable(
+    *(replace(key, validator=_mechanism) if key.name == "sasl.mechanism" else key for key in SASL_KEYS)
+)
 
 _API_TIMEOUT: Final = Key(
     "default.api.timeout.ms", INT, 60000, MEDIUM, "Longest wait for a whole operation.", validator=between(0))
@@ -68,9 +93,10 @@ _CONSUMER_KEYS: Final = ConfigTable(
     _API_TIMEOUT,
     Key("client.rack", STRING, "", LOW, "Rack of the client: it reads from a replica there if it may."),
     Key("group.id", STRING, None, HIGH, "Consumer group."),
-    Key("group.instance.id", STRING, None, MEDIUM, "Identity of a static member of the group."),
+    Key("group.instance.id", STRING, None, MEDIUM, "Identity of a static member of the group.",
+        validator=not_empty),
     Key("auto.offset.reset", STRING, "latest", MEDIUM, "Where to begin without a position.",
-        validator=one_of("earliest", "latest", "none")),
+        validator=offset_reset),
     Key("enable.auto.commit", BOOLEAN, True, MEDIUM, "Whether positions are committed by themselves."),
     Key("auto.commit.interval.ms", INT, 5000, LOW, "How often.", validator=between(0)),
     Key("session.timeout.ms", INT, 45000, HIGH, "A member silent for so long is out of the group.", validator=between(1)),
@@ -84,10 +110,13 @@ _CONSUMER_KEYS: Final = ConfigTable(
     Key("isolation.level", STRING, "read_uncommitted", MEDIUM, "Whether records of open and aborted transactions are seen.",
         validator=one_of("read_committed", "read_uncommitted")),
     Key("allow.auto.create.topics", BOOLEAN, True, MEDIUM, "Whether asking for a topic may create it."),
+    Key("max.poll.records", INT, 500, MEDIUM, _JAVA, validator=between(1)),
+    Key("group.protocol", STRING, "classic", HIGH, _JAVA, validator=one_of_in_any_case("CONSUMER", "CLASSIC")),
+    Key("exclude.internal.topics", BOOLEAN, True, MEDIUM, _JAVA),
     *(Key(name, STRING, None, LOW, _JAVA) for name in (
-        "key.deserializer", "value.deserializer", "max.poll.records", "partition.assignment.strategy", "group.protocol",
-        "group.remote.assignor", "exclude.internal.topics", "internal.throw.on.fetch.stable.offset.unsupported",
-        "internal.leave.group.on.close",
+        "key.deserializer", "value.deserializer", "partition.assignment.strategy", "group.remote.assignor",
+        "internal.throw.on.fetch.stable.offset.unsupported", "internal.leave.group.on.close",
+        "share.acknowledgement.mode", "share.acquire.mode",
     )),
 )
 _PRODUCER_KEYS: Final = ConfigTable(
@@ -97,9 +126,9 @@ _PRODUCER_KEYS: Final = ConfigTable(
     Key("buffer.memory", LONG, 33554432, HIGH, "Bytes of records that may wait.", validator=between(0)),
     Key("compression.type", STRING, "none", HIGH, "Codec of batches.",
         validator=one_of("none", "gzip", "snappy", "lz4", "zstd")),
-    Key("compression.gzip.level", INT, -1, MEDIUM, "Level of gzip."),
-    Key("compression.lz4.level", INT, 9, MEDIUM, "Level of lz4."),
-    Key("compression.zstd.level", INT, 3, MEDIUM, "Level of zstd."),
+    Key("compression.gzip.level", INT, -1, MEDIUM, "Level of gzip.", validator=_gzip_level),
+    Key("compression.lz4.level", INT, 9, MEDIUM, "Level of lz4.", validator=between(1, 17)),
+    Key("compression.zstd.level", INT, 3, MEDIUM, "Level of zstd.", validator=between(-131072, 22)),
     Key("delivery.timeout.ms", INT, 120000, MEDIUM, "Longest time until a record is acknowledged.", validator=between(0)),
     Key("enable.idempotence", BOOLEAN, True, LOW, "Whether the broker drops repeated batches."),
     Key("linger.ms", LONG, 5, MEDIUM, "How long a batch waits for more records.", validator=between(0)),
@@ -107,12 +136,13 @@ _PRODUCER_KEYS: Final = ConfigTable(
     Key("max.in.flight.requests.per.connection", INT, 5, LOW, "Requests without an answer yet.", validator=between(1)),
     Key("max.request.size", INT, 1048576, MEDIUM, "Most bytes of a request.", validator=between(0)),
     Key("transaction.timeout.ms", INT, 60000, LOW, "Longest transaction."),
-    Key("transactional.id", STRING, None, LOW, "Identity of a transactional producer."),
-    *(Key(name, STRING, None, LOW, _JAVA) for name in (
-        "key.serializer", "value.serializer", "partitioner.class", "partitioner.ignore.keys", "metadata.max.idle.ms",
-        "partitioner.adaptive.partitioning.enable", "partitioner.availability.timeout.ms",
-        "transaction.two.phase.commit.enable",
-    )),
+    Key("transactional.id", STRING, None, LOW, "Identity of a transactional producer.", validator=not_empty),
+    Key("partitioner.ignore.keys", BOOLEAN, False, MEDIUM, _JAVA),
+    Key("partitioner.adaptive.partitioning.enable", BOOLEAN, True, LOW, _JAVA),
+    Key("partitioner.availability.timeout.ms", LONG, 0, LOW, _JAVA, validator=between(0)),
+    Key("metadata.max.idle.ms", LONG, 300000, LOW, _JAVA, validator=between(5000)),
+    Key("transaction.two.phase.commit.enable", BOOLEAN, False, LOW, _JAVA),
+    *(Key(name, STRING, None, LOW, _JAVA) for name in ("key.serializer", "value.serializer", "partitioner.class")),
 )
 # fmt: on
 
@@ -122,3 +152,14 @@ CLIENT_KEYS: Final[Mapping[Kind, ConfigTable]] = {
     "producer": _NETWORK_KEYS + _PRODUCER_KEYS,
 }
 CLIENT_NAMES: Final = frozenset(name for table in CLIENT_KEYS.values() for name in table.keys)
+
+
+def prefixed(prefix: str, table: ConfigTable, names: Iterable[str]) -> ConfigTable:
+    """The definitions of those names that are known, as `<prefix><name>`: for errors that name what the user wrote."""
+    return ConfigTable(
+        *(
+            replace(table.keys[name], name=f"{prefix}{name}", display=name)
+            for name in dict.fromkeys(names)
+            if name in table.keys
+        )
+    )

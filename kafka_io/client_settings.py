@@ -8,7 +8,6 @@ and keep every secret out of texts.
 from __future__ import annotations
 
 import logging
-import re
 import ssl
 import threading
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 from mirror_connect.connectors.config_table import ConfigTable, Settings
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.kafka_io.addresses import bootstrap_servers
 from mirror_connect.kafka_io.client_keys import CLIENT_KEYS, CLIENT_NAMES, Kind
 from mirror_connect.kafka_io.oauth import ClientCredentialsTokens
 from mirror_connect.kafka_io.sasl import SaslSettings, login_module
@@ -24,7 +24,6 @@ from mirror_connect.kafka_io.tls import TlsSettings
 
 log = logging.getLogger(__name__)
 
-_ADDRESS: Final = re.compile(r"(?:[^,/]*://)?\[?([0-9a-zA-Z\-%._:]*?)\]?:([0-9]+)")
 _INT_MAX: Final = 2**31 - 1
 _said: Final[set[str]] = set()
 _said_lock: Final = threading.Lock()
@@ -148,17 +147,11 @@ def librdkafka_config(properties: Mapping[str, str], kind: Kind, client_id: str 
     return config
 
 
-def bootstrap_servers(text: str | None) -> tuple[tuple[str, int], ...]:
-    """`host:port` pairs of a bootstrap.servers value; IPv6 in brackets. Raises ConfigError."""
-    if text is None or not text.strip():
-        raise ConfigError("bootstrap.servers", None, "No bootstrap urls given in bootstrap.servers")
-    found: list[tuple[str, int]] = []
-    for entry in re.split(r"\s*,\s*", text.strip().strip(",").strip()):
-        match = _ADDRESS.fullmatch(entry)
-        if match is None or not match[1] or not 0 < int(match[2]) <= 65_535:
-            raise ConfigError("bootstrap.servers", entry, "it has to be host:port")
-        found.append((match[1], int(match[2])))
-    return tuple(dict.fromkeys(found))
+def check_login(properties: Mapping[str, str], kind: Kind) -> None:
+    """What is wrong with a login, as far as its text tells: raises ConfigError. Opens no files, keeps nothing."""
+    settings = CLIENT_KEYS[kind].parse_all(properties)
+    if settings.text("security.protocol").upper().startswith("SASL"):
+        SaslSettings.of(settings, None)
 
 
 def _parsed(properties: Mapping[str, str], kind: Kind) -> Settings:
@@ -194,7 +187,8 @@ def _consumer(settings: Settings) -> dict[str, Any]:
         "client.rack": settings["client.rack"],
         **({"group.id": settings["group.id"]} if settings["group.id"] else {}),
         **({"group.instance.id": settings["group.instance.id"]} if settings["group.instance.id"] else {}),
-        "auto.offset.reset": "error" if reset == "none" else reset,
+        # librdkafka knows no durations; who reads with it begins where it is told. The copying connections know them.
+        "auto.offset.reset": {"none": "error", "latest": "latest"}.get(reset, "earliest"),
         "enable.auto.commit": settings["enable.auto.commit"],
         "auto.commit.interval.ms": _within(settings, "auto.commit.interval.ms", 0, 86_400_000),
         "session.timeout.ms": _within(settings, "session.timeout.ms", 1, 3_600_000),

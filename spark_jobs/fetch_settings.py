@@ -6,16 +6,13 @@ batches are passed on and not unpacked; a value that is set is kept.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Self
 
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.kafka_io.offset_reset import duration_ms
 from mirror_connect.kafka_io.wire import EARLIEST, LATEST
-
-_DURATION: Final = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.\d+)?S)?)?")
-_UNIT_SECONDS: Final = (86_400, 3_600, 60, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +28,10 @@ class Reset:
         named = {"earliest": EARLIEST, "latest": LATEST, "none": None}
         if value.lower() in named:
             return cls(named[value.lower()])
-        found = _DURATION.fullmatch(value)
-        if found is None or not any(found.groups()):
+        ago_ms = duration_ms(value)
+        if ago_ms is None:
             raise ConfigError("auto.offset.reset", value, "must be earliest, latest, none or by_duration:<duration>")
-        return cls(
-            LATEST, sum(int(n or 0) * unit for n, unit in zip(found.groups(), _UNIT_SECONDS, strict=True)) * 1000
-        )
+        return cls(LATEST, ago_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,30 @@ to another cluster, data and that connector's positions go there; Java would sil
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Final
 
 from mirror_connect.app.worker_config import WorkerConfig
-from mirror_connect.connectors.mirror_settings import producer_overrides, target_admin, target_producer
-from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.mirror_settings import (
+    PRODUCER_OVERRIDE,
+    producer_overrides,
+    target_admin,
+    target_producer,
+)
+from mirror_connect.kafka_io.addresses import bootstrap_servers
+from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+
+log = logging.getLogger(__name__)
+
+BOOTSTRAP: Final = "bootstrap.servers"
+# A request for a config's check waits no longer than that for clusters; what they didn't say then, the start finds out.
+CHECK_WAIT_S: Final = 8.0
+CHECK_CALL_S: Final = 4.0
 
 # An address and an identity: the properties of a client.
 _Way = frozenset[tuple[str, str]]
@@ -39,6 +55,7 @@ class TargetChooser:
         self._asking: dict[_Way, threading.Lock] = {}
         self._lock = threading.Lock()
         self._lookups: dict[_Way, asyncio.Future[bool]] = {}
+        self._said: set[tuple[str | None, str]] = set()
 
     def choose(self, config: Mapping[str, str], timeout: float = 30.0) -> Target:
         """For a resolved connector config; blocking. ClusterUnreachable, NotAuthorized with one line."""
@@ -58,13 +75,61 @@ class TargetChooser:
             thread.shutdown(wait=False)
         return self._target(config, admin, own=await asyncio.shield(self._lookups[way]))
 
+    async def errors(self, config: Mapping[str, str]) -> list[str]:
+        """One line for each producer setting that leads to a cluster other than the target's; none if that isn't known.
+
+        Records would go there, and positions with them, while topics are made and looked for on the target.
+        """
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(self._strays, config), CHECK_WAIT_S)
+        except TimeoutError:
+            return []
+
+    def _strays(self, config: Mapping[str, str]) -> list[str]:
+        admin = target_admin(config)
+        if not _names_a_cluster(admin):
+            admin = {**self._worker.client("admin"), **admin}
+        overriding = {**self._worker.client("producer"), **producer_overrides(config)}
+        own = f"target.producer.{BOOTSTRAP}"
+        candidates = {
+            f"{PRODUCER_OVERRIDE}{BOOTSTRAP}": overriding,
+            own if own in config else f"producer.{BOOTSTRAP}": target_producer(config),
+        }
+        found = []
+        for name, properties in candidates.items():
+            try:
+                if name not in config or _share_an_address(properties, admin):
+                    continue
+                there = self._id(properties, "cluster of the producer", CHECK_CALL_S)
+                target = self._id(admin, "target cluster", CHECK_CALL_S)
+            except (ClusterUnreachable, NotAuthorized, AdminError, ConfigError):
+                continue
+            if there != target:
+                found.append(
+                    f"Invalid {name}: it leads to cluster {there}, but the target of this connector is cluster {target}; "
+                    "leave it out, and name the target by target.cluster.bootstrap.servers"
+                )
+        return found
+
     def _target(self, config: Mapping[str, str], admin: Mapping[str, str], *, own: bool) -> Target:
         overrides = producer_overrides(config)
         if not own:
+            self._say_where_data_goes(config.get("name"), admin[BOOTSTRAP])
             return Target(False, {**target_producer(config), **overrides}, admin)
         if not _names_a_cluster(admin):
             admin = {**self._worker.client("admin"), **admin}
         return Target(True, {**self._worker.client("producer"), **overrides}, admin)
+
+    def _say_where_data_goes(self, connector: str | None, address: str) -> None:
+        if (connector, address) in self._said:
+            return
+        self._said.add((connector, address))
+        log.warning(
+            "Connector %s: %s is not the worker's own cluster; records and positions go there, with target.producer.* "
+            "(Kafka Connect would write both to the worker's own cluster)",
+            connector,
+            address,
+        )
 
     def _is_own(self, admin: Mapping[str, str], timeout: float) -> bool:
         there = self._id(admin, "target cluster", timeout)
@@ -82,7 +147,11 @@ class TargetChooser:
 
 
 def _names_a_cluster(properties: Mapping[str, str]) -> bool:
-    return bool(properties.get("bootstrap.servers"))
+    return bool(properties.get(BOOTSTRAP))
+
+
+def _share_an_address(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    return not set(bootstrap_servers(one.get(BOOTSTRAP))).isdisjoint(bootstrap_servers(other.get(BOOTSTRAP)))
 
 
 def _way(properties: Mapping[str, str]) -> _Way:

@@ -6,8 +6,10 @@ What is made here leaves the worker only through the internal HTTP, to the one t
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from mirror_connect.app.connector_part.target_choice import Target, TargetChooser
 from mirror_connect.app.storage.offsets import OffsetStore
@@ -18,41 +20,80 @@ from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, Ta
 from mirror_connect.connectors.mirror_settings import source_consumer
 from mirror_connect.connectors.mirror_source import topic_selection
 
+log = logging.getLogger(__name__)
+
 Resolve = Callable[[Mapping[str, str]], Mapping[str, str]]
+
+
+# Positions are asked for when a task starts or gets partitions: a store of another cluster is not held for ever after.
+IDLE_S: Final = 600.0
+# Not the address alone: two logins may see different things there, and one must not read with the other's rights.
+_Way = frozenset[tuple[str, str]]
+
+
+async def _nothing() -> None:
+    """For a store that somebody else closes."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenStore:
-    """An offset topic that is followed, and its partition count."""
+    """An offset topic that is followed, its partition count, and what ends that."""
 
     store: OffsetStore
     partitions: int
+    close: Callable[[], Awaitable[None]] = _nothing
 
 
 class OffsetStores:
-    """The worker's offset store, and those of other clusters that connectors write to; opened when first needed."""
+    """The worker's offset store, and those of other clusters that connectors write to; these are closed when idle."""
 
-    def __init__(self, own: Callable[[], OpenStore], open_other: Callable[[Target], Awaitable[OpenStore]]) -> None:
+    def __init__(
+        self,
+        own: Callable[[], OpenStore],
+        open_other: Callable[[Target], Awaitable[OpenStore]],
+        idle_s: float = IDLE_S,
+    ) -> None:
         self._own = own
         self._open_other = open_other
-        self._others: dict[str, OpenStore] = {}
-        # One for each address: a cluster that is slow to answer keeps only its own connectors waiting.
-        self._opening: dict[str, asyncio.Lock] = {}
+        self._idle_s = idle_s
+        self._others: dict[_Way, OpenStore] = {}
+        self._ends: dict[_Way, asyncio.TimerHandle] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        # One for each way: a cluster that is slow to answer keeps only its own connectors waiting.
+        self._opening: dict[_Way, asyncio.Lock] = {}
 
     async def of(self, target: Target) -> OpenStore:
-        """The store that holds the positions of connectors with this target."""
+        """The store that holds the positions of connectors with this target; to be asked for again before each use."""
         if target.own:
             return self._own()
-        address = target.producer["bootstrap.servers"]
-        async with self._opening.setdefault(address, asyncio.Lock()):
-            if address not in self._others:
-                self._others[address] = await self._open_other(target)
-            return self._others[address]
+        way = frozenset(target.producer.items())
+        async with self._opening.setdefault(way, asyncio.Lock()):
+            if way not in self._others:
+                self._others[way] = await self._open_other(target)
+            if way in self._ends:
+                self._ends[way].cancel()
+            self._ends[way] = asyncio.get_running_loop().call_later(self._idle_s, self._close, way)
+            return self._others[way]
+
+    def _close(self, way: _Way) -> None:
+        del self._ends[way]
+        closing = asyncio.ensure_future(_closed(self._others.pop(way)))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
 
     async def stop(self) -> None:
         """Stops following other clusters' topics; the worker's own is stopped by who made it."""
-        for each in self._others.values():
-            await each.store.stop()
+        for way, end in list(self._ends.items()):
+            end.cancel()
+            self._close(way)
+        await asyncio.gather(*self._closing)
+
+
+async def _closed(store: OpenStore) -> None:
+    try:
+        await store.close()
+    except Exception:
+        log.exception("The offsets topic of another cluster was not closed cleanly")
 
 
 class TaskSpecs:
@@ -63,13 +104,13 @@ class TaskSpecs:
         self._resolve = resolve
         self._targets = targets
         self._stores = stores
-        self._store_of_task: dict[TaskId, OpenStore] = {}
+        self._target_of_task: dict[TaskId, Target] = {}
 
     async def build(self, run_id: str, task: TaskId, config: Mapping[str, str], version: int) -> TaskSpec:
         """See supervisor.SpecSource. ClusterUnreachable while the target can't be told from the worker's cluster."""
         resolved = await asyncio.to_thread(self._resolve, config)
-        target = await self._targets.chosen(resolved)
-        store = self._store_of_task[task] = await self._stores.of(target)
+        target = self._target_of_task[task] = await self._targets.chosen(resolved)
+        store = await self._stores.of(target)
         definition = connector_definition(resolved["connector.class"])
         settings = definition.settings(resolved)
         alias = settings.text("source.cluster.alias")
@@ -97,7 +138,7 @@ class TaskSpecs:
 
     async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
         """See supervisor.SpecSource."""
-        store = self._store_of_task[TaskId(spec.connector, spec.task)].store
+        store = (await self._stores.of(self._target_of_task[TaskId(spec.connector, spec.task)])).store
         # The order of the members is part of the key's identity (Java's HashMap order).
         keys = [{"cluster": spec.source_alias, "partition": p, "topic": topic} for topic, p in partitions]
         found = await store.positions(spec.connector, keys)

@@ -30,12 +30,13 @@ from mirror_connect.app.errors import (
     UnknownTask,
 )
 from mirror_connect.app.herder import validation
+from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.lifecycle import State, TargetState
 from mirror_connect.app.herder.ports import Membership, PartFactory, Resolver, Supervisor
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.restart_plan import RestartPlan
 from mirror_connect.app.herder.status_book import StatusBook, Subject
-from mirror_connect.app.herder.validation import Validation
+from mirror_connect.app.herder.validation import ConfigRules, Validation
 from mirror_connect.app.herder.views import (
     Config,
     ConnectorInfo,
@@ -87,12 +88,15 @@ class Herder:
         resolver: Resolver,
         worker_id: str,
         topic_tracking: TopicTracking = TopicTracking(),
+        rules: ConfigRules | None = None,
     ) -> None:
         self._configs = configs
         self._statuses = statuses
         self._membership = membership
         self._tracking = topic_tracking
-        self._validation = Validation(resolver)
+        rules = rules or ConfigRules()
+        notices = ConfigNotices(rules.offsets_topic)
+        self._validation = Validation(resolver, rules, notices)
         self._turn = asyncio.Lock()
         self._book = StatusBook(statuses, worker_id, lambda: membership.generation)
         self._reconciler = Reconciler(
@@ -102,6 +106,7 @@ class Herder:
             supervisor=supervisor,
             make_part=make_part,
             resolver=resolver,
+            notices=notices,
             turn=self._turn,
             track_topics=topic_tracking.enabled,
         )

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.lifecycle import State, TargetState
 from mirror_connect.app.herder.ports import PartFactory, Resolver, Supervisor
 from mirror_connect.app.herder.restart_plan import RestartPlan
@@ -48,6 +49,7 @@ class Reconciler:
         supervisor: Supervisor,
         make_part: PartFactory,
         resolver: Resolver,
+        notices: ConfigNotices,
         turn: asyncio.Lock,
         track_topics: bool = True,
     ) -> None:
@@ -55,7 +57,7 @@ class Reconciler:
         self._statuses = statuses
         self._book = book
         self._supervisor = supervisor
-        self._parts = RunningParts(make_part, resolver, self)
+        self._parts = RunningParts(make_part, resolver, self, notices)
         self._turn = turn
         self._track_topics = track_topics
         self._wanted: dict[TaskId, WantedTask] = {}

@@ -12,7 +12,9 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from mirror_connect.app.connector_part.host import ConnectorPart, PartHost
+from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.ports import PartFactory, Resolver
+from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.secrets import redact, secrets_of
 
 log = logging.getLogger(__name__)
@@ -21,8 +23,11 @@ log = logging.getLogger(__name__)
 class RunningParts:
     """See the module; `host` hears of the parts that count."""
 
-    def __init__(self, make_part: PartFactory, resolver: Resolver, host: PartHost) -> None:
+    def __init__(
+        self, make_part: PartFactory, resolver: Resolver, host: PartHost, notices: ConfigNotices | None = None
+    ) -> None:
         self._make_part = make_part
+        self._notices = notices or ConfigNotices()
         self._resolver = resolver
         self._host = host
         self._current: dict[str, _Ears] = {}
@@ -72,6 +77,11 @@ class RunningParts:
             if not ears.heard():
                 return
             ears.secrets = _secrets(config, resolved)
+            # Also of configs that another worker, perhaps one in Java, has accepted.
+            definition = connector_definition(resolved["connector.class"])
+            await asyncio.to_thread(self._notices.say, name, definition, resolved)
+            if not ears.heard():
+                return
             part = self._parts[name] = self._make_part(name, config, resolved, ears)
             part.start()
         except Exception as error:  # noqa: BLE001 — whatever it is, it becomes the connector's trace

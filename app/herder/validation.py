@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mirror_connect.app.errors import BadRequest, InvalidConfig, NotFound
+from mirror_connect.app.herder.client_properties import OverridePolicy, check_client_properties
+from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.ports import Resolver
 from mirror_connect.app.herder.views import Config, PluginInfo
 from mirror_connect.connectors import CONNECTORS, DEFINITIONS, connector_definition
+from mirror_connect.connectors.config_table import ValidatedKey
 from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.secrets import HIDDEN, is_secret
-
-log = logging.getLogger(__name__)
 
 CLASS: Final = "connector.class"
 EXACTLY_ONCE: Final = "exactly.once.support"
@@ -45,11 +47,29 @@ def plugin_settings(plugin: str, version: str | None) -> list[dict[str, Any]]:
     return definition.describe()
 
 
-class Validation:
-    """Validates with the worker's config providers."""
+async def _no_errors(_: Mapping[str, str]) -> list[str]:
+    return []
 
-    def __init__(self, resolver: Resolver) -> None:
+
+@dataclass(frozen=True, slots=True)
+class ConfigRules:
+    """What the worker has to say of connectors' configs.
+
+    `target_errors` looks at a resolved config for what leads to another cluster than the rest of it; it may ask clusters.
+    """
+
+    override_policy: OverridePolicy = field(default_factory=OverridePolicy)
+    offsets_topic: str = ""
+    target_errors: Callable[[Mapping[str, str]], Awaitable[list[str]]] = _no_errors
+
+
+class Validation:
+    """Validates with the worker's config providers and rules; what is valid and surprising goes to `notices`."""
+
+    def __init__(self, resolver: Resolver, rules: ConfigRules, notices: ConfigNotices) -> None:
         self._resolver = resolver
+        self._rules = rules
+        self._notices = notices
 
     async def infos(self, plugin: str, config: Config) -> dict[str, Any]:
         """The answer of `PUT /connector-plugins/{plugin}/config/validate`."""
@@ -57,19 +77,25 @@ class Validation:
         if included is not None and not _without_suffix(included).endswith(_without_suffix(plugin)):
             raise BadRequest(f"Included connector type {included} does not match request type {plugin}")
         definition, resolved = await self._resolved(config)
-        return definition.infos(resolved, config)
+        return definition.infos(resolved, config, self._of_clients(resolved, config))
 
     async def check(self, config: Config) -> None:
         """Raises InvalidConfig with every error of a config that is to be stored."""
         definition, resolved = await self._resolved(config)
-        errors = [error for result in definition.validate(resolved, config).values() for error in result.errors]
+        judged = {**definition.validate(resolved, config), **self._of_clients(resolved, config)}
+        errors = [error for result in judged.values() for error in result.errors]
         if not errors and (resolved.get(EXACTLY_ONCE) or "").lower() == "required":
             # Better refused than promised: no worker copies exactly once yet.
             errors.append("This worker does not have exactly-once source support enabled.")
+        if not errors:
+            errors.extend(await self._rules.target_errors(_texts(resolved)))
         if errors:
             raise InvalidConfig(errors)
-        for warning in definition.warnings(_texts(resolved)):
-            log.warning("Connector %s: %s", config.get("name"), warning)
+        # Not on the loop: it looks for names alike.
+        await asyncio.to_thread(self._notices.say, config.get("name") or "", definition, _texts(resolved))
+
+    def _of_clients(self, resolved: Config, config: Config) -> dict[str, ValidatedKey]:
+        return check_client_properties(resolved, config, self._rules.override_policy)
 
     async def _resolved(self, config: Config) -> tuple[ConnectorDefinition, Config]:
         try:

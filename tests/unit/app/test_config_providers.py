@@ -146,3 +146,22 @@ def test_a_worker_is_told_of_references_that_lead_to_nothing(caplog: pytest.LogC
     with caplog.at_level(logging.WARNING):
         resolve_own({"config.providers": "env", "config.providers.env.class": ENVIRONMENT, "a": "${env:NONE}"}, {})
     assert "a: the reference ${env:NONE} leads to nothing" in caplog.text
+
+
+def test_an_undeclared_provider_is_named_once_with_the_property(caplog: pytest.LogCaptureFixture) -> None:
+    providers = resolver()
+    for _ in range(2):
+        providers.resolve({"sasl.jaas.config": "${fil:/s:hunter2}"})
+    assert caplog.messages == [
+        "sasl.jaas.config: ${fil:…} stays as text, there is no config provider fil (there are: dir, env, file)"
+    ]
+
+
+def test_a_key_that_is_not_there_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    resolver().resolve({"client.id": "${env:NONE}"})
+    assert caplog.messages == ["client.id: the reference ${env:NONE} leads to nothing and stays as text"]
+
+
+def test_braces_that_are_no_reference_are_nothing_to_speak_of(caplog: pytest.LogCaptureFixture) -> None:
+    resolver().resolve({"topics": "${1:-x}|${}|${a}|$:"})
+    assert caplog.messages == []

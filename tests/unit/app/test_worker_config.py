@@ -99,7 +99,7 @@ def test_unknown_properties_are_named_in_one_warning(caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.WARNING):
         worker_config(MINIMAL | {"b.typo": "1", "a.typo": "2", "producer.anything": "3", "plugin.path": "/x"})
     assert [record.message for record in caplog.records if "unknown" in record.message] == [
-        "These worker properties are unknown and have no effect: a.typo, b.typo"
+        "These worker properties are unknown and have no effect: a.typo, b.typo, producer.anything"
     ]
 
 
@@ -169,3 +169,31 @@ rest.advertised.port=8083
     config = load_worker_config(file)
     assert (config.bootstrap_servers, config.worker_id()) == ("kafka2:39092", "connect:8083")
     assert 'password="connect2-secret"' in config.own_client("admin")["sasl.jaas.config"]
+
+
+def test_a_misspelled_property_is_told_with_the_one_that_was_meant(caplog: pytest.LogCaptureFixture) -> None:
+    worker_config(MINIMAL | {"offset.flush.intervall.ms": "1", "producer.linger.mss": "1"})
+    assert [message for message in caplog.messages if "unknown" in message] == [
+        "These worker properties are unknown and have no effect: offset.flush.intervall.ms (did you mean "
+        "offset.flush.interval.ms?), producer.linger.mss (did you mean producer.linger.ms?)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("producer.acks", "most"), ("consumer.fetch.max.wait.ms", "x"), ("admin.bootstrap.servers", "a")],
+)
+def test_a_wrong_property_for_connectors_clients_ends_the_start(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"^Invalid value {value} for configuration {name}: "):
+        worker_config(MINIMAL | {name: value})
+
+
+def test_the_allowlist_of_overrides_is_read() -> None:
+    config = worker_config(
+        MINIMAL
+        | {
+            "connector.client.config.override.policy": "Allowlist",
+            "connector.client.config.override.allowlist": "acks, linger.ms",
+        }
+    )
+    assert (config.override_policy, config.override_allowlist) == ("Allowlist", ("acks", "linger.ms"))

@@ -117,3 +117,54 @@ async def test_each_connector_gets_its_own_settings_from_a_shared_answer(chooser
         chooser.chosen(config("other:1", producer__override__acks="all")),
     )
     assert (one.producer["acks"], two.producer["acks"]) == ("1", "all")
+
+
+@pytest.mark.parametrize(
+    ("config_", "name"),
+    [
+        pytest.param(config(producer__override__bootstrap__servers="other:1"), "producer.override", id="override"),
+        pytest.param(config("own:2", producer__bootstrap__servers="other:1"), "producer", id="of_both_sides"),
+        pytest.param(
+            config("other:1", target__producer__bootstrap__servers="own:1"), "target.producer", id="of_the_target"
+        ),
+    ],
+)
+async def test_a_producer_that_leads_to_another_cluster_than_the_targets_is_told(
+    config_: dict[str, str], name: str, chooser: TargetChooser, admins: Admins
+) -> None:
+    [line] = await chooser.errors(config_)
+    assert line.startswith(f"Invalid {name}.bootstrap.servers: it leads to cluster ")
+
+
+@pytest.mark.parametrize(
+    "config_",
+    [
+        pytest.param(config("other:1", producer__override__bootstrap__servers="other:1"), id="same_address"),
+        pytest.param(config("own:1", producer__override__bootstrap__servers="own:2"), id="same_cluster"),
+        pytest.param(config("other:1"), id="no_address_of_its_own"),
+    ],
+)
+async def test_a_producer_of_the_targets_cluster_is_no_error(
+    config_: dict[str, str], chooser: TargetChooser, admins: Admins
+) -> None:
+    assert await chooser.errors(config_) == []
+
+
+async def test_a_producers_cluster_that_does_not_answer_is_no_error(chooser: TargetChooser, admins: Admins) -> None:
+    admins.away = {"other:1"}
+    assert await chooser.errors(config(producer__override__bootstrap__servers="other:1")) == []
+
+
+def test_another_target_cluster_is_said_once(
+    chooser: TargetChooser, admins: Admins, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        chooser.choose(config("other:1", name="a"))
+    assert [line.split(";")[0] for line in caplog.messages] == ["Connector a: other:1 is not the worker's own cluster"]
+
+
+def test_the_workers_own_cluster_is_nothing_to_speak_of(
+    chooser: TargetChooser, admins: Admins, caplog: pytest.LogCaptureFixture
+) -> None:
+    chooser.choose(config("own:2", name="a"))
+    assert caplog.messages == []

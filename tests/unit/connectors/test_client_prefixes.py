@@ -1,6 +1,5 @@
 from mirror_connect.connectors.mirror_settings import (
     client_id,
-    given_overrides,
     producer_overrides,
     source_admin,
     source_consumer,
@@ -57,21 +56,6 @@ def test_sides_do_not_mix() -> None:
 def test_producer_overrides_are_for_the_data_only() -> None:
     config = {"producer.override.linger.ms": "5", "producer.acks": "all"}
     assert (producer_overrides(config), target_producer(config)) == ({"linger.ms": "5"}, {"acks": "all"})
-
-
-def test_given_overrides_are_listed_by_prefix() -> None:
-    config = {
-        "consumer.max.poll.records": "1",
-        "consumer.poll.timeout.ms": "1",
-        "producer.override.linger.ms": "5",
-        "source.consumer.client.rack": "r",
-        "topics": "t",
-    }
-    assert given_overrides(config) == {
-        "consumer.": ["max.poll.records"],
-        "source.consumer.": ["client.rack"],
-        "producer.override.": ["linger.ms"],
-    }
 
 
 def test_a_client_id_names_flow_connector_task_and_role() -> None:

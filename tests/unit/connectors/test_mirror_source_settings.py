@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.mirror_source import MirrorSource, topic_selection
+from mirror_connect.connectors.mirror_source import NOT_YET, MirrorSource, topic_selection
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 RECORDED = json.loads((FIXTURES / "validate-MirrorSourceConnector.json").read_text())
@@ -88,20 +88,6 @@ def test_a_broken_expression_from_a_provider_is_not_shown() -> None:
     assert "hunter2" not in str(SOURCE.infos(config, as_written={**config, "topics": "${file:/s:k}"}))
 
 
-@pytest.mark.parametrize("name", ["source.cluster.security.protocol", "consumer.security.protocol"])
-def test_a_wrong_prefixed_security_protocol_is_refused(name: str) -> None:
-    assert SOURCE.validate({**VALID, name: "SASL"})[name].errors == [
-        f"Invalid value SASL for configuration {name}: "
-        "String must be one of (case insensitive): SASL_SSL, PLAINTEXT, SSL, SASL_PLAINTEXT"
-    ]
-
-
-def test_a_prefixed_security_protocol_may_have_any_case() -> None:
-    assert "source.cluster.security.protocol" not in SOURCE.validate(
-        {**VALID, "source.cluster.security.protocol": "sasl_ssl"}
-    )
-
-
 def test_a_converter_other_than_the_byte_arrays_draws_a_warning() -> None:
     lines = SOURCE.warnings({**VALID, "value.converter": "org.apache.kafka.connect.json.JsonConverter"})
     assert [line.split("=")[0] for line in lines] == ["value.converter"]
@@ -109,6 +95,21 @@ def test_a_converter_other_than_the_byte_arrays_draws_a_warning() -> None:
 
 def test_a_plain_config_draws_no_warning() -> None:
     assert SOURCE.warnings(VALID) == []
+
+
+@pytest.mark.parametrize("name", sorted(NOT_YET))
+def test_what_is_not_there_yet_is_named_when_it_is_asked_for(name: str) -> None:
+    name = f"{name}acks" if name.endswith(".") else name
+    assert SOURCE.warnings({**VALID, name: "some"}) == [f"Not supported yet, and without effect: {name}"]
+
+
+def test_what_is_not_there_yet_and_switched_off_is_not_named() -> None:
+    off = {
+        "sync.topic.configs.enabled": "false",
+        "sync.topic.acls.enabled": "False",
+        "emit.offset-syncs.enabled": "false",
+    }
+    assert SOURCE.warnings({**VALID, **off}) == []
 
 
 def test_selection_is_built_from_the_settings() -> None:

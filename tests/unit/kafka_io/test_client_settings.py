@@ -7,8 +7,9 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.kafka_io.addresses import bootstrap_servers
 from mirror_connect.kafka_io.client_keys import Kind
-from mirror_connect.kafka_io.client_settings import bootstrap_servers, librdkafka_config, wire_settings
+from mirror_connect.kafka_io.client_settings import librdkafka_config, wire_settings
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

@@ -1,0 +1,99 @@
+"""What a valid connector config asks for that will not happen, or not as its writer may think: said once in the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from mirror_connect.app.herder.client_properties import PREFIXES, split
+from mirror_connect.connectors import DEFINITIONS
+from mirror_connect.connectors.definition import ConnectorDefinition
+from mirror_connect.connectors.near_names import unknown_names_line
+from mirror_connect.kafka_io.client_keys import CLIENT_NAMES
+
+log = logging.getLogger(__name__)
+
+# Settings of all three MirrorMaker connectors: people hand one file to each of them.
+_OF_MIRROR_MAKER: Final = frozenset(
+    {
+        "checkpoints.topic.replication.factor",
+        "emit.checkpoints.enabled",
+        "emit.checkpoints.interval.seconds",
+        "emit.heartbeats.enabled",
+        "emit.heartbeats.interval.seconds",
+        "group.filter.class",
+        "groups",
+        "groups.exclude",
+        "heartbeats.topic.replication.factor",
+        "refresh.groups.enabled",
+        "refresh.groups.interval.seconds",
+        "sync.group.offsets.enabled",
+        "sync.group.offsets.interval.seconds",
+        "use.defaults.from",
+        *(name for definition in DEFINITIONS for name in definition.validation_order.keys),
+    }
+)
+# Written into task configs by connectors, and so found in configs that were copied from there.
+_OF_TASKS: Final = frozenset({"task.class", "task.index", "task.assigned.partitions", "task.assigned.groups"})
+# What may follow these is another's business.
+_OPEN: Final = (
+    "config.providers.",
+    "header.converter.",
+    "key.converter.",
+    "metrics.context.",
+    "predicates.",
+    "topic.creation.",
+    "transforms.",
+    "value.converter.",
+)
+_KNOWN: Final = (
+    *sorted(_OF_MIRROR_MAKER),
+    *sorted(f"{prefix}{name}" for prefix, table in PREFIXES.items() for name in table.keys),
+)
+
+
+class ConfigNotices:
+    """Says each line once for a connector, however often its config is put or started, until the lines change.
+
+    `offsets_topic` is the worker's.
+    """
+
+    def __init__(self, offsets_topic: str = "") -> None:
+        self._offsets_topic = offsets_topic
+        self._said: dict[str, frozenset[str]] = {}
+
+    def say(self, name: str, definition: ConnectorDefinition, config: Mapping[str, str]) -> None:
+        """Looks through a resolved config."""
+        lines = dict.fromkeys([*definition.warnings(config), *self._lines(config)])
+        for line in lines:
+            if line not in self._said.get(name, ()):
+                log.warning("Connector %s: %s", name, line)
+        self._said[name] = frozenset(lines)
+
+    def _lines(self, config: Mapping[str, str]) -> Iterator[str]:
+        topic = config.get("offsets.storage.topic", self._offsets_topic)
+        if topic != self._offsets_topic:
+            yield (
+                f"offsets.storage.topic={topic} is not used: positions are read from and written to "
+                f"{self._offsets_topic or 'the worker’s offset topic'}, and a Java worker that takes over would read "
+                f"older ones in {topic}"
+            )
+        unknown: list[str] = []
+        misplaced: list[str] = []
+        for name in config:
+            if name in _OF_MIRROR_MAKER or name in _OF_TASKS or name.startswith(_OPEN):
+                continue
+            parts = split(name)
+            if parts is not None and parts[1] in PREFIXES[parts[0]].keys:
+                continue
+            (misplaced if parts is not None and parts[1] in CLIENT_NAMES else unknown).append(name)
+        line = unknown_names_line(unknown, _KNOWN, "properties")
+        if line is not None:
+            yield line
+        if misplaced:
+            yield (
+                f"Not for the clients of their prefix, and without effect: {', '.join(sorted(misplaced))} "
+                "(source.cluster.* and target.cluster.* hand on bootstrap.servers, security.protocol, ssl.* and sasl.* "
+                "alone, the rest needs source.consumer.*, target.producer.* …)"
+            )

@@ -1,0 +1,49 @@
+"""`bootstrap.servers`: which addresses a value names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from mirror_connect.connectors.config_table import Quote
+from mirror_connect.connectors.errors import ConfigError
+
+_ADDRESS: Final = re.compile(r"(?:[^,/]*://)?\[?([0-9a-zA-Z\-%._:]*?)\]?:([0-9]+)")
+_FORM: Final = "it has to be host:port"
+_NOTHING: Final = "No bootstrap urls given in bootstrap.servers"
+
+
+def bootstrap_servers(text: str | None) -> tuple[tuple[str, int], ...]:
+    """`host:port` pairs of a bootstrap.servers value; IPv6 in brackets. Raises ConfigError."""
+    if text is None or not text.strip():
+        raise ConfigError("bootstrap.servers", None, _NOTHING)
+    found = {entry: _address(entry) for entry in _entries(text)}
+    for entry, address in found.items():
+        if address is None:
+            raise ConfigError("bootstrap.servers", entry, _FORM)
+    return tuple(dict.fromkeys(filter(None, found.values())))
+
+
+def addresses(name: str, value: Any, quote: Quote) -> str | None:
+    """The same as a check of one setting (config_table.Validator); a value that is not given passes."""
+    if value is None:
+        return None
+    shown = quote(value)
+    if not value:
+        return f"Invalid value {shown} for configuration {name}: {_NOTHING}"
+    for entry in _entries(value):
+        if _address(entry) is None:
+            # The one entry is easier to find, but of what a config provider gave nothing is shown.
+            return f"Invalid value {entry if shown == value else shown} for configuration {name}: {_FORM}"
+    return None
+
+
+def _entries(text: str) -> list[str]:
+    return re.split(r"\s*,\s*", text.strip().strip(",").strip())
+
+
+def _address(entry: str) -> tuple[str, int] | None:
+    match = _ADDRESS.fullmatch(entry)
+    if match is None or not match[1] or not 0 < int(match[2]) <= 65_535:
+        return None
+    return match[1], int(match[2])

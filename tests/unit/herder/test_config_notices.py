@@ -1,0 +1,93 @@
+"""What surprises in a valid config is said, once, and nothing else is."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from mirror_connect.app.herder.config_notices import ConfigNotices
+from mirror_connect.connectors import connector_definition
+
+SOURCE = connector_definition("MirrorSource")
+VALID = {"name": "v", "connector.class": "MirrorSource", "source.cluster.alias": "A", "topics": "t"}
+
+
+def said(caplog: pytest.LogCaptureFixture, config: dict[str, str], notices: ConfigNotices | None = None) -> list[str]:
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        (notices or ConfigNotices("connect-offsets")).say("v", SOURCE, config)
+    return [record.getMessage() for record in caplog.records]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        pytest.param("topcis", "topcis (did you mean topics?)", id="of_the_connector"),
+        pytest.param("task.max", "task.max (did you mean tasks.max?)", id="of_connect"),
+        pytest.param(
+            "source.cluster.bootstrap.server",
+            "source.cluster.bootstrap.server (did you mean source.cluster.bootstrap.servers?)",
+            id="of_a_cluster",
+        ),
+        pytest.param(
+            "source.consumer.fetch.max.byte",
+            "source.consumer.fetch.max.byte (did you mean source.consumer.fetch.max.bytes?)",
+            id="of_a_client",
+        ),
+        pytest.param(
+            "sorce.consumer.client.rack", "sorce.consumer.client.rack (did you mean source.consumer.client.rack?)",
+            id="a_prefix",
+        ),
+        pytest.param("owner", "owner", id="like_nothing"),
+    ],
+)  # fmt: skip
+def test_an_unknown_property_is_named_with_what_it_resembles(
+    name: str, shown: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = f"Connector v: These properties are unknown and have no effect: {shown}"
+    assert said(caplog, {**VALID, name: "1"}) == [line]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "groups",
+        "emit.heartbeats.interval.seconds",
+        "value.converter.schemas.enable",
+        "consumer.poll.timeout.ms",
+        "source.consumer.fetch.max.bytes",
+        "producer.override.linger.ms",
+        "target.cluster.sasl.jaas.config",
+        "task.index",
+    ],
+)
+def test_what_connect_or_mirror_maker_knows_is_not_named(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert said(caplog, {**VALID, name: "1"}) == []
+
+
+def test_a_property_that_the_cluster_prefix_drops_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
+    [line] = said(caplog, {**VALID, "source.cluster.fetch.max.bytes": "1"})
+    assert "without effect: source.cluster.fetch.max.bytes" in line
+
+
+def test_a_line_is_said_once_for_putting_and_starting(caplog: pytest.LogCaptureFixture) -> None:
+    notices = ConfigNotices()
+    first = said(caplog, {**VALID, "topcis": "1"}, notices)
+    assert (len(first), said(caplog, {**VALID, "topcis": "1"}, notices)) == (1, [])
+
+
+def test_a_line_is_said_again_when_it_was_gone_in_between(caplog: pytest.LogCaptureFixture) -> None:
+    notices = ConfigNotices()
+    said(caplog, {**VALID, "topcis": "1"}, notices)
+    said(caplog, VALID, notices)
+    assert len(said(caplog, {**VALID, "topcis": "1"}, notices)) == 1
+
+
+def test_an_offsets_topic_of_ones_own_is_said_not_to_be_used(caplog: pytest.LogCaptureFixture) -> None:
+    [line] = said(caplog, {**VALID, "offsets.storage.topic": "mine"})
+    assert "offsets.storage.topic=mine is not used" in line
+
+
+def test_the_workers_own_offsets_topic_is_nothing_to_speak_of(caplog: pytest.LogCaptureFixture) -> None:
+    assert said(caplog, {**VALID, "offsets.storage.topic": "connect-offsets"}) == []
