@@ -214,6 +214,10 @@ class Herder:
         snapshot = await self._containing(name)
         return _info(name, snapshot.connectors[name], snapshot)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a connector of this name, as far as this worker has read."""
+        return self._configs.snapshot().contains(name)
+
     async def config(self, name: str) -> Config:
         """One connector's config as stored."""
         return (await self._containing(name)).connectors[name]

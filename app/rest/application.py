@@ -23,7 +23,7 @@ from mirror_connect.app.rest.connectors import add_connector_routes
 from mirror_connect.app.rest.negotiation import negotiate
 from mirror_connect.app.rest.plugins import add_plugin_routes
 from mirror_connect.app.rest.server import add_server_routes
-from mirror_connect.app.rest.uris import UriGate
+from mirror_connect.app.rest.uris import UriGate, whole_name
 from mirror_connect.app.version import API_VERSION
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ _REASONS = {413: "Request Entity Too Large"}
 
 def create_application(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> ASGIApp:
     """The REST interface. Credentials have to please every one of `authenticators` (app/rest/basic_auth.py)."""
-    return UriGate(create_api(herder, authenticators))
+    return UriGate(create_api(herder, authenticators), herder.has)
 
 
 def create_api(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> FastAPI:
@@ -47,7 +47,7 @@ def create_api(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> 
         title="mirror-connect",
         description="Kafka Connect's REST interface: connectors that mirror topics between Kafka clusters.",
         version=API_VERSION,
-        dependencies=[Depends(negotiate), Depends(authenticate)],
+        dependencies=[Depends(whole_name), Depends(negotiate), Depends(authenticate)],
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
