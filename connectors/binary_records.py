@@ -12,7 +12,7 @@ INT16: Final = struct.Struct(">h")
 INT32: Final = struct.Struct(">i")
 INT64: Final = struct.Struct(">q")
 _LONGEST_TEXT: Final = 0x7FFF
-_LONGEST_VARINT: Final = 9  # bytes of a number below 2**63
+_LONGEST_VARINT: Final = 10  # bytes of a number below 2**70
 
 
 class UnreadableRecord(ValueError):
@@ -28,7 +28,7 @@ def text_bytes(text: str) -> bytes:
 
 
 def varint_bytes(number: int) -> bytes:
-    """A number from 0 to 2**63 - 1, seven bits a byte, lowest first."""
+    """A number from 0 to 2**70 - 1, seven bits a byte, lowest first."""
     if number < 0x80:
         return bytes((number,))
     out = bytearray()
