@@ -1,0 +1,125 @@
+"""Checkpoints: a group's position at the source, and where it is to go on at the target.
+
+Record format (`<source alias>.checkpoints.internal`, on the target), which remote topic a checkpoint is of, and which
+translated positions are worth a record. Rules of Kafka 4.3.1 (MirrorCheckpointTask, CheckpointStore).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mirror_connect.connectors.assignment import TopicPartition
+from mirror_connect.connectors.binary_records import INT16, INT32, INT64, Reader, UnreadableRecord, text_bytes
+from mirror_connect.connectors.internal_json import encode
+from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
+
+_VERSION = 0
+
+
+class CheckpointKey(NamedTuple):
+    """Whose position it is; the topic as it is called on the target."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Positions are those of the record to read next."""
+
+    group: str
+    topic: str
+    partition: int
+    upstream: int
+    downstream: int
+    metadata: str = ""
+
+    @property
+    def of(self) -> CheckpointKey:
+        """Group and target partition: the newest checkpoint of these counts."""
+        return CheckpointKey(self.group, self.topic, self.partition)
+
+    def key(self) -> bytes:
+        """Key of the record."""
+        return text_bytes(self.group) + text_bytes(self.topic) + INT32.pack(self.partition)
+
+    def value(self) -> bytes:
+        """Value of the record."""
+        return (
+            INT16.pack(_VERSION) + INT64.pack(self.upstream) + INT64.pack(self.downstream) + text_bytes(self.metadata)
+        )
+
+    @classmethod
+    def decode(cls, key: bytes | None, value: bytes | None) -> Checkpoint:
+        """The inverse; UnreadableRecord for anything else, a tombstone or another version too: the caller skips it."""
+        names, data = Reader(key, "key of a checkpoint"), Reader(value, "value of a checkpoint")
+        data.version(_VERSION)
+        return cls(names.text(), names.text(), names.int32(), data.int64(), data.int64(), data.text())
+
+
+def checkpoint_position_key(connector: str, checkpoint: Checkpoint) -> bytes:
+    """Key in connect-offsets: `["mm2-checkpoint",{"partition":1,"topic":"A.orders","group":"billing"}]`.
+
+    In Java's HashMap order: a Java worker finds it by its bytes. The value is always offset 0, and never read.
+    """
+    return encode(
+        [connector, {"partition": checkpoint.partition, "topic": checkpoint.topic, "group": checkpoint.group}]
+    )
+
+
+def checkpointed_topic(policy: DefaultReplicationPolicy, source_alias: str, target_alias: str, topic: str) -> str:
+    """A source topic's name on the target; a topic that came from the target is the original there (`B.t` is `t`)."""
+    if policy.source(topic) == target_alias:
+        upstream = policy.upstream(topic)
+        return topic if upstream is None else upstream
+    return policy.remote_topic(source_alias, topic)
+
+
+class CheckpointMemory:
+    """The newest checkpoint of each group and target partition: what is in the topic, then what is added to it."""
+
+    def __init__(self, groups: Container[str]) -> None:
+        self._groups = groups
+        self._newest: dict[CheckpointKey, Checkpoint] = {}
+
+    def load(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> list[str]:
+        """Key and value of each record of the topic, in its order: own groups are kept, the last one wins.
+
+        Returns a line for each record that can't be read; those are skipped.
+        """
+        problems = []
+        for key, value in records:
+            try:
+                checkpoint = Checkpoint.decode(key, value)
+            except UnreadableRecord as error:
+                problems.append(str(error))
+                continue
+            if checkpoint.group in self._groups:
+                self._newest[checkpoint.of] = checkpoint
+        return problems
+
+    def is_news(self, checkpoint: Checkpoint) -> bool:
+        """Whether it is to be written: the first, a group that went back upstream, or a position further downstream.
+
+        The same or an earlier downstream position isn't, even where the group went on: a translation that has become
+        coarser must not take a group back.
+        """
+        last = self._newest.get(checkpoint.of)
+        return last is None or checkpoint.upstream < last.upstream or checkpoint.downstream > last.downstream
+
+    def take(self, checkpoints: Iterable[Checkpoint]) -> list[Checkpoint]:
+        """Those that are news and can be kept (no negative position); they are remembered as written."""
+        news = [each for each in checkpoints if each.downstream >= 0 and self.is_news(each)]
+        self._newest |= {each.of: each for each in news}
+        return news
+
+    def of_group(self, group: str) -> dict[TopicPartition, Checkpoint]:
+        """A group's checkpoints by target partition: what is synced to the group itself."""
+        return {TopicPartition(key.topic, key.partition): each for key, each in self._newest.items() if key[0] == group}
+
+    def groups(self) -> list[str]:
+        """All groups with a checkpoint, sorted."""
+        return sorted({key.group for key in self._newest})

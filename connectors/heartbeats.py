@@ -1,0 +1,48 @@
+"""Heartbeats: a record on the target at each interval, that shows that the link is alive and where it leads.
+
+Record format of the topic `heartbeats` (one partition) and the heartbeat's place in connect-offsets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from mirror_connect.connectors.binary_records import INT16, INT64, Reader, text_bytes
+from mirror_connect.connectors.internal_json import encode
+from mirror_connect.connectors.replication_policy import HEARTBEATS_TOPIC
+
+__all__ = ["ALWAYS_ZERO", "HEARTBEATS_TOPIC", "Heartbeat", "heartbeat_position_key"]
+
+_VERSION: Final = 0
+# What checkpoint and heartbeat connectors keep as their position: written, never read.
+ALWAYS_ZERO: Final = encode({"offset": 0})
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """`timestamp`: milliseconds, also the record's own."""
+
+    source_alias: str
+    target_alias: str
+    timestamp: int
+
+    def key(self) -> bytes:
+        """Key of the record."""
+        return text_bytes(self.source_alias) + text_bytes(self.target_alias)
+
+    def value(self) -> bytes:
+        """Value of the record."""
+        return INT16.pack(_VERSION) + INT64.pack(self.timestamp)
+
+    @classmethod
+    def decode(cls, key: bytes | None, value: bytes | None) -> Heartbeat:
+        """The inverse; UnreadableRecord for anything else: the caller skips it."""
+        names, data = Reader(key, "key of a heartbeat"), Reader(value, "value of a heartbeat")
+        data.version(_VERSION)
+        return cls(names.text(), names.text(), data.int64())
+
+
+def heartbeat_position_key(connector: str, source_alias: str, target_alias: str) -> bytes:
+    """Key in connect-offsets: `["mm2-heartbeat",{"sourceClusterAlias":"A","targetClusterAlias":"B"}]`."""
+    return encode([connector, {"sourceClusterAlias": source_alias, "targetClusterAlias": target_alias}])
