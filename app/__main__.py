@@ -20,6 +20,7 @@ import uvloop
 
 from mirror_connect.app.environment import check_java, check_scratch
 from mirror_connect.app.errors import StartupError
+from mirror_connect.app.version import API_VERSION
 from mirror_connect.app.worker import Worker
 from mirror_connect.app.worker_config import WorkerConfig, load_worker_config
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
@@ -61,6 +62,8 @@ def _run_to_the_end(hiding: RedactingFilter) -> int:
         # What a connector's config resolves to is known only here and in the tasks; whoever logs it is cleaned up after.
         config.resolver.tell(hiding.learn)
         check_scratch()
+        servers = config.own_client("admin").get("bootstrap.servers")
+        log.info("mirror-connect %s starts: group %s on the cluster at %s", API_VERSION, config.group_id, servers)
         # It is never closed, see `main`: that would wait for its threads.
         asyncio.Runner(loop_factory=uvloop.new_event_loop).run(_run(config))
     except Exception as error:
@@ -84,7 +87,7 @@ def _log_to_standard_error(hiding: RedactingFilter) -> None:
     logging.basicConfig(
         level=level, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)", handlers=[handler], force=True
     )
-    for noisy in ("httpx", "httpcore", "asyncio"):
+    for noisy in ("httpx", "httpcore", "asyncio", "uvicorn"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
@@ -93,7 +96,7 @@ async def _run(config: WorkerConfig) -> None:
     loop = asyncio.get_running_loop()
 
     def end() -> None:
-        log.info("Stopping")
+        log.info("The worker was asked to stop: tasks commit what they have copied")
         last_resort = threading.Timer(LAST_RESORT_S, os._exit, (OK,))
         last_resort.daemon = True
         last_resort.start()
@@ -109,6 +112,7 @@ async def _run(config: WorkerConfig) -> None:
         await asyncio.gather(running, return_exceptions=True)
         java.result()
     await running
+    log.info("The worker has stopped")
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -96,10 +96,16 @@ class ConnectorExists(Conflict):
 
 
 class NotLeader(Conflict):
-    """Another worker of the group writes. Passes with time, or elsewhere; clients repeat it."""
+    """Another worker of the group writes. Passes with time, or elsewhere; clients repeat it.
 
-    def __init__(self) -> None:
-        super().__init__("Cannot complete request because of a conflicting operation (e.g. worker rebalance)")
+    The first sentence is Connect's. `leader_url`: where the request is to be sent, None while nobody leads.
+    """
+
+    def __init__(self, leader_url: str | None = None) -> None:
+        text = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
+        if leader_url is not None:
+            text += f". This worker stands by; send the request to the leader, {leader_url}"
+        super().__init__(text)
 
 
 class TaskWithoutOwner(Conflict):

@@ -6,6 +6,7 @@ No white space, no `\\u` for characters beyond ASCII, `/` not escaped; objects k
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
@@ -19,14 +20,20 @@ _ESCAPES: Final = {
 
 
 def encode(value: object) -> bytes:
-    """A value of None, bool, int, float, str, mappings with str keys and sequences; TypeError for anything else."""
+    """A value of None, bool, int, float, str, mappings with str keys and sequences; TypeError for anything else.
+
+    ValueError for NaN and infinities, which JSON does not have.
+    """
     # A lone surrogate has no UTF-8; Java's encoder writes a question mark too.
     return _text(value).encode("utf-8", "replace")
 
 
 def decode(data: bytes) -> Any:
-    """The inverse; ValueError for what is no JSON in UTF-8. Integers stay integers, of whatever size."""
-    return json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
+    """The inverse; ValueError for what is no JSON in UTF-8. Integers stay integers, of whatever size.
+
+    A number beyond a double (1e999) is refused too: it would be written again as Infinity, which is no JSON.
+    """
+    return json.loads(data.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def is_integer(value: object) -> TypeGuard[int]:
@@ -37,6 +44,8 @@ def is_integer(value: object) -> TypeGuard[int]:
 def _text(value: object) -> str:
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPES)}"'
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is no JSON")
     if value is None or isinstance(value, bool | int | float):
         return java_text(value)
     if isinstance(value, Mapping):
@@ -50,6 +59,13 @@ def _key(key: object) -> str:
     if not isinstance(key, str):
         raise TypeError("names in a JSON object are text")
     return _text(key)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is too large")
+    return value
 
 
 def _refuse_constant(name: str) -> float:

@@ -89,7 +89,7 @@ class ClusterAdmin:
 
     def cluster_id(self) -> str:
         """The cluster's id."""
-        described = self._answer("its id", lambda left: self._client.describe_cluster(request_timeout=left))
+        described = self._answer("asked for its id", lambda left: self._client.describe_cluster(request_timeout=left))
         return str(described.cluster_id)
 
     def topics(self) -> dict[str, int]:
@@ -100,7 +100,7 @@ class ClusterAdmin:
         try:
             found = self._client.list_topics(timeout=max(1.0, deadline - time.monotonic()))
         except KafkaException as problem:
-            raise self._explained("its topics", problem.args[0]) from None
+            raise self._explained("asked for its topics", problem.args[0]) from None
         return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.partitions}
 
     def create_topic(
@@ -125,11 +125,13 @@ class ClusterAdmin:
 
     def topic_configs(self, topics: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
         """The settings of topics, by topic and name. AdminError for a topic that doesn't exist."""
-        return {name: self._configs(ResourceType.TOPIC, name, f"configs of topic {name}") for name in topics}
+        return {
+            name: self._configs(ResourceType.TOPIC, name, f"asked for the configs of topic {name}") for name in topics
+        }
 
     def broker_configs(self, node_id: int) -> dict[str, ConfigValue]:
         """The settings of a broker."""
-        return self._configs(ResourceType.BROKER, str(node_id), f"configs of broker {node_id}")
+        return self._configs(ResourceType.BROKER, str(node_id), f"asked for the configs of broker {node_id}")
 
     def end_offsets(
         self, partitions: Iterable[tuple[str, int]], *, read_committed: bool = False
@@ -145,9 +147,11 @@ class ClusterAdmin:
             asked.update(self._client.list_offsets(wanted, isolation_level=level, request_timeout=left))
             return next(iter(asked.values()))
 
-        self._answer("end offsets", ask)
+        self._answer("asked for end offsets", ask)
         return {
-            (each.topic, each.partition): self._wait(f"end offset of {each.topic}-{each.partition}", future).offset
+            (each.topic, each.partition): self._wait(
+                f"asked for the end offset of {each.topic}-{each.partition}", future
+            ).offset
             for each, future in asked.items()
         }
 
@@ -201,7 +205,7 @@ class ClusterAdmin:
         final = trouble is not None and trouble.code() in (KafkaError._RESOLVE, KafkaError._SSL)
         patience = 1.0 if final else min(_ALL_DOWN_SECONDS, self._timeout)
         if down is not None and waited >= patience:
-            return self._unreachable(what, "no broker can be connected to")
+            return self._unreachable(what, None)
         return None
 
     def _explained(self, what: str, error: KafkaError) -> Exception:
@@ -215,18 +219,23 @@ class ClusterAdmin:
             return self._unreachable(what, _reason(error))
         return AdminError(f"{what}: {error.str()} ({self._named()})", error.code())
 
-    def _unreachable(self, what: str, reason: str) -> Exception:
+    def _unreachable(self, what: str, silence: str | None) -> Exception:
+        """`silence`: how something that was asked for went without an answer; None when nobody could even be asked."""
         with self._lock:
-            trouble, self._all_down_since = self._trouble, None
+            trouble, down, self._all_down_since = self._trouble, self._all_down_since, None
         if trouble is not None and trouble.code() in _CREDENTIALS:
             return self._explained(what, trouble)
         if trouble is not None and trouble.code() == KafkaError._RESOLVE:
             # The first half is Kafka's sentence, which people search for.
             sentence = f"No resolvable bootstrap urls given in bootstrap.servers ({_reason(trouble)})"
             return AddressUnknown(f"The {self._named()} can't be reached: {sentence}")
-        if trouble is not None:
-            reason = f"{reason}: {_reason(trouble)}"
-        return ClusterUnreachable(f"The {self._named()} can't be reached ({what}): {reason}")
+        if trouble is not None or down is not None or silence is None:
+            why = "no broker can be connected to" if trouble is None else _reason(trouble)
+            return ClusterUnreachable(
+                f"The {self._named()} can't be reached: {why}. Check that its brokers run, and its "
+                "bootstrap.servers and security.protocol"
+            )
+        return ClusterUnreachable(f"The {self._named()} does not answer ({what}: {silence}). Look at its brokers")
 
     def _named(self) -> str:
         return f"{self._what.removeprefix('the ')} at {self._addresses}"

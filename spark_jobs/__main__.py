@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -119,9 +120,21 @@ def _end_with_the_jvm(jvm: subprocess.Popen[bytes]) -> None:
     code = jvm.wait()
     if _ending.is_set():
         return
-    log.error("Spark's JVM ended with code %d", code)
+    # The worker shows the last critical line as the reason of this process's end.
+    if code < 0:
+        memory = ", as the kernel does it when memory is short" if code == -signal.SIGKILL else ""
+        log.critical("its JVM was ended by signal %d (%s)%s", -code, _signal_name(-code), memory)
+    else:
+        log.critical("its JVM ended with exit code %d", code)
     _kill_the_rest()
     os._exit(1)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
 
 
 def _kill_the_rest() -> None:
@@ -150,7 +163,8 @@ def _is_rest(process: psutil.Process, own_session: bool) -> bool:
 
 def main() -> None:
     """Entry point of `python -m mirror_connect.spark_jobs`."""
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    logging.getLogger("mirror_connect").setLevel(logging.INFO)
     for noisy in ("py4j", "pyspark"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     first_line = sys.stdin.readline()

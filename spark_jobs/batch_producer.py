@@ -307,7 +307,10 @@ class BatchProducer:
                 target.answered(sent, Outcome.RETRY)
                 self._block(target, elsewhere=True, longest=MAX_BACKOFF_S)
                 if target.failures_in_row == QUIET_RETRIES:
-                    self._tell(("", node.node_id), f"Broker {node.node_id} of the target: {lost}; trying on")
+                    self._tell(
+                        ("", node.node_id),
+                        f"Broker {node.node_id} of the target: {lost}; it is tried again until it answers",
+                    )
         else:
             self._told.discard(("", node.node_id))
             if answer.throttle_ms > 0:
@@ -371,10 +374,12 @@ class BatchProducer:
         refused = code == codes.TOPIC_AUTHORIZATION_FAILED
         self._block(target, elsewhere=elsewhere, longest=5.0 if refused else MAX_BACKOFF_S)
         if refused:
-            self._tell((str(target), code), f"Not authorized to write to topic {target.topic} on the target; trying on")
+            self._tell(
+                (str(target), code), f"Not authorized to write to topic {target.topic} on the target; it is tried again"
+            )
         elif target.failures_in_row == QUIET_RETRIES:
             why = message if code == NOT_ANSWERED else codes.reason(code, message)
-            self._tell((str(target), code), f"{target} can't be written to at present: {why}; trying on")
+            self._tell((str(target), code), f"{target} can't be written to at present: {why}; it is tried again")
 
     async def _begin_anew(self) -> None:
         """Another epoch for all partitions, after everything in flight has been answered or lost (KIP-360)."""
@@ -406,7 +411,7 @@ class BatchProducer:
             except ClusterUnreachable as error:
                 unreachable += 1
                 if unreachable == QUIET_RETRIES:
-                    self._notice(f"{error}; trying on")
+                    self._notice(f"The target cluster can't be reached: {error}; it is tried again until it answers")
                 self._stale.set()
             except NotAuthorized as error:
                 self._fail(error)

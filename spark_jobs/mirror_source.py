@@ -133,11 +133,11 @@ class SourceTask:
         await self._target.close()
 
     async def _start(self) -> None:
-        await self._connected(self._target)
+        await self._connected(self._target, f"target cluster {self._spec.target_alias}")
         await self._producer.start()
         await self._take_on(self._spec.assigned, connect=True)
 
-    async def _connected(self, cluster: Cluster) -> None:
+    async def _connected(self, cluster: Cluster, name: str) -> None:
         wait, tries = CONNECT_WAIT_S, 0
         while True:
             try:
@@ -146,7 +146,7 @@ class SourceTask:
             except ClusterUnreachable as error:
                 tries += 1
                 if tries == QUIET_TRIES:
-                    self._link.notice(f"{error}; trying on")
+                    self._link.notice(f"The {name} can't be reached: {error}; it is tried again until it answers")
                     # As with MirrorMaker 2, a task that waits for a cluster runs.
                     self._link.state = RUNNING
             await asyncio.sleep(wait)
@@ -224,7 +224,7 @@ class SourceTask:
         added = list(partitions)
         known = {(p.topic, p.partition): p.offset for p in await self._link.positions(added)} if added else {}
         if connect:
-            await self._connected(self._source)
+            await self._connected(self._source, f"source cluster {self._spec.source_alias}")
         for partition in added:
             committed = known.get((partition.topic, partition.partition))
             position = None if committed is None else committed + 1
@@ -291,7 +291,7 @@ class SourceTask:
         if offset != error.offset:
             wait = CORRUPT_RETRY_S
             self._link.notice(
-                f"{flow} stops at offset {error.offset}: its batch is corrupt ({error.reason}); trying on"
+                f"{flow} stops at offset {error.offset}: its batch is corrupt ({error.reason}); it is read again and again"
             )
         self._corrupt[source] = (error.offset, min(wait * 2, CORRUPT_RETRY_MAX_S))
         self._fetcher.remove(source)

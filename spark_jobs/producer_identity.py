@@ -64,7 +64,7 @@ class ProducerIdentity:
                 problem = "the coordinator of transactional ids is not available"
             tries += 1
             if tries == _QUIET_TRIES:
-                self._notice(f"No producer id from the target yet: {problem}; trying on")
+                self._notice(f"No producer id from the target yet: {problem}; it is asked again")
             await asyncio.sleep(wait)
             wait = min(wait * 2, _LONGEST_WAIT_S)
 

@@ -145,10 +145,12 @@ class MirrorSourcePart:
         settings = self._config.settings
         timeout = settings.integer("admin.timeout.ms") / 1000
         if self._source is None:
-            self._source = ClusterAdmin(source_admin(settings.originals), "source cluster", timeout)
+            what = f"source cluster {settings.text('source.cluster.alias')}"
+            self._source = ClusterAdmin(source_admin(settings.originals), what, timeout)
         if self._target is None:
             chosen = self._targets.choose(settings.originals, timeout)
-            self._target = ClusterAdmin(chosen.admin, "target cluster", timeout)
+            what = f"target cluster {settings.text('target.cluster.alias')}"
+            self._target = ClusterAdmin(chosen.admin, what, timeout)
         alias = settings.text("source.cluster.alias")
         policy = self._selection.policy
         source = {

@@ -116,6 +116,7 @@ class Herder:
         self._moved = asyncio.Event()
         self._stopping = False
         self._trouble: str | None = None
+        self._stands_by_for: str | None = None
         self._leadership: asyncio.Task[None] | None = None
 
     # --- for whoever builds the worker ------------------------------------------------------------------------------
@@ -136,18 +137,23 @@ class Herder:
         """Shutdown, first half: no more writes, connectors stopped. Then the supervisor is to be stopped."""
         self._stopping = True
         self._ready.clear()
+        # A takeover that is under way would start connectors behind the back of what ends them here.
+        await self._end_leadership()
         await self._reconciler.end_parts()
 
     async def stop(self, patience_s: float = 2.0) -> None:
         """Shutdown, second half: says UNASSIGNED of all that ran here, and waits until that is written."""
-        if self._leadership is not None:
-            self._leadership.cancel()
-            await asyncio.gather(self._leadership, return_exceptions=True)
-        if self._membership.is_leader:
+        if self._leadership is not None and self._membership.is_leader:
+            # Also if it has not taken over: nothing runs now, and what a killed predecessor left must not say RUNNING.
             self._reconciler.give_up_all()
             if not await self._book.flush(patience_s):
                 log.warning("Not all statuses could be written before the end")
         await self._book.stop()
+
+    async def _end_leadership(self) -> None:
+        if self._leadership is not None:
+            self._leadership.cancel()
+            await asyncio.gather(self._leadership, return_exceptions=True)
 
     async def _follow_leadership(self) -> None:
         while True:
@@ -177,11 +183,15 @@ class Herder:
                 await self._configs.refresh()
                 await self._statuses.refresh()
                 await self._configs.put_session_key()
-                if self._membership.is_leader:
+                if self._membership.is_leader and not self._stopping:
                     self._reconciler.lead()
         elif not leads and self._reconciler.leading and not self._stopping:
             log.warning("This worker leads no more: it stops all connectors and tasks")
             await self._reconciler.retire()
+        elsewhere = None if self._membership.is_leader else self._membership.leader_url
+        if elsewhere is not None and elsewhere != self._stands_by_for:
+            log.info("This worker stands by; the leader is %s", elsewhere)
+        self._stands_by_for = elsewhere
 
     # --- the worker -------------------------------------------------------------------------------------------------
 
@@ -277,6 +287,7 @@ class Herder:
             if snapshot.contains(name):
                 raise ConnectorExists(name)
             await self._put(name, named, initial_state)
+        log.info("Connector %s: created%s", name, f", asked to be {initial_state}" if initial_state else "")
         return _info(name, named, None)
 
     async def put(self, name: str, config: Config) -> tuple[bool, ConnectorInfo]:
@@ -286,6 +297,10 @@ class Herder:
         async with self._writing() as snapshot:
             await self._put(name, named, None)
         created = not snapshot.contains(name)
+        changed = created or dict(snapshot.connectors[name]) != named
+        log.info(
+            "Connector %s: %s", name, "created" if created else "config changed" if changed else "same config again"
+        )
         return created, _info(name, named, snapshot)
 
     async def patch(self, name: str, patch: Config) -> ConnectorInfo:
@@ -303,6 +318,7 @@ class Herder:
                     # Somebody else was faster, and what they wrote must not get lost.
                     continue
                 await self._put(name, merged, None)
+            log.info("Connector %s: config changed (%s)", name, ", ".join(sorted(patch)))
             return _info(name, merged, snapshot)
 
     async def delete(self, name: str) -> None:
@@ -311,6 +327,7 @@ class Herder:
             if not snapshot.contains(name):
                 raise ConnectorNotFound(name)
             await self._configs.delete_connector(name)
+        log.info("Connector %s: deleted", name)
 
     async def pause(self, name: str) -> None:
         """Asks for PAUSED."""
@@ -327,6 +344,7 @@ class Herder:
                 raise UnknownConnector(name)
             await self._configs.put_task_configs(name, [])
             await self._configs.put_target_state(name, TargetState.STOPPED)
+        log.info("Connector %s: asked to stop", name)
 
     async def reset_topics(self, name: str) -> None:
         """Forgets the topics that a connector has written to."""
@@ -344,6 +362,7 @@ class Herder:
             if not snapshot.contains(name):
                 raise RestartOfUnknownConnector(name)
             runs = self._reconciler.expect(name)
+            log.info("Connector %s: restarted, without its tasks", name)
             self._reconciler.restart_connector(name)
         await _until_started(runs, f"Failed to start connector: {name}")
 
@@ -357,6 +376,7 @@ class Herder:
                 raise NoStatus(name)
             plan = RestartPlan.of(request, snapshot, self._book)
             now = await self.status(name)
+            log.info("Connector %s: %s", name, _restart_words(plan, only_failed=only_failed))
             await self._configs.put_restart_request(request)
         restarting: set[Subject] = {*plan.tasks, *([name] if plan.connector else [])}
         tasks = {
@@ -377,6 +397,7 @@ class Herder:
             if number >= snapshot.task_count(name):
                 raise TaskWithoutOwner
             runs = self._reconciler.expect(task)
+            log.info("Task %s: restarted", task)
             self._reconciler.restart_task(task)
         await _until_started(runs, f"Failed to start task: {task}")
 
@@ -385,6 +406,7 @@ class Herder:
             if not snapshot.contains(name):
                 raise UnknownConnector(name)
             await self._configs.put_target_state(name, state)
+        log.info("Connector %s: asked to %s", name, "pause" if state is TargetState.PAUSED else "resume")
 
     async def _put(self, name: str, config: Config, state: TargetState | None) -> None:
         size = len(connector_entry(name, config)[1] or b"")
@@ -418,7 +440,7 @@ class Herder:
                 while not (self._membership.is_leader and self._reconciler.leading):
                     if not self._membership.is_leader and self._membership.leader_url is not None:
                         # There is a leader, and it is another worker.
-                        raise NotLeader
+                        raise NotLeader(self._membership.leader_url)
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(self._moved.wait(), 0.1)
                 return
@@ -431,8 +453,10 @@ class Herder:
         """The turn to write, and the state before it."""
         await self._until_leading()
         async with self._turn:
+            if self._stopping:
+                raise ShuttingDown
             if not (self._membership.is_leader and self._reconciler.leading):
-                raise NotLeader
+                raise NotLeader(None if self._membership.is_leader else self._membership.leader_url)
             try:
                 yield self._configs.snapshot()
             except (ClusterUnreachable, NotAuthorized) as error:
@@ -447,6 +471,13 @@ async def _until_started(runs: asyncio.Future[bool], failure: str) -> None:
         # It goes on trying, for example because a cluster does not answer; the status tells the rest.
         return
     raise StartFailed(failure)
+
+
+def _restart_words(plan: RestartPlan, *, only_failed: bool) -> str:
+    parts = [*(["the connector"] if plan.connector else []), *(f"task {task}" for task in plan.tasks)]
+    if not parts:
+        return "nothing to restart, as nothing has failed"
+    return f"restarted {'what has failed: ' if only_failed else ''}{', '.join(parts)}"
 
 
 def _named(name: str, config: Config) -> dict[str, str | None]:

@@ -28,7 +28,7 @@ from mirror_connect.app.storage.config_view import (
 )
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
-from mirror_connect.app.supervisor.ports import WantedTask
+from mirror_connect.app.supervisor.ports import STARTING, WantedTask
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.job_contract import TaskId
 
@@ -82,7 +82,9 @@ class Reconciler:
         """Takes over everything in the config topic, which has been read to its end after leadership was gained."""
         snapshot = self._configs.snapshot()
         self._leading = True
-        log.info("This worker leads: %d connectors", len(snapshot.connectors))
+        count = len(snapshot.connectors)
+        what = f"runs its {count} connector{'' if count == 1 else 's'}" if count else "has no connectors to run yet"
+        log.info("This worker leads its group and %s", what)
         for name in self._statuses.connectors() - set(snapshot.connectors):
             self._book.forget_connector(name)
         for name in snapshot.connectors:
@@ -106,14 +108,12 @@ class Reconciler:
             task.cancel()
 
     def give_up_all(self) -> None:
-        """Shutdown, second half, when no task runs any more: everything that ran here is UNASSIGNED."""
-        if not self._leading:
-            return
+        """Shutdown, second half, when no task of the group runs any more: everything that has a status is UNASSIGNED."""
         self._leading = False
         snapshot = self._configs.snapshot()
         for name in snapshot.connectors:
-            tasks = [TaskId(name, number) for number in range(snapshot.task_count(name))]
-            subjects: list[Subject] = [name, *tasks]
+            known = {*range(snapshot.task_count(name)), *self._statuses.tasks(name)}
+            subjects: list[Subject] = [name, *(TaskId(name, number) for number in sorted(known))]
             for subject in subjects:
                 if self._book.state(subject) is not None:
                     self._book.say(subject, State.UNASSIGNED)
@@ -228,6 +228,9 @@ class Reconciler:
         }
         before, self._wanted = self._wanted, wanted
         for task, now in wanted.items():
+            if self._book.state(task) is None:
+                # Seen from now on, however long it takes until it runs.
+                self._book.say(task, State.UNASSIGNED, STARTING)
             then = before.get(task)
             failed = self._book.state(task) is State.FAILED
             if then is not None and (now.identity != then.identity or (failed and now != then)):
@@ -267,12 +270,15 @@ class Reconciler:
     def started(self, name: str) -> None:
         """See PartHost."""
         if self._leading:
+            if self._book.state(name) is not State.RUNNING:
+                log.info("Connector %s is RUNNING", name)
             self._book.say(name, State.RUNNING)
             self._answer(name, True)
 
     def failed(self, name: str, trace: str) -> None:
         """See PartHost."""
         if self._leading:
+            log.error("Connector %s is FAILED: %s", name, last_line(trace))
             self._book.say(name, State.FAILED, trace if trace.endswith("\n") else trace + "\n")
             self._answer(name, False)
 
@@ -306,7 +312,9 @@ class Reconciler:
                     await self._configs.put_task_configs(name, task_configs)
                     return
                 except (ClusterUnreachable, NotAuthorized) as error:
-                    log.warning("The task configs of connector %s can't be written, trying on: %s", name, error)
+                    log.warning(
+                        "The task configs of connector %s can't be written yet and are tried again: %s", name, error
+                    )
             await asyncio.sleep(RETRY_S)
 
     # --- TaskEvents -------------------------------------------------------------------------------------------------
@@ -315,6 +323,8 @@ class Reconciler:
         """See TaskEvents."""
         if not self._leading or task not in self._wanted:
             return
+        if state == State.UNASSIGNED and self._book.state(task) is State.RESTARTING:
+            state = State.RESTARTING
         self._book.say(task, State(state), trace)
         if state == State.FAILED:
             self._live.discard(task)
@@ -339,6 +349,11 @@ class Reconciler:
         for future in self._waiting.pop(subject, []):
             if not future.done():
                 future.set_result(runs)
+
+
+def last_line(trace: str) -> str:
+    """What a stack trace comes to: its last line."""
+    return (trace.strip().splitlines() or [""])[-1]
 
 
 def tasks_changed(snapshot: ConfigSnapshot, name: str, task_configs: Sequence[Mapping[str, str]]) -> bool:

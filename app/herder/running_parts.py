@@ -79,14 +79,13 @@ class RunningParts:
             ears.secrets = _secrets(config, resolved)
             # Also of configs that another worker, perhaps one in Java, has accepted.
             definition = connector_definition(resolved["connector.class"])
-            await asyncio.to_thread(self._notices.say, name, definition, resolved)
+            await asyncio.to_thread(self._notices.say, name, definition, resolved, config)
             if not ears.heard():
                 return
             part = self._parts[name] = self._make_part(name, config, resolved, ears)
             part.start()
         except Exception as error:  # noqa: BLE001 — whatever it is, it becomes the connector's trace
             # One connector that can't be started is its own trouble alone: FAILED, with the reason.
-            log.warning("Connector %s can't be started: %s", name, redact(str(error), ears.secrets))
             ears.failed(name, "".join(traceback.format_exception(error)))
 
     async def _end(self, name: str) -> None:

@@ -168,6 +168,6 @@ class StatusBook:
                 return
             except (ClusterUnreachable, NotAuthorized) as error:
                 if not told:
-                    log.warning("Status topic: the %s can't be written, trying on: %s", what, error)
+                    log.warning("Status topic: the %s can't be written yet and is tried again: %s", what, error)
                 told = True
                 await asyncio.sleep(RETRY_S)

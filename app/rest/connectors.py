@@ -227,9 +227,14 @@ def _initial_state(value: Any) -> TargetState | None:
 
 def _task_number(text: str) -> int:
     """As Java's Integer reads it; anything else is no resource."""
-    if not _INT.fullmatch(text) or not -(2**31) <= int(text) < 2**31:
+    # Python refuses to read integers of thousands of digits.
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    if not _INT.fullmatch(text) or len(digits) > 10:
         raise HTTPException(404)
-    return int(text)
+    number = -int(digits) if text.startswith("-") else int(digits)
+    if not -(2**31) <= number < 2**31:
+        raise HTTPException(404)
+    return number
 
 
 def _flag(text: str) -> bool:

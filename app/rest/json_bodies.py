@@ -89,6 +89,7 @@ def _refuse_surrogates(text: str) -> None:
     if "\\u" not in text and "\\U" not in text:
         return
     try:
-        json.dumps(json.loads(text), ensure_ascii=False).encode()
+        # Numbers as text: Python refuses integers of thousands of digits.
+        json.dumps(json.loads(text, parse_int=str, parse_float=str), ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise BadRequest("The request body is not valid JSON: it holds half of a surrogate pair") from None

@@ -10,6 +10,8 @@ from mirror_connect.app.supervisor.run import Partitions
 from mirror_connect.connectors.assignment import parse_assigned_partitions
 from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskSpec
 
+# What is shown of a task that nothing keeps from running: a second or two, as a rule.
+STARTING: Final = "It is being started on Spark."
 ASSIGNED: Final = "task.assigned.partitions"
 
 

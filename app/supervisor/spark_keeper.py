@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import signal
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -35,7 +37,16 @@ class SparkKeeper:
         self._clock = clock
         self._lost = lost
         self._heard = 0.0
+        self._began = 0.0
+        self._started_at = time.strftime("%H:%M:%S")
         self._keeping: asyncio.Task[None] | None = None
+
+    @property
+    def absence(self) -> str | None:
+        """Why no task can run now, as a line for people; None when Spark is there."""
+        if self.slots is not None:
+            return None
+        return self.trouble or f"Waits for Spark, which was started at {self._started_at} and takes some ten seconds."
 
     def start(self, url: str, token: str) -> None:
         """Begins, in the background."""
@@ -46,6 +57,7 @@ class SparkKeeper:
         self._heard = self._clock()
         if self.slots is None:
             self.slots_since, self.trouble = self._heard, None
+            log.info("Spark is ready after %.1f s: slots for %d tasks", self._heard - self._began, slots)
         self.slots = slots
 
     async def end(self, patience_s: float) -> None:
@@ -55,6 +67,7 @@ class SparkKeeper:
             await asyncio.gather(self._keeping, return_exceptions=True)
         if self.application is not None:
             await self.application.end(patience_s)
+            log.info("Spark has ended")
 
     async def _keep(self, url: str, token: str) -> None:
         failures = 0
@@ -66,7 +79,7 @@ class SparkKeeper:
                 failures = 0
             pause = BACK_OFF_S[min(failures, len(BACK_OFF_S) - 1)]
             failures += 1
-            self.trouble = f"{end}; it starts again after {pause:g} s, and its tasks with it."
+            self.trouble = f"{end.rstrip('.')}; it starts again after {pause:g} s, and its tasks with it."
             log.error("%s", self.trouble)
             try:
                 self._lost()
@@ -76,7 +89,9 @@ class SparkKeeper:
 
     async def _one_life(self, url: str, token: str) -> str:
         application = self.application = self._new_application()
-        self._heard = self._clock()
+        self._heard = self._began = self._clock()
+        self._started_at = time.strftime("%H:%M:%S")
+        log.info("Spark is starting")
         try:
             starting = asyncio.create_task(application.start(url, token))
             try:
@@ -93,8 +108,7 @@ class SparkKeeper:
             with contextlib.suppress(Exception):
                 await application.end(patience_s=0.0)
             return f"Spark could not be watched: {type(error).__name__}: {error}"
-        words = application.last_words if code > 0 else ""
-        return f"Spark ended with code {code}" + (f" ({words})" if words else "")
+        return described_end(code, application.last_words)
 
     async def _until_exit_or_silence(self, application: Application) -> int:
         exited = asyncio.create_task(application.exited())
@@ -114,3 +128,20 @@ class SparkKeeper:
                     return await exited
         finally:
             exited.cancel()
+
+
+def described_end(code: int, last_words: str) -> str:
+    """How the driver ended, in half a sentence. `last_words`: of its log, which say more than its exit code."""
+    if code < 0:
+        return f"Spark's driver was ended by {_signal(-code)}"
+    if code > 0 and last_words:
+        return f"Spark ended: {last_words}"
+    return f"Spark ended with exit code {code}"
+
+
+def _signal(number: int) -> str:
+    try:
+        name = f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        name = f"signal {number}"
+    return f"{name}, as the kernel does it when memory is short" if number == signal.SIGKILL else name

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from mirror_connect.app.supervisor.grants import regrant
 from mirror_connect.app.supervisor.launcher import SparkApplication
-from mirror_connect.app.supervisor.ports import ASSIGNED, Application, SpecSource, TaskEvents, WantedTask
+from mirror_connect.app.supervisor.ports import ASSIGNED, STARTING, Application, SpecSource, TaskEvents, WantedTask
 from mirror_connect.app.supervisor.run import Phase, Run
 from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
 from mirror_connect.connectors.assignment import TopicPartition, assigned_partitions_text
@@ -136,7 +136,13 @@ class Supervisor:
 
     def driver_report(self, slots: int, runs: Mapping[str, Mapping[str, str | None]]) -> None:
         """What the driver says of its queries; one that ended although its run has not, has lost its task's process."""
+        was_absent = self._keeper.absence is not None
         self._keeper.heard(slots)
+        if was_absent:
+            for waiting in self._runs.values():
+                if waiting.phase is Phase.WAITING and waiting.waits_for is not None:
+                    waiting.waits_for = None
+                    self._say(waiting.task, UNASSIGNED, STARTING)
         for run_id, said in runs.items():
             run = self._runs.get(run_id)
             # A process may outlive its query for seconds; the next report is half a second away.
@@ -214,16 +220,28 @@ class Supervisor:
         if report.state == FAILED:
             self._fail(run, report.trace or "the task failed without a trace")
         elif report.state == FINISHED or (report.state == EPOCH_ENDED and run.phase is Phase.FINISHING):
+            log.info("Task %s has ended; what it copied is committed", run.task)
             self._end(run)
         elif report.state == EPOCH_ENDED:
             run.end_attempt(now)
             freed = True
-        elif report.state == RUNNING and run.phase is Phase.STARTED:
-            run.phase = Phase.RUNNING
-            run.waits_for = None
-            self._say(run.task, RUNNING, None)
+        elif report.state == RUNNING:
+            if run.phase is Phase.STARTED:
+                run.phase = Phase.RUNNING
+                run.waits_for = None
+                self._say(run.task, RUNNING, None)
+            self._log_assignment(run, report.assignment_version)
         if freed:
             self._regrant(run.task.connector)
+
+    def _log_assignment(self, run: Run, version: int) -> None:
+        """Once when a run begins to copy, and when it copies other partitions; not after each of its epochs."""
+        if run.is_over or version != run.version or version == run.told_version:
+            return
+        count, first = len(run.granted), run.told_version is None
+        run.told_version = version
+        partitions = f"{count} partition{'' if count == 1 else 's'}"
+        log.info("Task %s is RUNNING with %s" if first else "Task %s copies %s now", run.task, partitions)
 
     async def _end_predecessor(self, run: Run) -> None:
         """A new process has taken the run; the one before must be gone before the new one may write."""
@@ -249,8 +267,10 @@ class Supervisor:
                 run = Run(task, wanted.identity, wanted.partitions, since=self._clock())
                 self._runs[run.run_id] = run
                 self._plan_moved()
-                if self._keeper.trouble is not None:
-                    run.waits_for = self._keeper.trouble  # logged already, once for all
+                run.waits_for = self._keeper.absence
+                if run.waits_for is not None:
+                    if self._keeper.trouble is None:  # else it is logged already, once for all
+                        log.info("Task %s is UNASSIGNED: %s", task, run.waits_for)
                     self._say(task, UNASSIGNED, run.waits_for)
         for connector in {run.task.connector for run in self._runs.values()}:
             self._regrant(connector)
@@ -282,7 +302,7 @@ class Supervisor:
             # It was ending anyway, for a restart or another config: these must not be taken for failed.
             log.warning("Task %s failed while it was ending: %s", run.task, first)
         elif run.task in self._wanted:
-            log.error("Task %s failed: %s", run.task, first)
+            log.error("Task %s is FAILED: %s", run.task, first)
             self._failed[run.task] = self._wanted[run.task]
             self._say(run.task, FAILED, trace)
         self._end(run)
@@ -321,8 +341,8 @@ class Supervisor:
         """Says once why a run does not get on."""
         if run.is_over or run.waits_for == line:
             return
-        run.waits_for = line
-        log.warning("Task %s waits: %s", run.task, line)
+        run.waits_for, run.told_version = line, None
+        log.warning("Task %s is UNASSIGNED: %s", run.task, line)
         self._say(run.task, UNASSIGNED, line)
 
     def _say(self, task: TaskId, state: str, trace: str | None) -> None:

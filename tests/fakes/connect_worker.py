@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -207,6 +208,13 @@ class FakeWorker:
             for key, value in self.status_topic.entries()
             if key in keys
         ]
+
+    def trace(self, subject: str) -> str | None:
+        """The trace of the newest status written of a connector or task."""
+        keys = {f"status-connector-{subject}".encode(), f"status-task-{subject}".encode()}
+        newest = [value for key, value in self.status_topic.entries() if key in keys and value is not None][-1]
+        trace: str | None = json.loads(newest)["trace"]
+        return trace
 
     async def state(self, name: str, wanted: str, tasks: Sequence[str] | None = None) -> None:
         """Waits for a connector's state, and its tasks' if given."""

@@ -244,7 +244,7 @@ def test_a_wrong_password_is_told_at_once_with_user_and_cluster(cluster: LocalCl
 
 def test_nobody_listening_is_told_with_the_address() -> None:
     with pytest.raises(
-        ClusterUnreachable, match=r"^The source cluster at 127\.0\.0\.1:1 can't be reached .*Connection refused"
+        ClusterUnreachable, match=r"^The source cluster at 127\.0\.0\.1:1 can't be reached: .*Connection refused"
     ):
         ClusterAdmin({"bootstrap.servers": "127.0.0.1:1"}, "source cluster", 4).topics()
 

@@ -18,7 +18,7 @@ def test_integers_come_back_as_they_went(value: int) -> None:
     assert decode(encode([value])) == [value]
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"NaN", b"\xff"])
+@pytest.mark.parametrize("data", [b"", b"{", b"NaN", b"[-Infinity]", b'{"offset":1e999}', b"\xff"])
 def test_what_is_no_json_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - json, Unicode and own errors alike
         decode(data)
@@ -28,6 +28,12 @@ def test_what_is_no_json_is_refused(data: bytes) -> None:
 def test_what_json_cannot_hold_is_refused(value: object) -> None:
     with pytest.raises(TypeError):
         encode(value)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_number_that_json_does_not_have_is_not_written(value: float) -> None:
+    with pytest.raises(ValueError, match="no JSON"):
+        encode({"offset": value})
 
 
 def test_a_boolean_is_no_integer() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 
 import pytest
@@ -55,7 +56,84 @@ async def test_a_new_connector_is_written_then_its_tasks_then_their_commit(worke
 
 async def test_a_new_connector_is_said_to_be_running_once(worker: FakeWorker) -> None:
     await running_a(worker)
-    assert (worker.states("a"), worker.states("a-0")) == (["RUNNING"], ["RUNNING"])
+    assert (worker.states("a"), worker.states("a-0")) == (["RUNNING"], ["UNASSIGNED", "RUNNING"])
+
+
+async def test_tasks_are_seen_before_they_run_and_the_line_goes_when_they_do(worker: FakeWorker) -> None:
+    worker.supervisor.silent.add(TASK_0)
+    await worker.herder.create("a", source_config(), None)
+    await worker.state("a", "RUNNING", ["UNASSIGNED"])
+    waiting = (await worker.herder.status("a")).tasks[0]
+    assert worker.supervisor.events is not None
+    worker.supervisor.events.task_state(TASK_0, "UNASSIGNED", "Waits for Spark")
+    await eventually(lambda: worker.trace("a-0") == "Waits for Spark")
+    worker.supervisor.events.task_state(TASK_0, "RUNNING", None)
+    await worker.state("a", "RUNNING", ["RUNNING"])
+    assert (waiting.trace, worker.trace("a-0")) == ("It is being started on Spark.", None)
+
+
+async def test_a_task_that_waits_for_spark_while_it_restarts_stays_restarting(worker: FakeWorker) -> None:
+    await running_a(worker)
+    worker.supervisor.silent.add(TASK_0)
+    await worker.herder.restart_with_tasks("a", include_tasks=True, only_failed=False)
+    await worker.state("a", "RUNNING", ["RESTARTING"])
+    assert worker.supervisor.events is not None
+    worker.supervisor.events.task_state(TASK_0, "UNASSIGNED", "Waits for Spark")
+    await eventually(lambda: worker.trace("a-0") == "Waits for Spark")
+    assert worker.states("a-0")[-2:] == ["RESTARTING", "RESTARTING"]
+
+
+async def test_the_log_has_a_line_for_everything_that_is_asked_and_no_value_of_a_config(
+    worker: FakeWorker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "mirror_connect.app.herder")
+    herder = worker.herder
+    await running_a(worker)
+    await herder.put("a", source_config(topics="a-word"))
+    await herder.put("a", source_config(topics="a-word"))
+    await herder.patch("a", {"topics": "a-word-2"})
+    await worker.state("a", "RUNNING", ["RUNNING"])
+    await herder.pause("a")
+    await herder.resume("a")
+    await worker.state("a", "RUNNING", ["RUNNING"])
+    await herder.restart("a")
+    await herder.restart_with_tasks("a", include_tasks=True, only_failed=False)
+    await herder.restart_with_tasks("a", include_tasks=True, only_failed=True)
+    await herder.restart_task("a", 0)
+    await herder.stop_connector("a")
+    await herder.delete("a")
+    asked = [record.message for record in caplog.records if record.name.endswith("herder.herder")]
+    assert [line.removeprefix("Connector a: ") for line in asked] == [
+        "created",
+        "config changed",
+        "same config again",
+        "config changed (topics)",
+        "asked to pause",
+        "asked to resume",
+        "restarted, without its tasks",
+        "restarted the connector, task a-0",
+        "nothing to restart, as nothing has failed",
+        "Task a-0: restarted",
+        "asked to stop",
+        "deleted",
+    ]
+    assert "a-word" not in caplog.text
+
+
+async def test_the_log_says_who_leads(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "mirror_connect.app.herder")
+    membership = FakeMembership(is_leader=False, leader_url="http://other")
+    async with FakeWorker(membership=membership).running() as worker:
+        await eventually(lambda: bool(caplog.records))
+        worker.herder.standing_changed()
+        await asyncio.sleep(0.01)
+        membership.is_leader, membership.leader_url = True, "http://me"
+        worker.herder.standing_changed()
+        await eventually(lambda: len(caplog.records) > 1)
+    assert [record.message for record in caplog.records] == [
+        "This worker stands by; the leader is http://other",
+        "This worker leads its group and has no connectors to run yet",
+    ]
 
 
 async def test_an_initial_state_is_written_in_front_of_the_connector(worker: FakeWorker) -> None:
@@ -84,7 +162,7 @@ async def test_the_same_config_again_restarts_the_instance_but_writes_no_tasks(w
 async def test_another_config_writes_tasks_anew_and_restarts_them(worker: FakeWorker) -> None:
     await running_a(worker)
     await worker.herder.put("a", source_config(topics="other"))
-    await eventually(lambda: worker.states("a-0") == ["RUNNING", "UNASSIGNED", "RUNNING"])
+    await eventually(lambda: worker.states("a-0")[1:] == ["RUNNING", "UNASSIGNED", "RUNNING"])
     assert keys(worker)[3:] == ["connector-a", "task-a-0", "commit-a"]
     assert worker.supervisor.wanted[TASK_0].config["topics"] == "other"
 
@@ -248,7 +326,7 @@ async def test_a_restart_with_tasks_is_written_and_answers_the_plan(worker: Fake
     assert (plan.connector.state, plan.tasks[0].state) == ("RESTARTING", "RESTARTING")
     assert worker.written()[-1] == 'restart-connector-a={"include-tasks":true,"only-failed":false}'
     restarted = ["RUNNING", "UNASSIGNED", "RESTARTING", "RUNNING"]
-    await eventually(lambda: worker.states("a") == restarted and worker.states("a-0") == restarted)
+    await eventually(lambda: worker.states("a") == restarted and worker.states("a-0")[1:] == restarted)
 
 
 async def test_a_restart_of_what_failed_leaves_what_runs(worker: FakeWorker) -> None:
@@ -281,7 +359,7 @@ async def test_a_task_of_a_paused_connector_stays_paused_when_restarted(worker: 
     await worker.herder.pause("a")
     await worker.state("a", "PAUSED", ["PAUSED"])
     await worker.herder.restart_task("a", 0)
-    await eventually(lambda: worker.states("a-0") == ["RUNNING", "PAUSED", "UNASSIGNED", "PAUSED"])
+    await eventually(lambda: worker.states("a-0")[1:] == ["RUNNING", "PAUSED", "UNASSIGNED", "PAUSED"])
 
 
 async def test_a_task_that_existed_before_a_stop_has_no_owner(worker: FakeWorker) -> None:
@@ -445,7 +523,7 @@ async def test_a_standby_answers_reads_and_refuses_writes() -> None:
         await standby.state("a", "RUNNING", ["RUNNING"])
         assert await standby.herder.connectors() == ["a"]
         assert standby.parts.log == []
-        with pytest.raises(NotLeader):
+        with pytest.raises(NotLeader, match=r"the leader, http://other$"):
             await standby.herder.pause("a")
 
 
@@ -468,10 +546,57 @@ async def test_a_worker_that_loses_the_lead_stops_everything_and_says_nothing() 
         membership.is_leader = False
         worker.herder.standing_changed()
         await eventually(lambda: not worker.parts.running and not worker.supervisor.wanted)
-        assert (worker.states("a"), worker.states("a-0")) == (["RUNNING"], ["RUNNING"])
+        assert (worker.states("a")[-1], worker.states("a-0")[-1]) == ("RUNNING", "RUNNING")
         membership.is_leader = True
         worker.herder.standing_changed()
-        await eventually(lambda: worker.states("a-0") == ["RUNNING", "UNASSIGNED", "RUNNING"])
+        await eventually(lambda: worker.states("a-0")[1:] == ["RUNNING", "UNASSIGNED", "RUNNING"])
+
+
+RUNNING_BEFORE = b'{"state":"RUNNING","trace":null,"worker_id":"killed:1","generation":0,"version":"4.3.1"}'
+
+
+def left_behind(worker: FakeWorker) -> None:
+    """The topics of a connector whose worker was killed."""
+    config = json.dumps({"properties": {**source_config(), "name": "a"}}).encode()
+    for key in (b"connector-a", b"task-a-0"):
+        worker.config_topic.add(key, config)
+    worker.config_topic.add(b"commit-a", b'{"tasks":1}')
+    for key in (b"status-connector-a", b"status-task-a-0"):
+        worker.status_topic.add(key, RUNNING_BEFORE)
+
+
+async def test_a_worker_stopped_in_the_middle_of_its_takeover_starts_nothing_and_leaves_nothing_running() -> None:
+    worker, topic_is_read = FakeWorker(), asyncio.Event()
+    left_behind(worker)
+    refresh = worker.statuses.refresh
+
+    async def slow_refresh() -> None:
+        await topic_is_read.wait()
+        await refresh()
+
+    worker.statuses.refresh = slow_refresh  # type: ignore[method-assign]
+    async with worker.running():
+        await asyncio.sleep(0.01)
+        await worker.herder.end_parts()
+        topic_is_read.set()
+        await asyncio.sleep(0.05)
+    assert (worker.parts.log, worker.states("a")[-1], worker.states("a-0")[-1]) == ([], "UNASSIGNED", "UNASSIGNED")
+
+
+async def test_a_worker_stopped_as_it_starts_to_answer_leaves_nothing_running() -> None:
+    worker = FakeWorker()
+    left_behind(worker)
+    async with worker.running():
+        pass
+    assert (worker.states("a")[-1], worker.states("a-0")[-1]) == ("UNASSIGNED", "UNASSIGNED")
+
+
+async def test_a_standby_that_is_stopped_says_nothing_of_what_runs_elsewhere() -> None:
+    worker = FakeWorker(membership=FakeMembership(is_leader=False, leader_url="http://other"))
+    left_behind(worker)
+    async with worker.running():
+        await asyncio.sleep(0.01)
+    assert (worker.states("a"), worker.states("a-0")) == (["RUNNING"], ["RUNNING"])
 
 
 async def test_what_a_replaced_part_still_says_is_not_heard(worker: FakeWorker) -> None:

@@ -239,6 +239,8 @@ async def test_a_connector_without_a_status_is_left_out_of_the_expanded_list(
         ("GET", "/connectors/none/tasks/-1/status", "No status found for task none--1"),
         ("GET", "/connectors/none/tasks/x/status", "HTTP 404 Not Found"),
         ("POST", "/connectors/none/tasks/99999999999/restart", "HTTP 404 Not Found"),
+        ("GET", f"/connectors/none/tasks/{9:05000d}9/status", "No status found for task none-99"),
+        ("GET", "/connectors/none/tasks/" + "9" * 5000 + "/status", "HTTP 404 Not Found"),
         ("PUT", "/connectors/none/pause", "Unknown connector none"),
         ("PUT", "/connectors/none/resume", "Unknown connector none"),
         ("PUT", "/connectors/none/stop", "Unknown connector none"),
@@ -394,7 +396,10 @@ async def test_a_standby_answers_409_to_writes() -> None:
     async with FakeWorker(membership=membership).running() as worker, serving(worker.herder) as client:
         answer = await client.put("/connectors/a/config", json=source_config())
         assert (await client.get("/connectors")).status_code == 200
-    message = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
+    message = (
+        "Cannot complete request because of a conflicting operation (e.g. worker rebalance). "
+        "This worker stands by; send the request to the leader, http://other:8083/"
+    )
     assert (answer.status_code, answer.json()) == (409, error(409, message))
 
 

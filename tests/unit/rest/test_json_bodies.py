@@ -26,6 +26,15 @@ def test_a_value_is_taken_as_the_text_it_was_written_with(written: str, text: st
     assert config_from(parse_json(f'{{"a":{written}}}'.encode())) == {"a": text}
 
 
+def test_a_number_beyond_pythons_limits_is_its_text_also_beside_an_escape() -> None:
+    digits = "9" * 5_000
+    assert config_from(parse_json(f'{{"a":"\\u0041","b":{digits},"c":1e999}}'.encode())) == {
+        "a": "A",
+        "b": digits,
+        "c": "1e999",
+    }
+
+
 def test_the_last_of_two_equal_keys_counts() -> None:
     assert config_from(parse_json(b'{"a":"1","b":"2","a":"3"}')) == {"a": "3", "b": "2"}
 
@@ -39,6 +48,8 @@ def test_the_last_of_two_equal_keys_counts() -> None:
         pytest.param(b"{'a':1}", id="single_quotes"),
         pytest.param(b'{"a":1}}', id="something_behind"),
         pytest.param(b'{"a":NaN}', id="no_number"),
+        pytest.param(b'{"a":[{"b":-Infinity}]}', id="infinity_inside"),
+        pytest.param(b'{"a":"\\u0041","b":NaN}', id="no_number_beside_an_escape"),
         pytest.param(b'{"a":01}', id="leading_zero"),
         pytest.param(b'{"a":"\xff"}', id="no_utf8"),
         pytest.param(b'{"a":"\\ud800"}', id="half_a_surrogate"),

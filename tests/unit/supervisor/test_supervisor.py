@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 import pytest
@@ -485,8 +487,68 @@ async def test_the_death_of_spark_begins_every_run_anew_and_says_why(world: Worl
     world.application.die(1)
     await eventually(lambda: len(world.applications) == 2)
     assert world.events.of(A) == ["RUNNING", "UNASSIGNED"]
-    assert (world.events.trace(A) or "").startswith("Spark ended with code 1 (no room); it starts again")
+    assert (world.events.trace(A) or "").startswith("Spark ended: no room; it starts again")
     assert {world.run(A), world.run(B)}.isdisjoint(runs)
+
+
+async def test_a_task_that_is_wanted_while_spark_starts_says_that_it_waits_for_it_until_it_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spark_keeper, "WATCH_S", 1000.0)
+    world = World()
+    await world.supervisor.start("http://127.0.0.1:1")
+    await eventually(lambda: bool(world.applications))
+    world.supervisor.want({A: wanted("t-0")})
+    line = world.events.trace(A) or ""
+    world.supervisor.driver_report(2, {})
+    await world.running(A)
+    await world.supervisor.stop(0.0)
+    assert re.fullmatch(r"Waits for Spark, which was started at \d\d:\d\d:\d\d and takes some ten seconds\.", line)
+    assert world.events.states[1:] == [(A, "UNASSIGNED", "It is being started on Spark."), (A, "RUNNING", None)]
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "end"),
+    [
+        (1, "its JVM was ended by signal 9 (SIGKILL)", "Spark ended: its JVM was ended by signal 9 (SIGKILL)"),
+        (-9, "no", "Spark's driver was ended by signal 9 (SIGKILL), as the kernel does it when memory is short"),
+        (-15, "", "Spark's driver was ended by signal 15 (SIGTERM)"),
+        (3, "", "Spark ended with exit code 3"),
+    ],
+)
+def test_an_end_of_spark_is_told_as_it_was(code: int, words: str, end: str) -> None:
+    assert spark_keeper.described_end(code, words) == end
+
+
+async def test_the_log_follows_spark_and_its_tasks(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "mirror_connect.app.supervisor")
+    world.supervisor.want({A: wanted("t-0", "t-1")})
+    process = await world.running(A)
+    await process.say("EPOCH_ENDED")
+    again = Process(world, process.run, pid=process.pid)
+    await again.ask()
+    await again.say("RUNNING")
+    world.supervisor.want({A: wanted("t-0")})
+    await again.say("RUNNING")
+    world.supervisor.want({})
+    await again.say("FINISHED")
+    world.application.die(-9)
+    await eventually(lambda: len(world.applications) == 2)
+    world.supervisor.driver_report(2, {})
+    await world.supervisor.stop(0.0)
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("INFO", "Task c-0 is RUNNING with 2 partitions"),
+        ("INFO", "Task c-0 copies 1 partition now"),
+        ("INFO", "Task c-0 has ended; what it copied is committed"),
+        (
+            "ERROR",
+            "Spark's driver was ended by signal 9 (SIGKILL), as the kernel does it when memory is short; "
+            "it starts again after 0.01 s, and its tasks with it.",
+        ),
+        ("INFO", "Spark is starting"),
+        ("INFO", "Spark is ready after 0.0 s: slots for 2 tasks"),
+        ("INFO", "Spark has ended"),
+    ]
 
 
 async def test_a_task_that_is_wanted_while_spark_is_away_says_why_it_waits(world: World) -> None:
