@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from mirror_connect.app.connector_part.target_choice import Target, TargetChooser
+from mirror_connect.app.connector_part.target_choice import BOOTSTRAP, Target, TargetChooser
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_config import WorkerConfig
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.assignment import parse_assigned_partitions
+from mirror_connect.connectors.config_table import RefusedConfig
 from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskPartition, TaskSpec
 from mirror_connect.connectors.mirror_settings import source_consumer
 from mirror_connect.connectors.mirror_source import topic_selection
@@ -107,9 +108,15 @@ class TaskSpecs:
         self._target_of_task: dict[TaskId, Target] = {}
 
     async def build(self, run_id: str, task: TaskId, config: Mapping[str, str], version: int) -> TaskSpec:
-        """See supervisor.SpecSource. ClusterUnreachable while the target can't be told from the worker's cluster."""
+        """See supervisor.SpecSource. ClusterUnreachable while the target can't be told from the worker's cluster.
+
+        ConfigError for a producer that leads to another cluster than the target.
+        """
         resolved = await asyncio.to_thread(self._resolve, config)
         target = self._target_of_task[task] = await self._targets.chosen(resolved)
+        for line in await self._targets.errors(resolved):
+            # A config that a Java worker took, or that came while a cluster was away.
+            raise RefusedConfig(BOOTSTRAP, line)
         store = await self._stores.of(target)
         definition = connector_definition(resolved["connector.class"])
         settings = definition.settings(resolved)

@@ -10,6 +10,7 @@ from mirror_connect.app.herder.client_properties import PREFIXES, split
 from mirror_connect.connectors import DEFINITIONS
 from mirror_connect.connectors.definition import ConnectorDefinition
 from mirror_connect.connectors.near_names import unknown_names_line
+from mirror_connect.connectors.secrets import redact
 from mirror_connect.kafka_io.client_keys import CLIENT_NAMES
 
 log = logging.getLogger(__name__)
@@ -63,9 +64,17 @@ class ConfigNotices:
         self._offsets_topic = offsets_topic
         self._said: dict[str, frozenset[str]] = {}
 
-    def say(self, name: str, definition: ConnectorDefinition, config: Mapping[str, str]) -> None:
-        """Looks through a resolved config."""
-        lines = dict.fromkeys([*definition.warnings(config), *self._lines(config)])
+    def say(
+        self,
+        name: str,
+        definition: ConnectorDefinition,
+        config: Mapping[str, str],
+        as_written: Mapping[str, str | None],
+    ) -> None:
+        """Looks through a resolved config; what a config provider gave is not shown. In any thread."""
+        provided = {value for setting, value in config.items() if value != as_written.get(setting)}
+        found = [*definition.warnings(config), *self._lines(config)]
+        lines = dict.fromkeys(redact(line, provided) for line in found)
         for line in lines:
             if line not in self._said.get(name, ()):
                 log.warning("Connector %s: %s", name, line)

@@ -92,7 +92,7 @@ class Validation:
         if errors:
             raise InvalidConfig(errors)
         # Not on the loop: it looks for names alike.
-        await asyncio.to_thread(self._notices.say, config.get("name") or "", definition, _texts(resolved))
+        await asyncio.to_thread(self._notices.say, config.get("name") or "", definition, _texts(resolved), config)
 
     def _of_clients(self, resolved: Config, config: Config) -> dict[str, ValidatedKey]:
         return check_client_properties(resolved, config, self._rules.override_policy)

@@ -16,7 +16,7 @@ VALID = {"name": "v", "connector.class": "MirrorSource", "source.cluster.alias":
 def said(caplog: pytest.LogCaptureFixture, config: dict[str, str], notices: ConfigNotices | None = None) -> list[str]:
     caplog.clear()
     with caplog.at_level(logging.WARNING):
-        (notices or ConfigNotices("connect-offsets")).say("v", SOURCE, config)
+        (notices or ConfigNotices("connect-offsets")).say("v", SOURCE, config, config)
     return [record.getMessage() for record in caplog.records]
 
 
@@ -82,6 +82,12 @@ def test_a_line_is_said_again_when_it_was_gone_in_between(caplog: pytest.LogCapt
     said(caplog, {**VALID, "topcis": "1"}, notices)
     said(caplog, VALID, notices)
     assert len(said(caplog, {**VALID, "topcis": "1"}, notices)) == 1
+
+
+def test_what_a_config_provider_gave_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    config = {**VALID, "offsets.storage.topic": "hunter2"}
+    ConfigNotices().say("v", SOURCE, config, {**config, "offsets.storage.topic": "${file:/s:k}"})
+    assert "offsets.storage.topic=[hidden] is not used" in caplog.text
 
 
 def test_an_offsets_topic_of_ones_own_is_said_not_to_be_used(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,85 @@
+"""What is wrong with a config as the caller of REST sees it, and what the log says of one that is good."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from mirror_connect.app.errors import InvalidConfig
+from mirror_connect.app.herder.client_properties import OverridePolicy
+from mirror_connect.app.herder.config_notices import ConfigNotices
+from mirror_connect.app.herder.validation import ConfigRules, Validation
+from mirror_connect.app.storage.configs import ConfigStore
+from tests.fakes.connect_worker import FakeResolver, FakeWorker, source_config
+from tests.fakes.topic_log import FakeTopicLog
+
+WRONG = {"source.consumer.fetch.max.wait.ms": "abc", "source.cluster.sasl.mechanism": "PLAINN", "tasks.max": "0"}
+
+
+def validation(rules: ConfigRules | None = None) -> Validation:
+    return Validation(FakeResolver(), rules or ConfigRules(), ConfigNotices())
+
+
+async def test_a_config_with_wrong_client_properties_is_refused_with_all_its_errors() -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        await validation().check({"name": "a", **source_config(), **WRONG})
+    assert [name for name in WRONG if f"for configuration {name}: " in str(caught.value)] == list(WRONG)
+
+
+async def test_nothing_is_written_for_a_wrong_client_property() -> None:
+    async with FakeWorker().running() as worker:
+        with pytest.raises(InvalidConfig):
+            await worker.herder.put("a", source_config(producer__override__acks="most"))
+        assert worker.written() == []
+
+
+async def test_an_answer_of_validate_has_them_among_the_names_without_a_definition() -> None:
+    answer = await validation().infos("MirrorSource", {"name": "a", **source_config(), **WRONG})
+    undefined = {
+        config["value"]["name"]: config["value"]["errors"] for config in answer["configs"] if not config["definition"]
+    }
+    assert (answer["error_count"], set(undefined)) == (3, set(WRONG) - {"tasks.max"})
+
+
+async def test_an_answer_of_validate_has_no_right_client_property_but_overrides() -> None:
+    config = {"name": "a", **source_config(producer__override__linger__ms="5", consumer__client__rack="r")}
+    names = [info["value"]["name"] for info in (await validation().infos("MirrorSource", config))["configs"]]
+    assert ("producer.override.linger.ms" in names, "consumer.client.rack" in names) == (True, False)
+
+
+async def test_an_override_is_refused_by_the_workers_policy() -> None:
+    rules = ConfigRules(OverridePolicy.of("None", ()))
+    with pytest.raises(InvalidConfig, match="The 'None' policy does not allow 'acks' to be overridden"):
+        await validation(rules).check({"name": "a", **source_config(producer__override__acks="all")})
+
+
+async def test_a_producer_of_another_cluster_refuses_the_config() -> None:
+    async def errors(config: Mapping[str, str]) -> list[str]:
+        return [f"Invalid {name}: elsewhere" for name in config if name == "producer.override.bootstrap.servers"]
+
+    rules = ConfigRules(target_errors=errors)
+    with pytest.raises(InvalidConfig, match=r"Invalid producer\.override\.bootstrap\.servers: elsewhere"):
+        await validation(rules).check({"name": "a", **source_config(producer__override__bootstrap__servers="c:1")})
+
+
+async def test_what_is_unknown_is_said_once_when_the_config_comes_and_the_connector_starts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with FakeWorker().running() as worker:
+        await worker.herder.put("a", source_config(topcis="x"))
+        await worker.state("a", "RUNNING")
+    assert [message for message in caplog.messages if "topcis" in message] == [
+        "Connector a: These properties are unknown and have no effect: topcis (did you mean topics?)"
+    ]
+
+
+async def test_what_is_unknown_is_said_of_a_config_that_another_worker_took(caplog: pytest.LogCaptureFixture) -> None:
+    worker = FakeWorker()
+    other = ConfigStore(FakeTopicLog(worker.config_topic))
+    await other.start()
+    await other.put_connector("a", {"name": "a", **source_config(topcis="x")}, None)
+    async with worker.running():
+        await worker.state("a", "RUNNING")
+    await other.stop()
+    assert [message for message in caplog.messages if "topcis" in message] != []
