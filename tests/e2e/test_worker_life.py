@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -59,8 +60,8 @@ def test_a_task_without_a_slot_is_unassigned_and_says_so(
 ) -> None:
     running.put("copier", mirror_config(*clusters, "numbers", tasks_max="2"))
     # Only after some seconds without a slot: a slot that is about to become free is no trouble.
-    trace = wait_for(lambda: unassigned(running, "copier"), "a task says why it is unassigned", 40)
-    assert "has no Spark slot: 2 tasks want to run and spark.master=local[1,4] has 1 slots" in trace
+    line = "has no Spark slot: 2 tasks want to run and spark.master=local[1,4] has 1 slots"
+    wait_for(lambda: line in (unassigned(running, "copier") or ""), "a task says why it is unassigned", 40)
     assert sorted(running.states("copier")[1:]) == ["RUNNING", "UNASSIGNED"]
     running.put("copier", mirror_config(*clusters, "numbers"))
     running.wait_running("copier")
@@ -93,6 +94,46 @@ def test_the_rest_answers_while_spark_dies_and_starts(running: Product, capsys: 
     with capsys.disabled():
         print(f" [slowest of {len(slowest)} answers: {max(slowest):.3f} s]", end="")
     assert max(slowest) < 1.0
+
+
+def test_status_and_log_tell_what_happens_to_spark_and_no_more(
+    clusters: tuple[LocalCluster, LocalCluster], running: Product
+) -> None:
+    running.kill(JVM)
+    trace = wait_for(lambda: unassigned(running, "copier"), "the task says why it is unassigned", 20)
+    assert trace.startswith("Spark ended: its JVM was ended by signal 9 (SIGKILL)")
+    running.wait_running("copier")
+    assert [task.get("trace") for task in running.status("copier")["tasks"]] == [None]
+    running.stop()
+    said = len(running.log_text())
+    running.start()
+    # Spark takes seconds longer than REST; the task is seen meanwhile, with the reason.
+    trace = wait_for(lambda: unassigned(running, "copier"), "the task says why it is unassigned", 5)
+    assert trace.startswith("Waits for Spark, which was started at ")
+    running.wait_running("copier")
+    running.stop()
+    lines = running.log_text()[said:].splitlines()
+    assert [
+        line for line in lines if not re.match(r"\[[0-9 :,-]{23}\] (INFO|WARNING) .* \(mirror_connect[\w.]*\)$", line)
+    ] == []
+    texts = [re.sub(r"[0-9][0-9.:]*", "N", line[26:].partition(" ")[2].rpartition(" (")[0]) for line in lines]
+    # Sorted: which of two that start together comes first is not promised.
+    assert sorted(text for text in texts if "copier: Not supported" not in text) == sorted(
+        [
+            "mirror-connect N starts: group life on the cluster at N",
+            "Spark is starting",
+            "This worker leads its group and runs its N connector",
+            "Task copier-N is UNASSIGNED: Waits for Spark, which was started at N and takes some ten seconds.",
+            "The worker is up; its REST interface is http://N",
+            "Connector copier is RUNNING",
+            "Spark is ready after N s: slots for N tasks",
+            "Task copier-N is RUNNING with N partitions",
+            "The worker was asked to stop: tasks commit what they have copied",
+            "Task copier-N has ended; what it copied is committed",
+            "Spark has ended",
+            "The worker has stopped",
+        ]
+    )
 
 
 def test_after_a_restart_everything_is_as_it_was(clusters: tuple[LocalCluster, LocalCluster], running: Product) -> None:
