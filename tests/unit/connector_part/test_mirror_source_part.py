@@ -70,7 +70,7 @@ class World:
         self.parts: list[MirrorSourcePart] = []
 
     def admin(self, properties: Mapping[str, str], what: str, timeout: float) -> FakeCluster:
-        return self.source if what == "source cluster" else self.target
+        return self.source if what.startswith("source cluster") else self.target
 
     def start(self, previous: Assignment | None = None, **more: str) -> None:
         config = {
