@@ -24,7 +24,6 @@ from mirror_connect.connectors.config_table import (
     ValidatedKey,
 )
 from mirror_connect.connectors.definition import ConnectorDefinition
-from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.filters import (
     CONFIG_PROPERTIES_EXCLUDE_DEFAULT,
     TOPICS_DEFAULT,
@@ -33,6 +32,7 @@ from mirror_connect.connectors.filters import (
     TopicSelection,
 )
 from mirror_connect.connectors.known_classes import DEFAULT_CONFIG_PROPERTY_FILTER, DEFAULT_TOPIC_FILTER
+from mirror_connect.connectors.mirror_checks import check_expressions, refuse_transforms
 from mirror_connect.connectors.mirror_settings import (
     METRIC_NAMES_KEY,
     MIRROR_KEYS,
@@ -117,21 +117,8 @@ class MirrorSource(ConnectorDefinition):
         """MirrorSourceConnector.validate, and refusals of what would fail or be ignored silently later."""
         _check_offset_syncs(results, config)
         _check_exactly_once(results, config)
-        for name in ("topics", "topics.exclude", "config.properties.exclude"):
-            # Java accepts a broken regex here and then fails at start.
-            if not results[name].errors and isinstance(results[name].parsed, list):
-                try:
-                    NameFilter.compile(name, results[name].parsed)
-                except ConfigError as error:
-                    referenced = as_written.get(name) != config.get(name)
-                    text = ConfigError(name, as_written.get(name), "Not a regular expression") if referenced else error
-                    results[name].errors.append(str(text))
-        if results["transforms"].parsed and not results["transforms"].errors:
-            # To copy records untransformed where a transformation was asked for would be wrong data, silently.
-            results["transforms"].errors.append(
-                f"Invalid value {results['transforms'].value} for configuration transforms: "
-                "transformations are not supported by a connector that copies whole batches"
-            )
+        check_expressions(results, config, as_written, ("topics", "topics.exclude", "config.properties.exclude"))
+        refuse_transforms(results)
 
     def warnings(self, config: Mapping[str, str]) -> list[str]:
         """What has no effect on a copier of batches, and what it doesn't do yet."""

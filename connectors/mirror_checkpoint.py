@@ -1,0 +1,180 @@
+"""The checkpoint connector: translates the positions of consumer groups and, if told to, moves the groups on the target.
+
+Declares its settings, the rules across them, which groups it looks at and the split into tasks. Reading and writing is
+not done here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, Final
+
+from mirror_connect.connectors.config_table import (
+    BOOLEAN,
+    CLASS,
+    HIGH,
+    LIST,
+    LONG,
+    LOW,
+    SHORT,
+    STRING,
+    ConfigTable,
+    Key,
+    Settings,
+    ValidatedKey,
+)
+from mirror_connect.connectors.config_values import parse
+from mirror_connect.connectors.definition import ConnectorDefinition
+from mirror_connect.connectors.filters import (
+    GROUPS_DEFAULT,
+    GROUPS_EXCLUDE_DEFAULT,
+    TOPICS_DEFAULT,
+    TOPICS_EXCLUDE_DEFAULT,
+    NameFilter,
+)
+from mirror_connect.connectors.known_classes import DEFAULT_GROUP_FILTER, DEFAULT_TOPIC_FILTER
+from mirror_connect.connectors.mirror_checks import check_expressions, refuse_transforms
+from mirror_connect.connectors.mirror_settings import (
+    METRIC_NAMES_KEY,
+    MIRROR_KEYS,
+    mirror_warnings,
+)
+from mirror_connect.connectors.validators import distinct, one_of, stands_for
+
+CHECKPOINT_TASK_CLASS: Final = "org.apache.kafka.connect.mirror.MirrorCheckpointTask"
+
+# fmt: off
+KEYS: Final = MIRROR_KEYS + ConfigTable(
+    Key("consumer.poll.timeout.ms", LONG, 1000, LOW, "No effect: a task wakes when its next interval begins."),
+    Key("groups", LIST, GROUPS_DEFAULT, HIGH,
+        "Consumer groups to translate: names and regular expressions, whole names only.", validator=distinct()),
+    Key("groups.exclude", LIST, GROUPS_EXCLUDE_DEFAULT, HIGH,
+        "Consumer groups not to translate; wins over groups.", validator=distinct()),
+    Key("group.filter.class", CLASS, DEFAULT_GROUP_FILTER, LOW, "What decides which groups are translated.",
+        validator=stands_for("GroupFilter")),
+    Key("refresh.groups.enabled", BOOLEAN, True, LOW, "Whether to look for new and vanished groups again and again."),
+    Key("refresh.groups.interval.seconds", LONG, 600, LOW, "Seconds between two such looks."),
+    Key("emit.checkpoints.enabled", BOOLEAN, True, LOW,
+        "Whether checkpoints are written; they are all that this connector is for."),
+    Key("emit.checkpoints.interval.seconds", LONG, 60, LOW, "Seconds between two rounds of checkpoints."),
+    Key("sync.group.offsets.enabled", BOOLEAN, False, LOW,
+        "Whether groups that are idle on the target are moved on to their translated positions."),
+    Key("sync.group.offsets.interval.seconds", LONG, 60, LOW, "Seconds between two such moves."),
+    Key("checkpoints.topic.replication.factor", SHORT, 3, LOW, "Replication factor of the checkpoints topic."),
+    Key("offset-syncs.topic.location", STRING, "source", LOW,
+        "Cluster that holds the offset-syncs topic; as the source connector has it.",
+        validator=one_of("source", "target")),
+    Key("topic.filter.class", CLASS, DEFAULT_TOPIC_FILTER, LOW,
+        "What decides of which topics positions are translated: topics and topics.exclude, as in the source connector.",
+        validator=stands_for("TopicFilter")),
+    METRIC_NAMES_KEY,
+)
+# fmt: on
+
+
+class MirrorCheckpoint(ConnectorDefinition):
+    """MirrorCheckpointConnector."""
+
+    class_name = "org.apache.kafka.connect.mirror.MirrorCheckpointConnector"
+    task_class = CHECKPOINT_TASK_CLASS
+    keys: ClassVar[ConfigTable] = KEYS
+
+    def check(
+        self,
+        results: dict[str, ValidatedKey],
+        config: Mapping[str, str | None],
+        as_written: Mapping[str, str | None],
+    ) -> None:
+        """MirrorCheckpointConfig.validate, and refusals of what would fail or be ignored silently later."""
+        _check_emission(results, config)
+        check_expressions(results, config, as_written, ("groups", "groups.exclude", "topics", "topics.exclude"))
+        refuse_transforms(results)
+
+    def warnings(self, config: Mapping[str, str]) -> list[str]:
+        """What has no effect on a connector that writes bytes of its own."""
+        return mirror_warnings(config)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSelection:
+    """Which groups, and of which topics their positions: what the two filters say, and nothing of internal or cycles."""
+
+    groups: NameFilter
+    groups_excluded: NameFilter
+    topics: NameFilter
+    topics_excluded: NameFilter
+
+    def accepts_group(self, group: str) -> bool:
+        """DefaultGroupFilter.shouldReplicateGroup."""
+        return self.groups.matches(group) and not self.groups_excluded.matches(group)
+
+    def accepts_topic(self, topic: str) -> bool:
+        """DefaultTopicFilter.shouldReplicateTopic."""
+        return self.topics.matches(topic) and not self.topics_excluded.matches(topic)
+
+    def wants(self, group: str, committed: Sequence[str]) -> bool:
+        """Whether a group with positions of these topics is translated: one of them is enough."""
+        return self.accepts_group(group) and any(map(self.accepts_topic, committed))
+
+
+def checkpoint_selection(settings: Settings) -> CheckpointSelection:
+    """ConfigError for a broken expression. `topics` and `topics.exclude` are no keys of this connector: only read."""
+    return CheckpointSelection(
+        NameFilter.compile("groups", settings.texts("groups")),
+        NameFilter.compile("groups.exclude", settings.texts("groups.exclude")),
+        NameFilter.compile("topics", _entries(settings, "topics", TOPICS_DEFAULT)),
+        NameFilter.compile("topics.exclude", _entries(settings, "topics.exclude", TOPICS_EXCLUDE_DEFAULT)),
+    )
+
+
+def is_active(settings: Settings) -> bool:
+    """Whether the connector has tasks at all."""
+    return settings.boolean("enabled") and settings.boolean("emit.checkpoints.enabled")
+
+
+def deal_groups(groups: Sequence[str], max_tasks: int) -> list[list[str]]:
+    """Groups in contiguous chunks as MirrorMaker deals them, the larger ones first. No groups, no tasks."""
+    tasks = min(max_tasks, len(groups))
+    size, larger = divmod(len(groups), tasks) if tasks else (0, 0)
+    bounds = [task * size + min(task, larger) for task in range(tasks + 1)]
+    return [list(groups[begin:end]) for begin, end in pairwise(bounds)]
+
+
+def task_configs(config: Mapping[str, str], groups: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+    """One config for each task. A group whose name holds a comma can't be told by this format, in Java neither."""
+    return [
+        {
+            **config,
+            "task.class": CHECKPOINT_TASK_CLASS,
+            "task.index": str(index),
+            "task.assigned.groups": ",".join(assigned),
+        }
+        for index, assigned in enumerate(groups)
+    ]
+
+
+def parse_assigned_groups(text: str) -> list[str]:
+    """`task.assigned.groups` of a task config."""
+    return [group for group in text.split(",") if group]
+
+
+def _entries(settings: Settings, name: str, default: list[str]) -> list[str]:
+    given = settings.originals.get(name)
+    return default if given is None else list(parse(given, LIST)[1])
+
+
+def _check_emission(results: dict[str, ValidatedKey], config: Mapping[str, str | None]) -> None:
+    # Java compares the words as they are written: `FALSE` passes here, and so does what follows from it there.
+    if config.get("enabled") == "false":
+        return
+    if config.get("emit.checkpoints.enabled") == "false":
+        results["emit.checkpoints.enabled"].errors.append(
+            "MirrorCheckpointConnector can't run with emit.checkpoints.enabled set to false"
+        )
+    if config.get("emit.offset-syncs.enabled") == "false":
+        unknown = ValidatedKey("emit.offset-syncs.enabled", None, None, None, [])
+        results.setdefault(unknown.name, unknown).errors.append(
+            "MirrorCheckpointConnector can't run without offset syncs"
+        )

@@ -1,0 +1,40 @@
+"""Checks that the mirror connectors share: refusals of what Java accepts, to fail at the start or to be ignored silently."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mirror_connect.connectors.config_table import LIST, ValidatedKey
+from mirror_connect.connectors.config_values import java_text, parse
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.filters import NameFilter
+
+
+def check_expressions(
+    results: dict[str, ValidatedKey],
+    config: Mapping[str, str | None],
+    as_written: Mapping[str, str | None],
+    names: Sequence[str],
+) -> None:
+    """Adds a complaint for each list with a broken regular expression, declared by the connector or only read by it."""
+    for name in names:
+        declared = results.get(name)
+        entries = declared.parsed if declared else parse(config.get(name), LIST)[1]
+        if (declared and declared.errors) or not isinstance(entries, list):
+            continue
+        try:
+            NameFilter.compile(name, entries)
+        except ConfigError as error:
+            referenced = as_written.get(name) != config.get(name)
+            text = ConfigError(name, as_written.get(name), "Not a regular expression") if referenced else error
+            undeclared = ValidatedKey(name, None, java_text(as_written.get(name)), None, [])
+            results.setdefault(name, undeclared).errors.append(str(text))
+
+
+def refuse_transforms(results: dict[str, ValidatedKey]) -> None:
+    """To write records untransformed where a transformation was asked for would be wrong data, silently."""
+    if results["transforms"].parsed and not results["transforms"].errors:
+        results["transforms"].errors.append(
+            f"Invalid value {results['transforms'].value} for configuration transforms: "
+            "transformations are not supported by a connector that copies whole batches"
+        )

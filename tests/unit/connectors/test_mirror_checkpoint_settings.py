@@ -1,0 +1,184 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mirror_connect.connectors.definition import ConnectorDefinition
+from mirror_connect.connectors.mirror_checkpoint import (
+    MirrorCheckpoint,
+    checkpoint_selection,
+    deal_groups,
+    is_active,
+    parse_assigned_groups,
+    task_configs,
+)
+from mirror_connect.connectors.mirror_heartbeat import MirrorHeartbeat
+from mirror_connect.connectors.mirror_heartbeat import task_configs as heartbeat_task_configs
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+CHECKPOINT, HEARTBEAT = MirrorCheckpoint(), MirrorHeartbeat()
+VALID = {"name": "v", "connector.class": "MirrorCheckpoint", "source.cluster.alias": "A"}
+
+
+def recorded(definition: ConnectorDefinition) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads((FIXTURES / f"validate-{definition.simple_name}.json").read_text())
+    return answer
+
+
+VALIDATIONS = [
+    pytest.param(definition, validation, id=f"{definition.simple_name}-{validation['about'][:8]}")
+    for definition in (CHECKPOINT, HEARTBEAT)
+    for validation in recorded(definition)["validations"]
+]
+BOTH = pytest.mark.parametrize("definition", [CHECKPOINT, HEARTBEAT], ids=lambda definition: definition.simple_name)
+
+
+def errors(**config: str) -> dict[str, list[str]]:
+    results = CHECKPOINT.validate({**VALID, **{name.replace("_", "."): value for name, value in config.items()}})
+    return {name: result.errors for name, result in results.items() if result.errors}
+
+
+@BOTH
+def test_definitions_are_those_of_kafka_in_their_order(definition: ConnectorDefinition) -> None:
+    expected = recorded(definition)["definitions"]
+    assert [{name: key[name] for name in expected[0]} for key in definition.describe()] == expected
+
+
+@pytest.mark.parametrize(("definition", "validation"), VALIDATIONS)
+def test_a_validation_answers_as_kafka_does(definition: ConnectorDefinition, validation: dict[str, Any]) -> None:
+    answer = definition.infos(validation["request"])
+    fields = ("name", "value", "errors", "visible")
+    answer["configs"] = [{name: entry["value"][name] for name in fields} for entry in answer["configs"]]
+    assert answer == validation["response"]
+
+
+# Texts and conditions as MirrorCheckpointConnector.validate of 4.3.1 gives them.
+@pytest.mark.kafka_test("MirrorCheckpointConfigTest.testValidateIfConnectorEnabled")
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (
+            {"emit.checkpoints.enabled": "false"},
+            {
+                "emit.checkpoints.enabled": "MirrorCheckpointConnector can't run with emit.checkpoints.enabled set to false"
+            },
+        ),
+        (
+            {"emit.offset-syncs.enabled": "false"},
+            {"emit.offset-syncs.enabled": "MirrorCheckpointConnector can't run without offset syncs"},
+        ),
+        ({"emit.offset-syncs.enabled": "true"}, {}),
+        ({"emit.checkpoints.enabled": "FALSE"}, {}),
+        ({"groups": "a,a"}, {"groups": "Configuration 'groups' values must not be duplicated."}),
+        ({"groups": ""}, {}),
+        (
+            {"offset-syncs.topic.location": "here"},
+            {
+                "offset-syncs.topic.location": "Invalid value here for configuration offset-syncs.topic.location: "
+                "String must be one of: source, target"
+            },
+        ),
+    ],
+    ids=str,
+)
+def test_rules_across_settings_are_those_of_kafka(config: dict[str, str], expected: dict[str, str]) -> None:
+    assert errors(**config) == {name: [text] for name, text in expected.items()}
+
+
+@pytest.mark.kafka_test("MirrorCheckpointConfigTest.testSkipValidationIfConnectorDisabled")
+def test_a_connector_that_is_off_may_emit_nothing() -> None:
+    off = {"enabled": "false", "emit.checkpoints.enabled": "false", "emit.offset-syncs.enabled": "false"}
+    assert errors(**off) == {}
+
+
+@pytest.mark.parametrize("name", ["groups", "groups.exclude", "topics", "topics.exclude"])
+def test_a_broken_expression_is_refused_with_its_setting(name: str) -> None:
+    assert list(errors(**{name: "a,b("})) == [name]
+
+
+def test_a_broken_expression_from_a_provider_is_not_shown() -> None:
+    config = {**VALID, "topics": "hunter2("}
+    assert "hunter2" not in str(CHECKPOINT.infos(config, as_written={**config, "topics": "${file:/s:k}"}))
+
+
+@BOTH
+def test_a_transformation_is_refused(definition: ConnectorDefinition) -> None:
+    assert definition.validate({**VALID, "transforms": "a"})["transforms"].errors
+
+
+@pytest.mark.kafka_test("MirrorCheckpointConfigTest.testGroupMatching")
+@pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testFindConsumerGroups")
+@pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testFindConsumerGroupsInCommonScenarios")
+@pytest.mark.parametrize(
+    ("group", "topics", "wanted"),
+    [
+        ("g1", ["t1"], True),
+        ("g1", ["u", "t1"], True),
+        ("g1", ["u"], False),
+        ("g1", [], False),
+        ("g2", ["t1"], False),
+        ("h", ["t1"], False),
+    ],
+)
+def test_a_group_is_translated_if_it_and_one_of_its_topics_are_wanted(
+    group: str, topics: list[str], wanted: bool
+) -> None:
+    settings = CHECKPOINT.settings({**VALID, "groups": "g.*", "groups.exclude": "g2", "topics": "t1, t2"})
+    assert checkpoint_selection(settings).wants(group, topics) is wanted
+
+
+def test_without_lists_the_defaults_hold() -> None:
+    selection = checkpoint_selection(CHECKPOINT.settings(VALID))
+    names = ["g", "connect-x", "console-consumer-1", "__g"]
+    assert ([name for name in names if selection.accepts_group(name)], selection.accepts_topic("mm2-x.internal")) == (
+        ["g"],
+        False,
+    )
+
+
+@pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testMirrorCheckpointConnectorDisabled")
+@pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testReplicationDisabled")
+@pytest.mark.parametrize(
+    ("config", "active"),
+    [({}, True), ({"enabled": "false"}, False), ({"emit.checkpoints.enabled": "FALSE"}, False)],
+    ids=str,
+)
+def test_a_connector_without_emission_has_no_tasks(config: dict[str, str], active: bool) -> None:
+    assert is_active(CHECKPOINT.settings({**VALID, **config})) is active
+
+
+@pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testNoConsumerGroup")
+@pytest.mark.parametrize(
+    ("groups", "tasks", "sizes"),
+    [(5, 2, [3, 2]), (7, 3, [3, 2, 2]), (2, 4, [1, 1]), (10, 4, [3, 3, 2, 2]), (0, 3, [])],
+)
+def test_groups_are_dealt_in_chunks_as_kafka_deals_them(groups: int, tasks: int, sizes: list[int]) -> None:
+    names = [f"g{number}" for number in range(groups)]
+    dealt = deal_groups(names, tasks)
+    assert ([len(chunk) for chunk in dealt], [name for chunk in dealt for name in chunk]) == (sizes, names)
+
+
+@pytest.mark.kafka_test("MirrorCheckpointConfigTest.testTaskConfigConsumerGroups")
+@pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testMirrorCheckpointConnectorEnabled")
+def test_a_task_config_names_its_groups() -> None:
+    (config,) = task_configs(VALID, [["g1", "g2"]])
+    assert (config["task.index"], parse_assigned_groups(config["task.assigned.groups"])) == ("0", ["g1", "g2"])
+
+
+@pytest.mark.kafka_test("MirrorHeartBeatConnectorTest.testMirrorHeartbeatConnectorDisabled")
+@pytest.mark.kafka_test("MirrorHeartBeatConnectorTest.testReplicationDisabled")
+@pytest.mark.parametrize(
+    ("config", "tasks"), [({}, 1), ({"enabled": "false"}, 1), ({"emit.heartbeats.enabled": "false"}, 0)], ids=str
+)
+def test_heartbeats_have_one_task_whatever_enabled_says(config: dict[str, str], tasks: int) -> None:
+    settings = HEARTBEAT.settings({**VALID, **config})
+    assert len(heartbeat_task_configs(settings.originals, settings)) == tasks
+
+
+def test_a_heartbeat_task_has_the_config_that_kafka_gives_it() -> None:
+    stored = [json.loads(line) for line in (FIXTURES / "worker-connect-configs.jsonl").read_text().splitlines()]
+    of_task = next(r for r in stored if bytes.fromhex(r["key_hex"]) == b"task-mm2-heartbeat-0")
+    properties = json.loads(bytes.fromhex(of_task["value_hex"]))["properties"]
+    connector = {name: value for name, value in properties.items() if name != "task.class"}
+    assert heartbeat_task_configs(connector, HEARTBEAT.settings(connector)) == [properties]
