@@ -1,0 +1,73 @@
+"""Which ACLs of source topics their remote topics get (MirrorSourceConnector of Kafka 4.3.1), and two things it can't.
+
+Beyond it, both off unless asked for: prefixed bindings, and taking back what was copied once the source has revoked it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from mirror_connect.connectors.filters import TopicSelection
+
+TOPIC: Final = "TOPIC"
+LITERAL: Final = "LITERAL"
+PREFIXED: Final = "PREFIXED"
+ALLOW: Final = "ALLOW"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class AclBinding:
+    """An ACL of a cluster, in Kafka's words: resource TOPIC, pattern LITERAL, operation READ, permission ALLOW …"""
+
+    resource: str
+    pattern: str
+    name: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+
+def remote_bindings(
+    bindings: Iterable[AclBinding],
+    selection: TopicSelection,
+    source_alias: str,
+    prefixed_for: Collection[str] = (),
+) -> set[AclBinding]:
+    """The target's bindings for the source's.
+
+    Literal ones of topics that are (or would be) copied, but for ALLOW WRITE: only the mirror writes there. ALLOW ALL
+    becomes ALLOW READ; everything else stays as it is. `LITERAL *` is a topic named `*` to this rule, as in Java.
+    `prefixed_for`: the topics copied now, if prefixed bindings are wanted; one is copied if it covers any of them.
+    With the identity policy it covers the target's own topics too.
+    """
+    wanted = set()
+    for binding in bindings:
+        if binding.resource != TOPIC or (binding.permission, binding.operation) == (ALLOW, "WRITE"):
+            continue
+        if binding.pattern == LITERAL:
+            copied = selection.should_replicate(binding.name)
+        else:
+            copied = binding.pattern == PREFIXED and any(topic.startswith(binding.name) for topic in prefixed_for)
+        if copied:
+            name = selection.policy.remote_topic(source_alias, binding.name)
+            all_of_it = (binding.permission, binding.operation) == (ALLOW, "ALL")
+            wanted.add(replace(binding, name=name, operation="READ" if all_of_it else binding.operation))
+    return wanted
+
+
+def to_add(wanted: Collection[AclBinding], existing: Collection[AclBinding]) -> list[AclBinding]:
+    """Bindings to create on the target, in order; none that are there."""
+    return sorted(set(wanted) - set(existing))
+
+
+def to_remove(
+    copied: Collection[AclBinding], wanted: Collection[AclBinding], existing: Collection[AclBinding]
+) -> list[AclBinding]:
+    """Bindings to delete on the target: those copied before that the source no longer gives.
+
+    Only what is known to have been copied: a binding made by hand on the target is nobody's to take away.
+    """
+    return sorted((set(copied) - set(wanted)) & set(existing))

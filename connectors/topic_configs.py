@@ -1,0 +1,99 @@
+"""Which configs of a topic its remote topic gets: at its creation, and again and again afterwards.
+
+DefaultConfigPropertyFilter and MirrorSourceConnector.targetConfig of Kafka 4.3.1, but that nothing is sent where the
+target has it already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from mirror_connect.connectors.config_table import Settings
+from mirror_connect.connectors.filters import NameFilter
+
+
+class ConfigSource(IntEnum):
+    """Where a config's value comes from, by the numbers of Kafka's protocol."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """A config of a topic as a cluster describes it. Only Kafka's built-in value is a default, not a broker's."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    read_only: bool = False
+    sensitive: bool = False
+
+    @property
+    def is_default(self) -> bool:
+        """ConfigEntry.isDefault."""
+        return self.source is ConfigSource.DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """One step of an incremental alteration: the value to set; None deletes the config, so that the target's holds."""
+
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigPropertyFilter:
+    """DefaultConfigPropertyFilter: what is never copied, and whose built-in defaults hold on the target."""
+
+    excluded: NameFilter
+    source_defaults: bool = False
+
+    def copies(self, config: TopicConfig) -> bool:
+        """Whether a config is kept equal at all; what the broker's own file says never is."""
+        its_own = config.read_only or config.sensitive or config.source is ConfigSource.STATIC_BROKER
+        return not its_own and not self.excluded.matches(config.name)
+
+
+def config_property_filter(settings: Settings) -> ConfigPropertyFilter:
+    """By `config.properties.exclude` and `use.defaults.from`, of which only the very word `source` counts."""
+    excluded = NameFilter.compile("config.properties.exclude", settings.texts("config.properties.exclude"))
+    return ConfigPropertyFilter(excluded, settings.originals.get("use.defaults.from") == "source")
+
+
+def new_topic_configs(configs: Iterable[TopicConfig], rule: ConfigPropertyFilter) -> dict[str, str]:
+    """Configs to create a remote topic with."""
+    return {
+        config.name: config.value
+        for config in configs
+        if config.value is not None and rule.copies(config) and (rule.source_defaults or not config.is_default)
+    }
+
+
+def config_changes(
+    source: Iterable[TopicConfig], target: Iterable[TopicConfig], rule: ConfigPropertyFilter
+) -> list[ConfigChange]:
+    """What makes a remote topic's configs follow its source's; empty where they do already.
+
+    A config that is at its default at the source is deleted on the target (set, with `use.defaults.from=source`), so a
+    config set by hand on the target goes unless it is excluded.
+    """
+    own: Mapping[str, str | None] = {each.name: each.value for each in target if each.source is ConfigSource.TOPIC}
+    changes = []
+    for config in source:
+        if not rule.copies(config):
+            continue
+        if config.is_default and not rule.source_defaults:
+            if config.name in own:
+                changes.append(ConfigChange(config.name, None))
+        # An equal value that the target has from its brokers isn't the topic's own: brokers change.
+        elif config.value is not None and own.get(config.name) != config.value:
+            changes.append(ConfigChange(config.name, config.value))
+    return changes

@@ -1,0 +1,80 @@
+from dataclasses import replace
+
+import pytest
+
+from mirror_connect.connectors.acl_rules import AclBinding, remote_bindings, to_add, to_remove
+from mirror_connect.connectors.filters import NameFilter, TopicSelection
+from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
+
+READ = AclBinding("TOPIC", "LITERAL", "orders", "User:u", "*", "READ", "ALLOW")
+
+
+def select(topics: str = "orders") -> TopicSelection:
+    return TopicSelection(DefaultReplicationPolicy(), NameFilter.compile("topics", [topics]), NameFilter(None), "B")
+
+
+def remote(**fields: str) -> list[AclBinding]:
+    return sorted(remote_bindings([replace(READ, **fields)], select(), "A"))
+
+
+def test_a_binding_is_copied_to_the_remote_topic_as_it_is() -> None:
+    assert remote() == [replace(READ, name="A.orders")]
+
+
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testAclTransformation")
+@pytest.mark.parametrize(
+    ("permission", "operation", "becomes"),
+    [
+        ("ALLOW", "ALL", "READ"),
+        ("ALLOW", "DESCRIBE", "DESCRIBE"),
+        ("ALLOW", "ALTER_CONFIGS", "ALTER_CONFIGS"),
+        ("DENY", "ALL", "ALL"),
+        ("DENY", "WRITE", "WRITE"),
+    ],
+)
+def test_only_the_right_to_all_becomes_a_right_to_read(permission: str, operation: str, becomes: str) -> None:
+    (binding,) = remote(permission=permission, operation=operation)
+    assert (binding.permission, binding.operation) == (permission, becomes)
+
+
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testAclFiltering")
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"operation": "WRITE"},
+        {"pattern": "PREFIXED"},
+        {"resource": "GROUP"},
+        {"name": "payments"},
+        {"name": "*"},
+    ],
+    ids=str,
+)
+def test_other_bindings_are_not_copied(fields: dict[str, str]) -> None:
+    assert remote(**fields) == []
+
+
+def test_a_star_is_a_topic_of_that_name() -> None:
+    found = remote_bindings([replace(READ, name="*")], select(".*"), "A")
+    assert found == {replace(READ, name="A.*")}
+
+
+@pytest.mark.parametrize(("prefix", "copied"), [("ord", ["A.ord"]), ("orders", ["A.orders"]), ("pay", [])])
+def test_a_prefix_is_copied_when_asked_for_if_it_covers_a_copied_topic(prefix: str, copied: list[str]) -> None:
+    binding = replace(READ, pattern="PREFIXED", name=prefix)
+    found = remote_bindings([binding], select(), "A", prefixed_for=["orders"])
+    assert [each.name for each in found] == copied
+
+
+def test_a_prefixed_right_to_write_is_not_copied_either() -> None:
+    binding = replace(READ, pattern="PREFIXED", name="ord", operation="WRITE")
+    assert remote_bindings([binding], select(), "A", prefixed_for=["orders"]) == set()
+
+
+def test_only_what_is_missing_is_added() -> None:
+    other = replace(READ, host="h")
+    assert to_add({READ, other}, {READ}) == [other]
+
+
+def test_only_what_was_copied_before_is_removed() -> None:
+    revoked, by_hand, gone = (replace(READ, principal=f"User:{name}") for name in ("revoked", "hand", "gone"))
+    assert to_remove({READ, revoked, gone}, {READ}, {READ, revoked, by_hand}) == [revoked]
