@@ -9,9 +9,9 @@ from mirror_connect.connectors.config_table import Quote
 
 NAMED: Final = ("latest", "earliest", "none")
 _PREFIX: Final = "by_duration:"
-# java.time.Duration: days of 24 hours, hours, minutes, seconds with a fraction; any case, each part may have a sign.
+# java.time.Duration: days of 24 hours, hours, minutes, seconds with a fraction; any case, the whole and each part may have a sign.
 _DURATION: Final = re.compile(
-    r"P(?=.)(?:([+-]?\d+)D)?(?:T(?=.)(?:([+-]?\d+)H)?(?:([+-]?\d+)M)?(?:([+-]?\d+)(?:[.,](\d{0,9}))?S)?)?",
+    r"([+-]?)P(?=.)(?:([+-]?\d+)D)?(?:T(?=.)(?:([+-]?\d+)H)?(?:([+-]?\d+)M)?(?:([+-]?\d+)(?:[.,](\d{0,9}))?S)?)?",
     re.ASCII | re.IGNORECASE,
 )
 
@@ -21,11 +21,13 @@ def duration_ms(value: str) -> int | None:
     found = _DURATION.fullmatch(value.removeprefix(_PREFIX)) if value.startswith(_PREFIX) else None
     if found is None:
         return None
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
-    fraction = int((found[5] or "").ljust(3, "0")[:3])
-    if (found[4] or "").startswith("-"):
+    sign, *parts, fractional = found.groups()
+    days, hours, minutes, seconds = (int(part or 0) for part in parts)
+    fraction = int((fractional or "").ljust(3, "0")[:3])
+    if (parts[3] or "").startswith("-"):
         fraction = -fraction
     total = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + fraction
+    total = -total if sign == "-" else total
     return total if total >= 0 else None
 
 
