@@ -3,6 +3,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from mirror_connect.connectors import offset_run_index
 from mirror_connect.connectors.binary_records import UnreadableRecord
 from mirror_connect.connectors.offset_run_index import Kind, RunIndex, Translation, translated
 from mirror_connect.connectors.offset_runs import (
@@ -317,6 +318,26 @@ def test_segments_lie_in_a_ring() -> None:
     index = index_of(log)
     last = 2 * RUNS_IN_SEGMENT * (SLOTS + 3) - 2
     assert (len(log), index.translate(0), offsets(index, last - 1, last)) == (SLOTS, None, [last // 2, last // 2])
+
+
+def test_a_reader_forgets_the_lowest_pieces_and_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offset_run_index, "MOST_PIECES", 64)
+    index = index_of(recorded(*((2 * i, 1, i) for i in range(200))))
+    assert (index.translate(10), offsets(index, *range(360, 399))) == (None, [-(-at // 2) for at in range(360, 399)])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_reader_that_follows_knows_what_one_that_starts_anew_knows(seed: int) -> None:
+    mirror = Mirror(random.Random(seed))
+    following = RunIndex()
+    for _ in range(8):
+        known = len(mirror.log)
+        mirror.live(20)
+        for key, value in mirror.log[known:]:
+            following.add(Segment.decode(key, value))
+        positions = range(mirror.upstream[-1] + 5)
+        anew = index_of(compacted(mirror.log))
+        assert [following.translate(at) for at in positions] == [anew.translate(at) for at in positions]
 
 
 def test_a_segment_is_read_as_it_was_written() -> None:
