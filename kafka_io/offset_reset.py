@@ -9,7 +9,7 @@ from mirror_connect.connectors.config_table import Quote
 
 NAMED: Final = ("latest", "earliest", "none")
 _PREFIX: Final = "by_duration:"
-# java.time.Duration: days of 24 hours, hours, minutes, seconds with a fraction; any case, the whole and each part may have a sign.
+# java.time.Duration: days of 24 hours, hours, minutes, seconds with a fraction; any case; signs before all and before each.
 _DURATION: Final = re.compile(
     r"([+-]?)P(?=.)(?:([+-]?\d+)D)?(?:T(?=.)(?:([+-]?\d+)H)?(?:([+-]?\d+)M)?(?:([+-]?\d+)(?:[.,](\d{0,9}))?S)?)?",
     re.ASCII | re.IGNORECASE,
