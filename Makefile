@@ -26,6 +26,8 @@ check:
 
 setup: check $(VENV)/.project
 	@$(BIN)/python -m deploy.local.kafka_jars
+	@# Also where PYTHONDONTWRITEBYTECODE is set or nobody may write here later: a start needs no compiling.
+	@$(BIN)/python -m compileall -q $(PACKAGES)
 
 # Each stamp is written last: a step that was interrupted is done again, one that was finished downloads nothing.
 $(VENV)/.created: | check

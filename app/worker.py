@@ -1,7 +1,7 @@
 """One worker: every part built, started in the order that keeps promises, and ended in the reverse order.
 
-Order of the start: the REST port is open first; the group is joined before anything is written; then the internal topics,
-the herder, and Spark, which takes its time while REST answers.
+Order of the start: the REST port is open first; then the internal topics are read (or made) while the group is joined; once
+REST can answer Spark is started, which wants all cores of a small machine. Only the group's leader writes records.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class Worker:
 
         ports = [int(listener.getsockname()[1]) for listener in listeners]
         self._worker_id = config.worker_id(ports)
+        self._url = str(config.advertised_url(ports))
 
         self._clients = LogClients(config.own_client("producer"), config.client_id)
         self._configs_log = KafkaTopicLog(self._clients, _config_plan(config.config_storage))
@@ -81,7 +82,7 @@ class Worker:
         self._membership = Membership.of(
             config.own_client("consumer"),
             config.group_id,
-            str(config.advertised_url(ports)),
+            self._url,
             client_id=config.client_id,
             session_timeout_ms=config.session_timeout_ms,
             heartbeat_interval_ms=config.heartbeat_interval_ms,
@@ -131,36 +132,29 @@ class Worker:
     # --- start ------------------------------------------------------------------------------------------------------
 
     async def _start(self) -> None:
+        cluster_id = await self._patiently(self._cluster_id)
+        # Who only reads need not wait for the group: its first member is kept for group.initial.rebalance.delay.ms (3 s by
+        # default), and after a kill of this worker 10 s go by. Connect too makes its topics before it joins.
+        async with asyncio.TaskGroup() as together:
+            together.create_task(self._membership.join())
+            together.create_task(self._begin_to_answer(cluster_id))
+        self._herder.standing_changed()
+        log.info("The worker is up; its REST interface is %s", self._url)
+
+    async def _begin_to_answer(self, cluster_id: str) -> None:
+        async with asyncio.TaskGroup() as together:
+            for store in (self._configs, self._statuses, self._offsets):
+                together.create_task(store.start())
+        self._herder.start(cluster_id)
         internal = listen_on("127.0.0.1", 0, "the internal HTTP")
         self._serve(create_internal_application(self._supervisor), [internal])
-        # Spark first, as it takes longest; it does nothing until the herder wants a task.
         await self._supervisor.start(f"http://127.0.0.1:{internal.getsockname()[1]}")
-        cluster_id = await self._patiently(self._cluster_id)
-        if await self._patiently(self._topics_exist):
-            # Nothing has to be created, so reading need not wait for the group (10 s after a kill of this worker).
-            async with asyncio.TaskGroup() as together:
-                together.create_task(self._read_topics(cluster_id))
-                together.create_task(self._membership.join())
-        else:
-            await self._membership.join()
-            await self._read_topics(cluster_id)
-        self._herder.standing_changed()
-        log.info("Worker %s is up", self._worker_id)
-
-    async def _read_topics(self, cluster_id: str) -> None:
-        for store in (self._configs, self._statuses, self._offsets):
-            await store.start()
-        self._herder.start(cluster_id)
 
     def _admin(self) -> ClusterAdmin:
         return ClusterAdmin(self._config.own_client("admin"), "the worker's cluster", timeout=10.0)
 
     async def _cluster_id(self) -> str:
         return await asyncio.to_thread(lambda: self._admin().cluster_id())
-
-    async def _topics_exist(self) -> bool:
-        names = {log.topic for log in (self._configs_log, self._statuses_log, self._offsets_log)}
-        return names <= set(await asyncio.to_thread(lambda: self._admin().topics()))
 
     async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
         """Tries a first step again while brokers are down, as they may be starting too; gives up after a minute."""
@@ -171,10 +165,9 @@ class Worker:
                 return await step()
             except ClusterUnreachable as error:
                 if asyncio.get_running_loop().time() > give_up:
-                    advice = "Check bootstrap.servers, and that its brokers run."
-                    raise ClusterUnreachable(f"{str(error).rstrip('.')}. {advice}") from None
+                    raise
                 if not said:
-                    log.warning("%s Trying on for %d s.", error, UNREACHABLE_GIVE_UP_S)
+                    log.warning("%s. The worker tries again for %d s and then gives up", error, UNREACHABLE_GIVE_UP_S)
                 said = True
             await asyncio.sleep(RETRY_S)
 
@@ -220,8 +213,8 @@ class Worker:
         for server in self._servers:
             server.should_exit = True
         stores = (self._configs, self._statuses, self._offsets, self._stores)
-        await self._within(asyncio.gather(*(store.stop() for store in stores), *self._serving), "closing")
-        await self._within(asyncio.to_thread(self._clients.close), "closing the producer")
+        closing = (*(store.stop() for store in stores), asyncio.to_thread(self._clients.close), *self._serving)
+        await self._within(asyncio.gather(*closing), "closing")
 
     async def _within(self, step: Awaitable[object], what: str, patience_s: float = STEP_PATIENCE_S) -> None:
         try:

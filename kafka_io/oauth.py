@@ -12,15 +12,16 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode, urlsplit
-
-import httpx
 
 from mirror_connect.connectors.config_table import Settings
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.kafka_io.jaas import LoginModule
 from mirror_connect.kafka_io.tls import TlsSettings
+
+if TYPE_CHECKING:
+    import httpx
 
 _CREDENTIALS: Final = "sasl.oauthbearer.client.credentials."
 _ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
@@ -154,6 +155,8 @@ class ClientCredentialsTokens:
             return self._token
 
     async def _renew(self) -> None:
+        import httpx  # noqa: PLC0415 — slow to import, and without OAuth nobody needs it
+
         settings = self._settings
         pause = settings.retry_backoff
         for attempt in range(1, _ATTEMPTS + 1):
@@ -175,6 +178,8 @@ class ClientCredentialsTokens:
             pause = min(pause * 2, settings.retry_backoff_max)
 
     async def _ask(self) -> httpx.Response:
+        import httpx  # noqa: PLC0415 — see _renew
+
         settings = self._settings
         client_id, secret = settings.client_id, settings.client_secret
         if settings.urlencode_header:

@@ -8,11 +8,13 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from mirror_connect.connectors.config_table import Settings
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io.stores import KeyPair, Store, certificates, private_key
+
+if TYPE_CHECKING:
+    from mirror_connect.kafka_io.stores import KeyPair, Store
 
 _VERSIONS: Final = {
     "TLSv1": ssl.TLSVersion.TLSv1,
@@ -155,6 +157,8 @@ def _store(settings: Settings, which: Literal["keystore", "truststore"]) -> Stor
         raise ConfigError(
             f"ssl.{which}.password", None, "a PEM store has no password; the private key's is ssl.key.password"
         )
+    from mirror_connect.kafka_io.stores import Store  # noqa: PLC0415 — slow to import, see there
+
     return Store(
         f"ssl.{which}",
         location,
@@ -179,6 +183,8 @@ def _inline(settings: Settings, name: str, which: Literal["keystore", "truststor
 def _trusted(settings: Settings) -> str | None:
     given = _inline(settings, "ssl.truststore.certificates", "truststore")
     if given is not None:
+        from mirror_connect.kafka_io.stores import certificates  # noqa: PLC0415 — as above
+
         return certificates("ssl.truststore.certificates", given)
     store = _store(settings, "truststore")
     return store.trusted() if store else None
@@ -191,6 +197,8 @@ def _pair(settings: Settings) -> KeyPair | None:
         missing = "ssl.keystore.key" if key is None else "ssl.keystore.certificate.chain"
         raise ConfigError(missing, None, "the private key and its certificate chain have to be given together")
     if key is not None and chain is not None:
+        from mirror_connect.kafka_io.stores import KeyPair, certificates, private_key  # noqa: PLC0415 — as above
+
         password = settings.secret("ssl.key.password")
         return KeyPair(
             private_key("ssl.keystore.key", key, password.reveal() if password else None),

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import (
-    OFFSET_BEGINNING,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -241,7 +240,9 @@ class Follower:
                 "queued.max.messages.kbytes": 16384,
             }
         )
-        self._consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+        # Not OFFSET_BEGINNING: a new client does not know the leaders yet, and librdkafka then asks for the beginning only
+        # half a second later. Where the log begins later than 0, auto.offset.reset leads to its beginning.
+        self._consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
         self._thread = threading.Thread(target=self._run, name=f"{topic}-reader", daemon=True)
         self._thread.start()
 

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 _ANSWER_SECONDS: Final = 3.0
 _LATER: Final = 0.25
+# A topic that was just created is there within some milliseconds, as a rule.
+_SOON: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ def ensure_topic(clients: LogClients, plan: TopicPlan, timeout: float) -> int:
     # The writer connects on its own, and its reports say why a cluster can't be reached: sooner than time-outs do.
     clients.warm_up()
     created = False
+    pause = _SOON
     while True:
         try:
             count = _partition_count(clients, plan)
@@ -94,7 +97,8 @@ def ensure_topic(clients: LogClients, plan: TopicPlan, timeout: float) -> int:
                 raise explained from None
         if time.monotonic() > deadline:
             raise clients.unreachable(f"topic {plan.name} has not come into being in {timeout:g} s")
-        time.sleep(_LATER)
+        time.sleep(pause)
+        pause = min(2 * pause, _LATER)
     if not created:
         _check(clients, plan, count)
     return count

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import ConfigResource, ResourceType
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from deploy.local import Listener, LocalCluster
 from mirror_connect.app.storage.offsets import OffsetStore, offset_key
@@ -40,6 +40,18 @@ async def opened(
         clients.close()
 
 
+def delete_first_records(cluster: LocalCluster, topic: str, before: int) -> None:
+    admin = cluster.admin()
+    # Brokers refuse it for a topic that is only compacted.
+    for policy in ("delete", "compact"):
+        entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        admin.incremental_alter_configs([resource])[resource].result(10)
+        if policy == "delete":
+            partition = TopicPartition(topic, 0, before)
+            admin.delete_records([partition])[partition].result(10)
+
+
 async def test_absent_topic_is_made_compacted_with_the_settings_asked_for(one_broker: LocalCluster) -> None:
     plan = TopicPlan.for_offsets(name(), 7, -1, {"segment.ms": "3600000", "cleanup.policy": "delete"})
     async with opened(one_broker, plan) as (log, _):
@@ -48,6 +60,15 @@ async def test_absent_topic_is_made_compacted_with_the_settings_asked_for(one_br
     settings = one_broker.admin().describe_configs([resource])[resource].result(10)
     assert settings["cleanup.policy"].value == "compact"
     assert settings["segment.ms"].value == "3600000"
+
+
+async def test_a_log_whose_first_records_were_deleted_is_read_from_where_it_begins(one_broker: LocalCluster) -> None:
+    plan = TopicPlan.for_statuses(name(), 1, 1)
+    async with opened(one_broker, plan) as (log, _):
+        await log.append_all([(b"key", str(number).encode()) for number in range(5)])
+    delete_first_records(one_broker, plan.name, 3)
+    async with opened(one_broker, plan) as (_, records):
+        assert [record.value for record in records] == [b"3", b"4"]
 
 
 async def test_more_replicas_than_brokers_are_refused_with_the_setting_to_change(one_broker: LocalCluster) -> None:
