@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import sys
-import threading
 from collections.abc import Mapping
 from typing import Final, NoReturn
 
 import uvloop
 
+from mirror_connect.app.end_signals import end_on_signals
 from mirror_connect.app.environment import check_java, check_scratch
 from mirror_connect.app.errors import StartupError
 from mirror_connect.app.version import API_VERSION
@@ -93,17 +92,12 @@ def _log_to_standard_error(hiding: RedactingFilter) -> None:
 
 async def _run(config: WorkerConfig) -> None:
     worker = Worker(config)
-    loop = asyncio.get_running_loop()
 
     def end() -> None:
         log.info("The worker was asked to stop: tasks commit what they have copied")
-        last_resort = threading.Timer(LAST_RESORT_S, os._exit, (OK,))
-        last_resort.daemon = True
-        last_resort.start()
         worker.stop()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, end)
+    end_on_signals(end, LAST_RESORT_S)
     java = asyncio.create_task(asyncio.to_thread(check_java))
     running = asyncio.create_task(worker.run())
     await asyncio.wait({java, running}, return_when=asyncio.FIRST_COMPLETED)

@@ -46,8 +46,11 @@ T = TypeVar("T")
 UNREACHABLE_GIVE_UP_S: Final = 60.0
 RETRY_S: Final = 1.0
 TASKS_PATIENCE_S: Final = 3.0
-STATUS_PATIENCE_S: Final = 1.5
+STATUS_PATIENCE_S: Final = 1.0
 STEP_PATIENCE_S: Final = 1.5
+# What an end takes of the worker's own cluster, all in all: one that is away shall not cost every step its patience.
+CLUSTER_PATIENCE_S: Final = 1.5
+LEAST_PATIENCE_S: Final = 0.3
 
 
 class Worker:
@@ -208,13 +211,21 @@ class Worker:
         herder, supervisor = self._herder, self._supervisor
         await self._within(herder.end_parts(), "stopping the connectors")
         await self._within(supervisor.stop(TASKS_PATIENCE_S), "stopping the tasks", TASKS_PATIENCE_S + 2.0)
+        until = asyncio.get_running_loop().time() + CLUSTER_PATIENCE_S
         await self._within(herder.stop(STATUS_PATIENCE_S), "writing the last statuses")
-        await self._within(self._membership.leave(), "leaving the group")
+        await self._within(self._membership.leave(), "leaving the group", self._left(until))
         for server in self._servers:
             server.should_exit = True
         stores = (self._configs, self._statuses, self._offsets, self._stores)
-        closing = (*(store.stop() for store in stores), asyncio.to_thread(self._clients.close), *self._serving)
+        closing = (
+            *(store.stop() for store in stores),
+            asyncio.to_thread(self._clients.close, self._left(until)),
+            *self._serving,
+        )
         await self._within(asyncio.gather(*closing), "closing")
+
+    def _left(self, until: float) -> float:
+        return max(LEAST_PATIENCE_S, until - asyncio.get_running_loop().time())
 
     async def _within(self, step: Awaitable[object], what: str, patience_s: float = STEP_PATIENCE_S) -> None:
         try:

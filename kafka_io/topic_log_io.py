@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -158,15 +159,16 @@ class LogClients:
         """Start connecting. The producer's polled callbacks are what tells why a cluster can't be reached."""
         self._running_producer()
 
-    def close(self) -> None:
-        """Stop the producer; records not yet acknowledged get a second."""
+    def close(self, patience_s: float = 1.0) -> None:
+        """Stop the producer; records not yet acknowledged get that long, the end of a poll included."""
+        until = time.monotonic() + patience_s
         self._closed.set()
         with self._lock:
             producer, self._producer, self._admin = self._producer, None, None
         if self._poller is not None:
             self._poller.join()
         if producer is not None:
-            producer.flush(1.0)
+            producer.flush(max(0.0, until - time.monotonic()))
 
     def _running_producer(self) -> Producer:
         with self._lock:
