@@ -158,14 +158,17 @@ def startup(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
     """A row for each side."""
     rows, aims = [], []
     for each in figures:
-        cells = (f"{each[name]:.1f}" for name in ("rest", "accepted", "first_record", "again"))
-        rows.append((f"{LABELS[each['side']]} (median of {each['starts']})", *cells))
+        answers = (f"{each[name]:.2f} ({each[f'{name}_worst']:.2f})" for name in ("rest", "rest_again"))
+        others = (f"{each[name]:.1f}" for name in ("accepted", "first_record", "again"))
+        rows.append((f"{LABELS[each['side']]} ({each['starts']} starts)", *answers, *others))
         if each["side"] == OURS:
-            met = each["rest"] <= AIM_REST_S
-            aims.append(Aim("REST answers after process start", f"{each['rest']:.1f} s", f"≤ {AIM_REST_S:g} s", met))
+            worst = max(each["rest_worst"], each["rest_again_worst"])
+            said = f"{worst:.2f} s at worst"
+            aims.append(Aim("REST answers after process start", said, f"≤ {AIM_REST_S:g} s", worst <= AIM_REST_S))
     head = (
         "s from process start to",
-        "GET / → 200",
+        "GET / → 200 (worst)",
+        "the same, restarted",
         "connector accepted",
         "its first record",
         "first record, restarted",

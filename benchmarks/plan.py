@@ -52,7 +52,7 @@ class Durations:
     idle: float = 20.0
     throttled: float = 75.0
     throttled_bytes: int = 1 << 30
-    starts: int = 3
+    starts: int = 5
     data_share: float = 1.0
 
 
@@ -67,7 +67,7 @@ QUICK: Final = Durations(
     idle=5.0,
     throttled=20.0,
     throttled_bytes=200 << 20,
-    starts=1,
+    starts=2,
     data_share=0.25,
 )
 

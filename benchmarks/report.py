@@ -58,7 +58,10 @@ HOW: Final = {
         f"One task, {THROTTLED_PARTITIONS} partitions of the 1 KiB profile; the target's broker holds producers to"
         f" {THROTTLE_BYTES_PER_SECOND / 1e6:g} MB/s by a client quota. PSS every 0.5 s."
     ),
-    "Start": "Median of several starts on brokers that run, each with a new group; then a restart of each.",
+    "Start": (
+        "From the start of the script, on brokers that run: medians of several starts, each with a new group and no internal"
+        " topics yet; then each again, with its topics and connector there."
+    ),
 }
 
 

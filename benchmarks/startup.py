@@ -21,7 +21,8 @@ FIRST_RECORD_S: Final = 90.0
 @dataclass(frozen=True, slots=True)
 class Start:
     """Seconds since the start of the process, the median of all starts: GET / answers, a connector is accepted, a record
-    is copied. `again`: the first record after a restart, when the connector is already there.
+    is copied. `rest_again`, `again`: GET / and the first record after a restart, when topics and connector are already
+    there. `…_worst`: the longest of all.
     """
 
     side: str
@@ -29,7 +30,10 @@ class Start:
     rest: float
     accepted: float
     first_record: float
+    rest_again: float
     again: float
+    rest_worst: float
+    rest_again_worst: float
 
 
 def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2, OURS)) -> list[dict[str, Any]]:
@@ -38,16 +42,29 @@ def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2,
     with Rig() as rig:
         for name in sides:
             times = [_start(rig, name, number) for number in range(durations.starts)]
-            start = Start(name, len(times), *(median(column) for column in zip(*times, strict=True)))
+            rest, accepted, first, rest_again, again = (list(column) for column in zip(*times, strict=True))
+            start = Start(
+                name,
+                len(times),
+                rest=median(rest),
+                rest_worst=max(rest),
+                accepted=median(accepted),
+                first_record=median(first),
+                rest_again=median(rest_again),
+                rest_again_worst=max(rest_again),
+                again=median(again),
+            )
             console.say(
-                f"{LABELS[name]}: REST after {start.rest:.1f} s, connector accepted after {start.accepted:.1f} s, first"
-                f" record after {start.first_record:.1f} s, after a restart {start.again:.1f} s"
+                f"{LABELS[name]}: REST after {start.rest:.2f} s (worst {start.rest_worst:.2f}), after a restart"
+                f" {start.rest_again:.2f} s (worst {start.rest_again_worst:.2f}); connector accepted after"
+                f" {start.accepted:.1f} s, first record after {start.first_record:.1f} s, after a restart"
+                f" {start.again:.1f} s"
             )
             found.append(start)
     return [asdict(each) for each in found]
 
 
-def _start(rig: Rig, name: str, number: int) -> tuple[float, float, float, float]:
+def _start(rig: Rig, name: str, number: int) -> tuple[float, float, float, float, float]:
     alias = f"{name}-{number}"
     topic = f"data-{alias}"
     rig.create_source_topic(topic, 1)
@@ -60,8 +77,9 @@ def _start(rig: Rig, name: str, number: int) -> tuple[float, float, float, float
         # Positions are committed before it ends.
     feed(rig.source.bootstrap_servers, topic, 1, pool, 1)
     with open_side(name, rig.target, f"-{number}") as side:
+        rest_again = side.wait_answering("/")
         again = _arrived(rig, f"{alias}.{topic}", fed.records + 1) - side.began
-    return rest, accepted, first, again
+    return rest, accepted, first, rest_again, again
 
 
 def _arrived(rig: Rig, remote: str, records: int) -> float:
