@@ -16,7 +16,7 @@ The position is the last source offset of which everything at or below is on the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Final
 
 from mirror_connect.connectors.job_contract import TaskPartition
@@ -24,15 +24,16 @@ from mirror_connect.spark_jobs.aborted import AbortedFilter
 from mirror_connect.spark_jobs.fetcher import Fetched
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import (
+    BatchReader,
     BatchView,
     CorruptBatchError,
     Outgoing,
     as_is,
     needs_rewrite,
-    split_fetch,
     verify,
 )
 from mirror_connect.spark_jobs.record_rewrite import merge, rewrite
+from mirror_connect.spark_jobs.single_records import merge_singles
 
 NOTHING_YET: Final = -1
 # Up to so many records and bytes a batch is merged with its neighbours even on a fast link.
@@ -79,7 +80,7 @@ class PartitionFlow:
         self._target_end: int | None = None
         self._fetched: deque[Fetched] = deque()
         self._current: Fetched | None = None
-        self._views: Iterator[BatchView] = iter(())
+        self._reader = BatchReader(b"")
         self._aborted: AbortedFilter | None = None
         # Decided, not sent: what was looked at while merging and didn't fit.
         self._held: deque[Outgoing] = deque()
@@ -121,7 +122,7 @@ class PartitionFlow:
             if fetched is not None:
                 fetched.release()
         self._fetched.clear()
-        self._current, self._views = None, iter(())
+        self._current, self._reader = None, BatchReader(b"")
 
     # --- the feed ---------------------------------------------------------------------------------------------------
 
@@ -131,7 +132,7 @@ class PartitionFlow:
 
     def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
         """The next batch for the target, merged with its neighbours where that pays."""
-        first = self._next()
+        first = self._merged_singles(limit) or self._next()
         if first is None:
             return None
         self._taken += 1
@@ -184,13 +185,23 @@ class PartitionFlow:
 
     # --- decide -----------------------------------------------------------------------------------------------------
 
+    def _merged_singles(self, limit: int) -> Outgoing | None:
+        """The short way for what a producer without linger wrote; None where it doesn't apply."""
+        if self._held or (self._reader.ended and not self._open_next()):
+            return None
+        merged = merge_singles(self._reader, self.next_offset or 0, limit, check_crcs=self._check_crcs)
+        if merged is not None:
+            self.next_offset = merged.last_offset + 1
+            self._counters["merged"] = self._counters.get("merged", 0) + merged.count
+        return merged
+
     def _next(self) -> Outgoing | None:
         """The next batch that is not dropped; None when nothing is left of what was fetched."""
         if self._held:
             return self._held.popleft()
         try:
             while True:
-                for view in self._views:
+                while (view := self._reader.next()) is not None:
                     outgoing = self._decide(view)
                     if outgoing is not None:
                         return outgoing
@@ -212,7 +223,7 @@ class PartitionFlow:
         self._current = self._fetched.popleft()
         # Also where it is lower than before: the fetcher begins anew after a topic was re-created, and has said so.
         self.next_offset = self._current.fetch_offset
-        self._views = iter(split_fetch(self._current.buffer, whole=True))
+        self._reader = BatchReader(self._current.buffer, whole=True)
         self._aborted = AbortedFilter(self._current.aborted) if self._read_committed else None
         return True
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import google_crc32c
@@ -26,6 +27,8 @@ _SMALLEST_LEGACY: Final = 14
 _CRC_FROM: Final = 21
 _CHECKED: Final = struct.Struct(">hiqqqhii")
 _CRC: Final = struct.Struct(">I")
+_COUNT: Final = struct.Struct(">i")
+_COUNT_AT: Final = 57
 SEQUENCES: Final = 1 << 31
 
 CODEC_MASK: Final = 0x07
@@ -173,15 +176,49 @@ class NewRecord:
     timestamp: int
 
 
-def split_fetch(buffer: bytes | bytearray | memoryview, *, whole: bool = False) -> Iterator[BatchView]:
-    """Every complete batch of a fetch; one that is cut off at the end is left out. CorruptBatchError for nonsense.
+class BatchReader:
+    """Goes through the batches of a fetch. `at`: where the next one begins, in bytes.
 
-    A length that became larger than the rest of the buffer looks like a cut-off batch: if `buffer` is known to hold
-    `whole` batches only, that is corruption too.
+    A batch that is cut off at the end is left out. A length that became larger than the rest of the buffer looks like one:
+    if `buffer` is known to hold `whole` batches only, that is corruption too.
     """
-    data = memoryview(buffer)
-    at, end = 0, len(data)
-    while end - at > _MAGIC_AT:
+
+    def __init__(self, buffer: bytes | bytearray | memoryview, *, whole: bool = False) -> None:
+        self._data = memoryview(buffer)
+        self._whole = whole
+        self.at = 0
+
+    @cached_property
+    def content(self) -> bytes:
+        """All of it as `bytes`, for those who look at many small pieces; copied once, when first asked for."""
+        return bytes(self._data)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left."""
+        return self.at >= len(self._data)
+
+    def only_singles(self, count: int) -> bool:
+        """Whether the next `count` batches hold one record each, as far as their headers are to be believed."""
+        data, at = self._data, self.at
+        for _ in range(count):
+            if (
+                at + HEADER_SIZE > len(data)
+                or data[at + _MAGIC_AT] != 2
+                or _COUNT.unpack_from(data, at + _COUNT_AT)[0] != 1
+            ):
+                return False
+            at += _PREFIX_SIZE + max(0, _PREFIX.unpack_from(data, at)[1])
+        return True
+
+    def next(self) -> BatchView | None:
+        """The next batch, None behind the last; CorruptBatchError for nonsense."""
+        data, at = self._data, self.at
+        end = len(data)
+        if end - at <= _MAGIC_AT:
+            if self._whole and at != end:
+                raise CorruptBatchError(-1, f"there are {end - at} bytes behind the last batch")
+            return None
         offset, length = _PREFIX.unpack_from(data, at)
         magic = data[at + _MAGIC_AT]
         smallest = HEADER_SIZE - _PREFIX_SIZE if magic == 2 else _SMALLEST_LEGACY
@@ -189,13 +226,18 @@ def split_fetch(buffer: bytes | bytearray | memoryview, *, whole: bool = False) 
             raise CorruptBatchError(offset, f"its header says format {magic} and {length} bytes")
         following = at + _PREFIX_SIZE + length
         if following > end:
-            if whole:
+            if self._whole:
                 raise CorruptBatchError(offset, f"its header says {length} bytes, {end - at - _PREFIX_SIZE} are there")
-            return
-        yield BatchView(data[at:following])
-        at = following
-    if whole and at != end:
-        raise CorruptBatchError(-1, f"there are {end - at} bytes behind the last batch")
+            return None
+        self.at = following
+        return BatchView(data[at:following])
+
+
+def split_fetch(buffer: bytes | bytearray | memoryview, *, whole: bool = False) -> Iterator[BatchView]:
+    """Every complete batch of a fetch, see BatchReader."""
+    reader = BatchReader(buffer, whole=whole)
+    while (view := reader.next()) is not None:
+        yield view
 
 
 def verify(view: BatchView, *, check_crc: bool = True) -> None:
