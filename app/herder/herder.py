@@ -7,23 +7,18 @@ Connect's order of records, and what runs follows from what has been written (ap
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from mirror_connect.app.errors import (
     BadRequest,
-    ConnectError,
     ConnectorExists,
     ConnectorNotFound,
     Forbidden,
     NoStatus,
-    NotLeader,
-    NotReady,
     RestartOfUnknownConnector,
-    ShuttingDown,
     StartFailed,
     TaskWithoutOwner,
     UnknownConnector,
@@ -35,6 +30,7 @@ from mirror_connect.app.herder.lifecycle import State, TargetState
 from mirror_connect.app.herder.ports import Membership, PartFactory, Resolver, Supervisor
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.restart_plan import RestartPlan
+from mirror_connect.app.herder.standing import Standing
 from mirror_connect.app.herder.status_book import StatusBook, Subject
 from mirror_connect.app.herder.validation import ConfigRules, Validation
 from mirror_connect.app.herder.views import (
@@ -51,15 +47,10 @@ from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import CONNECT_VERSION, Status, StatusStore
 from mirror_connect.app.version import COMMIT
-from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.job_contract import TaskId
 
 log = logging.getLogger(__name__)
 
-# Deploy scripts write as soon as the REST port answers; joining the group takes a moment longer, and after a kill of this
-# worker as long as the group waits for its last incarnation (session.timeout.ms).
-LEADER_WAIT_S: Final = 15.0
-READY_WAIT_S: Final = 10.0
 START_WAIT_S: Final = 15.0
 HEALTH_WAIT_S: Final = 10.0
 # A record must stay below the broker's message.max.bytes (1 MiB by default), its task configs are a little larger.
@@ -110,14 +101,8 @@ class Herder:
             turn=self._turn,
             track_topics=topic_tracking.enabled,
         )
+        self._standing = Standing(membership, configs, statuses, self._reconciler, self._turn)
         self._cluster_id: str | None = None
-        self._ready = asyncio.Event()
-        self._standing = asyncio.Event()
-        self._moved = asyncio.Event()
-        self._stopping = False
-        self._trouble: str | None = None
-        self._stands_by_for: str | None = None
-        self._leadership: asyncio.Task[None] | None = None
 
     # --- for whoever builds the worker ------------------------------------------------------------------------------
 
@@ -126,83 +111,36 @@ class Herder:
         self._cluster_id = kafka_cluster_id
         self._book.start()
         self._reconciler.start()
-        self._leadership = asyncio.create_task(self._follow_leadership())
-        self._ready.set()
+        self._standing.start()
 
     def standing_changed(self, _: object = None) -> None:
         """To be called whenever `membership` changes its mind."""
-        self._standing.set()
+        self._standing.changed()
 
     async def end_parts(self) -> None:
         """Shutdown, first half: no more writes, connectors stopped. Then the supervisor is to be stopped."""
-        self._stopping = True
-        self._ready.clear()
-        # A takeover that is under way would start connectors behind the back of what ends them here.
-        await self._end_leadership()
+        await self._standing.end()
         await self._reconciler.end_parts()
 
     async def stop(self, patience_s: float = 2.0) -> None:
         """Shutdown, second half: says UNASSIGNED of all that ran here, and waits until that is written."""
-        if self._leadership is not None and self._membership.is_leader:
+        if self._standing.started and self._membership.is_leader:
             # Also if it has not taken over: nothing runs now, and what a killed predecessor left must not say RUNNING.
             self._reconciler.give_up_all()
             if not await self._book.flush(patience_s):
                 log.warning("Not all statuses could be written before the end")
         await self._book.stop()
 
-    async def _end_leadership(self) -> None:
-        if self._leadership is not None:
-            self._leadership.cancel()
-            await asyncio.gather(self._leadership, return_exceptions=True)
-
-    async def _follow_leadership(self) -> None:
-        while True:
-            self._standing.clear()
-            try:
-                await self._match_leadership()
-                self._trouble = None
-            except (ClusterUnreachable, NotAuthorized) as error:
-                if str(error) != self._trouble:
-                    log.warning("This worker can't take over yet: %s", error)
-                self._trouble = str(error)
-                self._standing.set()
-                await asyncio.sleep(1.0)
-            except Exception:
-                log.exception("A change of leadership was not followed; trying again")
-                self._standing.set()
-                await asyncio.sleep(1.0)
-            self._moved.set()
-            self._moved = asyncio.Event()
-            await self._standing.wait()
-
-    async def _match_leadership(self) -> None:
-        leads = self._membership.is_leader and not self._stopping
-        if leads and not self._reconciler.leading:
-            # Whatever the last leader wrote has to be known before anything is decided.
-            async with self._turn:
-                await self._configs.refresh()
-                await self._statuses.refresh()
-                await self._configs.put_session_key()
-                if self._membership.is_leader and not self._stopping:
-                    self._reconciler.lead()
-        elif not leads and self._reconciler.leading and not self._stopping:
-            log.warning("This worker leads no more: it stops all connectors and tasks")
-            await self._reconciler.retire()
-        elsewhere = None if self._membership.is_leader else self._membership.leader_url
-        if elsewhere is not None and elsewhere != self._stands_by_for:
-            log.info("This worker stands by; the leader is %s", elsewhere)
-        self._stands_by_for = elsewhere
-
     # --- the worker -------------------------------------------------------------------------------------------------
 
     async def server_info(self) -> ServerInfo:
         """GET /."""
-        await self._until_ready()
+        await self._standing.until_ready()
         return ServerInfo(CONNECT_VERSION, COMMIT, self._cluster_id or "")
 
     async def health(self) -> Health:
         """GET /health: whether requests that change something get their turn."""
-        if not self._ready.is_set():
+        if not self._standing.ready:
             return Health("starting", "Worker is still starting up.")
         try:
             async with asyncio.timeout(HEALTH_WAIT_S), self._turn:
@@ -216,7 +154,7 @@ class Herder:
 
     async def connectors(self) -> list[str]:
         """All names."""
-        await self._until_ready()
+        await self._standing.until_ready()
         return list(self._configs.snapshot().connectors)
 
     async def connector(self, name: str) -> ConnectorInfo:
@@ -239,7 +177,7 @@ class Herder:
 
     async def status(self, name: str) -> ConnectorStatus:
         """One connector as it is."""
-        await self._until_ready()
+        await self._standing.until_ready()
         status = self._statuses.connector(name)
         if status is None:
             raise NoStatus(name)
@@ -252,7 +190,7 @@ class Herder:
 
     async def task_status(self, name: str, task: int) -> StateInfo:
         """One task as it is."""
-        await self._until_ready()
+        await self._standing.until_ready()
         status = self._statuses.task(TaskId(name, task))
         if status is None:
             raise NoStatus(name, task)
@@ -260,7 +198,7 @@ class Herder:
 
     async def topics(self, name: str) -> list[str]:
         """The topics that a connector has written to; none for an unknown one."""
-        await self._until_ready()
+        await self._standing.until_ready()
         if not self._tracking.enabled:
             raise Forbidden("Topic tracking is disabled.")
         return sorted(topic.topic for topic in self._statuses.topics(name))
@@ -283,7 +221,7 @@ class Herder:
         """A connector that there is not yet."""
         named = _named(name, config)
         await self._validation.check(named)
-        async with self._writing() as snapshot:
+        async with self._standing.writing() as snapshot:
             if snapshot.contains(name):
                 raise ConnectorExists(name)
             await self._put(name, named, initial_state)
@@ -294,7 +232,7 @@ class Herder:
         """A connector's whole config, new or replaced; says whether the connector is new."""
         named = _named(name, config)
         await self._validation.check(named)
-        async with self._writing() as snapshot:
+        async with self._standing.writing() as snapshot:
             await self._put(name, named, None)
         created = not snapshot.contains(name)
         changed = created or dict(snapshot.connectors[name]) != named
@@ -311,7 +249,7 @@ class Herder:
                 setting: value for setting, value in {**before, **patch}.items() if patch.get(setting, "") is not None
             }
             await self._validation.check(merged)
-            async with self._writing() as snapshot:
+            async with self._standing.writing() as snapshot:
                 if not snapshot.contains(name):
                     raise ConnectorNotFound(name)
                 if snapshot.connectors[name] != before:
@@ -323,7 +261,7 @@ class Herder:
 
     async def delete(self, name: str) -> None:
         """Forgets a connector; its positions stay."""
-        async with self._writing() as snapshot:
+        async with self._standing.writing() as snapshot:
             if not snapshot.contains(name):
                 raise ConnectorNotFound(name)
             await self._configs.delete_connector(name)
@@ -339,7 +277,7 @@ class Herder:
 
     async def stop_connector(self, name: str) -> None:
         """Asks for STOPPED; the tasks' configs are gone before, so that nobody starts them in between."""
-        async with self._writing() as snapshot:
+        async with self._standing.writing() as snapshot:
             if not snapshot.contains(name):
                 raise UnknownConnector(name)
             await self._configs.put_task_configs(name, [])
@@ -348,17 +286,17 @@ class Herder:
 
     async def reset_topics(self, name: str) -> None:
         """Forgets the topics that a connector has written to."""
-        await self._until_ready()
+        await self._standing.until_ready()
         if not self._tracking.enabled:
             raise Forbidden("Topic tracking is disabled.")
         if not self._tracking.reset_allowed:
             raise Forbidden("Topic tracking reset is disabled.")
-        async with self._writing():
+        async with self._standing.writing():
             await self._statuses.delete_topics(name)
 
     async def restart(self, name: str) -> None:
         """The connector instance alone; StartFailed if it fails again."""
-        async with self._writing() as snapshot:
+        async with self._standing.writing() as snapshot:
             if not snapshot.contains(name):
                 raise RestartOfUnknownConnector(name)
             runs = self._reconciler.expect(name)
@@ -369,7 +307,7 @@ class Herder:
     async def restart_with_tasks(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
         """Instance and tasks, or what has failed of them; the answer says what is being restarted."""
         request = RestartRequest(name, include_tasks, only_failed)
-        async with self._writing() as snapshot:
+        async with self._standing.writing() as snapshot:
             if not snapshot.contains(name):
                 raise RestartOfUnknownConnector(name)
             if self._statuses.connector(name) is None:
@@ -389,7 +327,7 @@ class Herder:
     async def restart_task(self, name: str, number: int) -> None:
         """One task; StartFailed if it fails again."""
         task = TaskId(name, number)
-        async with self._writing() as snapshot:
+        async with self._standing.writing() as snapshot:
             if not snapshot.contains(name):
                 raise RestartOfUnknownConnector(name)
             if number not in snapshot.task_configs.get(name, {}):
@@ -402,7 +340,7 @@ class Herder:
         await _until_started(runs, f"Failed to start task: {task}")
 
     async def _ask_for(self, name: str, state: TargetState) -> None:
-        async with self._writing() as snapshot:
+        async with self._standing.writing() as snapshot:
             if not snapshot.contains(name):
                 raise UnknownConnector(name)
             await self._configs.put_target_state(name, state)
@@ -416,51 +354,12 @@ class Herder:
             )
         await self._configs.put_connector(name, _texts(config), state)
 
-    # --- turns ------------------------------------------------------------------------------------------------------
-
-    async def _until_ready(self) -> None:
-        if self._stopping:
-            raise ShuttingDown
-        try:
-            await asyncio.wait_for(self._ready.wait(), READY_WAIT_S)
-        except TimeoutError:
-            raise NotReady("it has not read its topics yet") from None
-
     async def _containing(self, name: str) -> ConfigSnapshot:
-        await self._until_ready()
+        await self._standing.until_ready()
         snapshot = self._configs.snapshot()
         if not snapshot.contains(name):
             raise ConnectorNotFound(name)
         return snapshot
-
-    async def _until_leading(self) -> None:
-        await self._until_ready()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LEADER_WAIT_S):
-                while not (self._membership.is_leader and self._reconciler.leading):
-                    if not self._membership.is_leader and self._membership.leader_url is not None:
-                        # There is a leader, and it is another worker.
-                        raise NotLeader(self._membership.leader_url)
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._moved.wait(), 0.1)
-                return
-        if self._membership.is_leader:
-            raise NotReady(self._trouble or "it has not taken over yet")
-        raise NotReady("it has not joined its group yet") if self._membership.generation < 0 else NotLeader()
-
-    @contextlib.asynccontextmanager
-    async def _writing(self) -> AsyncIterator[ConfigSnapshot]:
-        """The turn to write, and the state before it."""
-        await self._until_leading()
-        async with self._turn:
-            if self._stopping:
-                raise ShuttingDown
-            if not (self._membership.is_leader and self._reconciler.leading):
-                raise NotLeader(None if self._membership.is_leader else self._membership.leader_url)
-            try:
-                yield self._configs.snapshot()
-            except (ClusterUnreachable, NotAuthorized) as error:
-                raise ConnectError(str(error)) from error
 
 
 async def _until_started(runs: asyncio.Future[bool], failure: str) -> None:

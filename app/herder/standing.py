@@ -1,0 +1,160 @@
+"""Where this worker stands: whether it can answer, whether it leads, and whose turn it is to write.
+
+A worker answers once it has read its topics, and writes once it leads its group and has taken over: has read to the end
+whatever the last leader wrote. It loses the turn with the leadership.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from typing import Final
+
+from mirror_connect.app.errors import ConnectError, NotLeader, NotReady, ShuttingDown
+from mirror_connect.app.herder.ports import Membership
+from mirror_connect.app.herder.reconciler import Reconciler
+from mirror_connect.app.storage.config_view import ConfigSnapshot
+from mirror_connect.app.storage.configs import ConfigStore
+from mirror_connect.app.storage.status import StatusStore
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+
+log = logging.getLogger(__name__)
+
+# Deploy scripts write as soon as the REST port answers; joining the group takes a moment longer, and after a kill of this
+# worker as long as the group waits for its last incarnation (session.timeout.ms).
+LEADER_WAIT_S: Final = 15.0
+READY_WAIT_S: Final = 10.0
+RETRY_S: Final = 1.0
+
+
+class Standing:
+    """See the module. `turn` is the lock that everything that writes records takes."""
+
+    def __init__(
+        self,
+        membership: Membership,
+        configs: ConfigStore,
+        statuses: StatusStore,
+        reconciler: Reconciler,
+        turn: asyncio.Lock,
+    ) -> None:
+        self._membership = membership
+        self._configs = configs
+        self._statuses = statuses
+        self._reconciler = reconciler
+        self._turn = turn
+        self._ready = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._moved = asyncio.Event()
+        self._ending = False
+        self._trouble: str | None = None
+        self._stands_by_for: str | None = None
+        self._following: asyncio.Task[None] | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether `start` was called."""
+        return self._following is not None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the topics have been read, and the end has not begun."""
+        return self._ready.is_set()
+
+    def start(self) -> None:
+        """The topics have been read: answers from now on, and leads as soon as the membership says so."""
+        self._following = asyncio.create_task(self._follow())
+        self._ready.set()
+
+    def changed(self) -> None:
+        """The membership may have changed its mind."""
+        self._changed.set()
+
+    async def end(self) -> None:
+        """No more answers, no more writes."""
+        self._ending = True
+        self._ready.clear()
+        # A takeover that is under way would start connectors behind the back of what ends them.
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+
+    async def until_ready(self) -> None:
+        """Returns when reads can be answered; NotReady, ShuttingDown."""
+        if self._ending:
+            raise ShuttingDown
+        try:
+            await asyncio.wait_for(self._ready.wait(), READY_WAIT_S)
+        except TimeoutError:
+            raise NotReady("it has not read its topics yet") from None
+
+    @contextlib.asynccontextmanager
+    async def writing(self) -> AsyncIterator[ConfigSnapshot]:
+        """The turn to write, and the state before it. NotLeader, NotReady, ShuttingDown, ConnectError."""
+        await self._until_leading()
+        async with self._turn:
+            if self._ending:
+                raise ShuttingDown
+            if not (self._membership.is_leader and self._reconciler.leading):
+                raise NotLeader(None if self._membership.is_leader else self._membership.leader_url)
+            try:
+                yield self._configs.snapshot()
+            except (ClusterUnreachable, NotAuthorized) as error:
+                raise ConnectError(str(error)) from error
+
+    async def _until_leading(self) -> None:
+        await self.until_ready()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEADER_WAIT_S):
+                while not (self._membership.is_leader and self._reconciler.leading):
+                    if not self._membership.is_leader and self._membership.leader_url is not None:
+                        # There is a leader, and it is another worker.
+                        raise NotLeader(self._membership.leader_url)
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._moved.wait(), 0.1)
+                return
+        if self._membership.is_leader:
+            raise NotReady(self._trouble or "it has not taken over yet")
+        raise NotReady("it has not joined its group yet") if self._membership.generation < 0 else NotLeader()
+
+    # --- leadership -------------------------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        while True:
+            self._changed.clear()
+            try:
+                await self._match()
+                self._trouble = None
+            except (ClusterUnreachable, NotAuthorized) as error:
+                if str(error) != self._trouble:
+                    log.warning("This worker can't take over yet: %s", error)
+                self._trouble = str(error)
+                self._changed.set()
+                await asyncio.sleep(RETRY_S)
+            except Exception:
+                log.exception("A change of leadership was not followed; trying again")
+                self._changed.set()
+                await asyncio.sleep(RETRY_S)
+            self._moved.set()
+            self._moved = asyncio.Event()
+            await self._changed.wait()
+
+    async def _match(self) -> None:
+        leads = self._membership.is_leader and not self._ending
+        if leads and not self._reconciler.leading:
+            # Whatever the last leader wrote has to be known before anything is decided.
+            async with self._turn:
+                await self._configs.refresh()
+                await self._statuses.refresh()
+                await self._configs.put_session_key()
+                if self._membership.is_leader and not self._ending:
+                    self._reconciler.lead()
+        elif not leads and self._reconciler.leading and not self._ending:
+            log.warning("This worker leads no more: it stops all connectors and tasks")
+            await self._reconciler.retire()
+        elsewhere = None if self._membership.is_leader else self._membership.leader_url
+        if elsewhere is not None and elsewhere != self._stands_by_for:
+            log.info("This worker stands by; the leader is %s", elsewhere)
+        self._stands_by_for = elsewhere
