@@ -1,36 +1,22 @@
-"""The connector part of MirrorSourceConnector: which topics to copy, their remote topics, and who copies what.
-
-One thread for each connector does the Kafka calls, so that a 60-second admin call blocks nobody else. What it found goes
-to the herder on the event loop.
-"""
+"""The connector part of MirrorSourceConnector: which topics to copy, their remote topics, and who copies what."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
 
 from mirror_connect.app.connector_part.host import PartHost
 from mirror_connect.app.connector_part.remote_topics import bring_up_to_date
+from mirror_connect.app.connector_part.rounds import Rounds
 from mirror_connect.app.connector_part.target_choice import TargetChooser
 from mirror_connect.connectors.assignment import Assignment, TopicPartition, redeal, task_configs
 from mirror_connect.connectors.config_table import Settings
-from mirror_connect.connectors.errors import AddressUnknown, ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.mirror_settings import source_admin
 from mirror_connect.connectors.mirror_source import topic_selection
-from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin import ClusterAdmin
 
 log = logging.getLogger(__name__)
-
-# Unlike MirrorMaker 2, which waits for the next refresh (10 minutes), a failed round is tried again soon.
-RETRY_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
-# A connector whose bootstrap servers have no address at its start fails when it was tried so often again.
-ADDRESS_TRIES: Final = 2
-TROUBLES_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,83 +49,30 @@ class MirrorSourcePart:
         self._host = host
         self._selection = topic_selection(config.settings)
         self._assignment = config.previous
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"connector-{config.name}")
         self._source: ClusterAdmin | None = None
         self._target: ClusterAdmin | None = None
-        self._rounds: asyncio.Task[None] | None = None
-        self._trouble: str | None = None
+        settings = config.settings
+        refreshes = settings.boolean("refresh.topics.enabled")
+        every_s = float(settings.integer("refresh.topics.interval.seconds")) if refreshes else 0.0
+        self._rounds = Rounds(config.name, host, self._look, self._deal, every_s)
 
     def start(self) -> None:
         """Begins to look, in the background."""
-        self._rounds = asyncio.create_task(self._keep_looking())
+        if self._config.settings.boolean("enabled"):
+            self._rounds.start()
+        else:
+            self._host.started(self._config.name)
+            self._host.reconfigure(self._config.name, [])
 
     async def stop(self) -> None:
         """Ends it. A Kafka call under way is left to its own time limit; its result goes nowhere."""
-        if self._rounds is not None:
-            self._rounds.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._rounds
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        await self._rounds.stop()
 
-    async def _keep_looking(self) -> None:
-        name, settings = self._config.name, self._config.settings
-        if not settings.boolean("enabled"):
-            self._host.started(name)
-            self._host.reconfigure(name, [])
-            return
-        loop = asyncio.get_running_loop()
-        failures = 0
-        running = False
-        while True:
-            try:
-                found = await loop.run_in_executor(self._thread, self._look)
-            except (ClusterUnreachable, AdminError, NotAuthorized) as error:
-                if not running and _fails_a_start(error, failures):
-                    self._host.failed(name, str(error))
-                    return
-                if not running and not isinstance(error, AddressUnknown):
-                    # As in Connect an unreachable cluster doesn't fail the connector: it runs, without new tasks.
-                    self._host.started(name)
-                    running = True
-                self._say_trouble(str(error))
-                # Credentials are looked at again by people, not by time.
-                pause = RETRY_S[-1 if isinstance(error, NotAuthorized) else min(failures, len(RETRY_S) - 1)]
-                failures += 1
-            except ConfigError as error:
-                self._host.failed(name, str(error))
-                return
-            except Exception as error:  # whatever it is, it is this connector's alone
-                log.exception("Connector %s", name)
-                self._host.failed(name, f"{type(error).__name__}: {error}")
-                return
-            else:
-                failures = 0
-                if not running:
-                    self._host.started(name)
-                    running = True
-                self._say_trouble(_in_one_line(found.troubles))
-                self._deal(found.partitions)
-                pause = RETRY_S[-1] if found.troubles else float(settings.integer("refresh.topics.interval.seconds"))
-                # An interval of nothing means never, as in MirrorMaker.
-                if not found.troubles and (pause <= 0 or not settings.boolean("refresh.topics.enabled")):
-                    return
-            await asyncio.sleep(pause)
-
-    def _say_trouble(self, line: str | None) -> None:
-        if line == self._trouble:
-            return
-        self._trouble = line
-        if line is not None:
-            log.warning("Connector %s: %s", self._config.name, line)
-        else:
-            log.info("Connector %s: the trouble is over", self._config.name)
-        self._host.troubled(self._config.name, line)
-
-    def _deal(self, partitions: Sequence[TopicPartition]) -> None:
-        self._assignment = redeal(self._assignment, partitions, self._config.settings.integer("tasks.max"))
+    def _deal(self, found: Found) -> None:
+        self._assignment = redeal(self._assignment, found.partitions, self._config.settings.integer("tasks.max"))
         self._host.reconfigure(self._config.name, task_configs(self._config.raw, self._assignment))
 
-    # --- in the connector's own thread ------------------------------------------------------------------------------
+    # --- in the thread of the rounds ------------------------------------------------------------------------------
 
     def _look(self) -> Found:
         settings = self._config.settings
@@ -168,14 +101,3 @@ class MirrorSourcePart:
             for partition in range(min(count, changes.there[policy.remote_topic(alias, topic)]))
         ]
         return Found(partitions, [line for _, line in sorted(changes.refused.items())])
-
-
-def _fails_a_start(error: Exception, failures: int) -> bool:
-    # As in Connect, but for a name without an address not at once: name servers have bad moments, too.
-    return isinstance(error, NotAuthorized) or (isinstance(error, AddressUnknown) and failures >= ADDRESS_TRIES)
-
-
-def _in_one_line(troubles: Sequence[str]) -> str | None:
-    if len(troubles) > TROUBLES_SHOWN:
-        troubles = [*troubles[:TROUBLES_SHOWN], f"and {len(troubles) - TROUBLES_SHOWN} more"]
-    return "; ".join(troubles) or None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.app.connector_part import mirror_source
+from mirror_connect.app.connector_part import mirror_source, rounds
 from mirror_connect.app.connector_part.mirror_source import MirrorSourcePart, PartConfig
 from mirror_connect.app.connector_part.target_choice import Target
 from mirror_connect.connectors import connector_definition
@@ -97,7 +97,7 @@ class World:
 async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     made = World()
     monkeypatch.setattr(mirror_source, "ClusterAdmin", made.admin)
-    monkeypatch.setattr(mirror_source, "RETRY_S", (0.01,))
+    monkeypatch.setattr(rounds, "RETRY_S", (0.01,))
     yield made
     for part in made.parts:
         await part.stop()
@@ -195,9 +195,9 @@ async def test_a_disabled_connector_runs_without_tasks(world: World) -> None:
 @pytest.mark.parametrize("never", [{"refresh__topics__enabled": "false"}, {"refresh__topics__interval__seconds": "0"}])
 async def test_without_refreshing_it_looks_once(world: World, never: dict[str, str]) -> None:
     world.start(**never)
-    rounds = world.parts[0]._rounds
-    assert rounds is not None
-    await asyncio.wait_for(rounds, 5)
+    going = world.parts[0]._rounds._going
+    assert going is not None
+    await asyncio.wait_for(going, 5)
     assert world.host.heard == ["started", ["orders-0,orders-1"]]
 
 
