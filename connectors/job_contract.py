@@ -48,8 +48,10 @@ class PartitionPosition:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """All that a task needs to run, resolved: Java client properties, assigned partitions, where positions go.
+    """All that a task needs to run, resolved: Java client properties, what is assigned to it, where positions go.
 
+    `source` are those of a consumer, `target` those of the producer of the data. `assigned` is a source task's,
+    `assigned_groups` a checkpoint task's, and neither a heartbeat task's.
     `transactional_id` fences the previous owner (InitProducerId) even where no transactions are used.
     `assignment_version` grows with every change of `assigned`; nothing else of a run's spec ever changes.
     """
@@ -69,28 +71,32 @@ class TaskSpec:
     offsets_topic: str
     offsets_partitions: int
     commit_interval_ms: int
+    assigned_groups: tuple[str, ...] = ()
+    source_admin: Mapping[str, str] = field(default_factory=dict, repr=False)
+    target_admin: Mapping[str, str] = field(default_factory=dict, repr=False)
+    target_consumer: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object; `assigned` becomes a list of [topic, partition, remote topic]."""
+        members = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {
-            **{name: getattr(self, name) for name in self.__dataclass_fields__ if name != "assigned"},
-            "config": dict(self.config),
-            "source": dict(self.source),
-            "target": dict(self.target),
+            **{name: dict(value) if isinstance(value, Mapping) else value for name, value in members.items()},
             "assigned": [[a.topic, a.partition, a.remote_topic] for a in self.assigned],
+            "assigned_groups": list(self.assigned_groups),
         }
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TaskSpec:
         """The inverse of `to_json`; unknown or missing members raise TypeError."""
-        return cls(**{**body, "assigned": tuple(TaskPartition(t, p, r) for t, p, r in body["assigned"])})
+        assigned = tuple(TaskPartition(t, p, r) for t, p, r in body["assigned"])
+        return cls(**{**body, "assigned": assigned, "assigned_groups": tuple(body["assigned_groups"])})
 
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
     """What a task process says of itself twice a second.
 
-    `state`: STARTING until the source is being fetched, RUNNING, EPOCH_ENDED (committed and returned, the next epoch goes
+    `state`: STARTING until the task does its work, RUNNING, EPOCH_ENDED (committed and returned, the next epoch goes
     on), FINISHED (committed and returned as ordered), FAILED with the trace.
     `attempt` is new for each process that runs the task (so a retry after a kill is told from its predecessor).
     `assignment_version`: the newest version of which every removed partition is drained and committed.

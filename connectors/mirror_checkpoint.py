@@ -6,6 +6,7 @@ not done here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -44,6 +45,7 @@ from mirror_connect.connectors.mirror_settings import (
 from mirror_connect.connectors.validators import distinct, one_of, stands_for
 
 CHECKPOINT_TASK_CLASS: Final = "org.apache.kafka.connect.mirror.MirrorCheckpointTask"
+_EXACT_GROUPS: Final = "task.assigned.groups.json"
 
 # fmt: off
 KEYS: Final = MIRROR_KEYS + ConfigTable(
@@ -143,21 +145,38 @@ def deal_groups(groups: Sequence[str], max_tasks: int) -> list[list[str]]:
 
 
 def task_configs(config: Mapping[str, str], groups: Sequence[Sequence[str]]) -> list[dict[str, str]]:
-    """One config for each task. A group whose name holds a comma can't be told by this format, in Java neither."""
-    return [
-        {
-            **config,
-            "task.class": CHECKPOINT_TASK_CLASS,
-            "task.index": str(index),
-            "task.assigned.groups": ",".join(assigned),
-        }
-        for index, assigned in enumerate(groups)
-    ]
+    """One config for each task.
+
+    MirrorMaker joins the groups by commas and trims what it reads, so a name with a comma or a space at an end is lost
+    there. Where that would happen the same list is told once more, in a member of our own that Java doesn't look at.
+    """
+    configs = []
+    for index, assigned in enumerate(groups):
+        joined = ",".join(assigned)
+        exact = {} if parse_assigned_groups(joined) == list(assigned) else {_EXACT_GROUPS: json.dumps(list(assigned))}
+        configs.append(
+            {
+                **config,
+                "task.class": CHECKPOINT_TASK_CLASS,
+                "task.index": str(index),
+                "task.assigned.groups": joined,
+                **exact,
+            }
+        )
+    return configs
+
+
+def assigned_groups(task_config: Mapping[str, str]) -> list[str]:
+    """The groups of a task, by its config; none for a task of another connector."""
+    exact = task_config.get(_EXACT_GROUPS)
+    if exact is not None:
+        return [str(group) for group in json.loads(exact)]
+    return parse_assigned_groups(task_config.get("task.assigned.groups", ""))
 
 
 def parse_assigned_groups(text: str) -> list[str]:
-    """`task.assigned.groups` of a task config."""
-    return [group for group in text.split(",") if group]
+    """`task.assigned.groups` as Java reads a list."""
+    return [group for group in (each.strip() for each in text.split(",")) if group]
 
 
 def _entries(settings: Settings, name: str, default: list[str]) -> list[str]:

@@ -21,6 +21,7 @@ from mirror_connect.connectors.mirror_settings import (
     PRODUCER_OVERRIDE,
     producer_overrides,
     target_admin,
+    target_consumer,
     target_producer,
 )
 from mirror_connect.kafka_io.addresses import bootstrap_servers
@@ -39,11 +40,12 @@ _Way = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Java client properties for data and for administration. `own`: it is the worker's cluster."""
+    """Java client properties for data, for administration and for reading. `own`: it is the worker's cluster."""
 
     own: bool
     producer: Mapping[str, str] = field(repr=False)
     admin: Mapping[str, str] = field(repr=False)
+    consumer: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class TargetChooser:
@@ -113,12 +115,15 @@ class TargetChooser:
 
     def _target(self, config: Mapping[str, str], admin: Mapping[str, str], *, own: bool) -> Target:
         overrides = producer_overrides(config)
+        consumer = target_consumer(config)
         if not own:
             self._say_where_data_goes(config.get("name"), admin[BOOTSTRAP])
-            return Target(False, {**target_producer(config), **overrides}, admin)
+            return Target(False, {**target_producer(config), **overrides}, admin, consumer)
         if not _names_a_cluster(admin):
             admin = {**self._worker.client("admin"), **admin}
-        return Target(True, {**self._worker.client("producer"), **overrides}, admin)
+        if not _names_a_cluster(consumer):
+            consumer = {**self._worker.client("consumer"), **consumer}
+        return Target(True, {**self._worker.client("producer"), **overrides}, admin, consumer)
 
     def _say_where_data_goes(self, connector: str | None, address: str) -> None:
         if (connector, address) in self._said:

@@ -18,8 +18,9 @@ from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.assignment import parse_assigned_partitions
 from mirror_connect.connectors.config_table import RefusedConfig
 from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskPartition, TaskSpec
-from mirror_connect.connectors.mirror_settings import source_consumer
-from mirror_connect.connectors.mirror_source import topic_selection
+from mirror_connect.connectors.mirror_checkpoint import assigned_groups
+from mirror_connect.connectors.mirror_settings import source_admin, source_consumer
+from mirror_connect.connectors.replication_policy import replication_policy
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +122,7 @@ class TaskSpecs:
         definition = connector_definition(resolved["connector.class"])
         settings = definition.settings(resolved)
         alias = settings.text("source.cluster.alias")
-        policy = topic_selection(settings).policy
+        policy = replication_policy(settings.originals)
         return TaskSpec(
             run_id=run_id,
             connector=task.connector,
@@ -141,6 +142,10 @@ class TaskSpecs:
             offsets_topic=self._worker.offset_topic,
             offsets_partitions=store.partitions,
             commit_interval_ms=self._worker.offset_flush_interval_ms,
+            assigned_groups=tuple(assigned_groups(config)),
+            source_admin=source_admin(resolved),
+            target_admin=target.admin,
+            target_consumer=target.consumer,
         )
 
     async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:

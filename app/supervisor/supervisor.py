@@ -240,8 +240,12 @@ class Supervisor:
             return
         count, first = len(run.granted), run.told_version is None
         run.told_version = version
-        partitions = f"{count} partition{'' if count == 1 else 's'}"
-        log.info("Task %s is RUNNING with %s" if first else "Task %s copies %s now", run.task, partitions)
+        groups = len(run.spec.assigned_groups) if run.spec else 0
+        if not count and first:
+            log.info("Task %s is RUNNING%s", run.task, f" with {_counted(groups, 'group')}" if groups else "")
+        else:
+            partitions = _counted(count, "partition")
+            log.info("Task %s is RUNNING with %s" if first else "Task %s copies %s now", run.task, partitions)
 
     async def _end_predecessor(self, run: Run) -> None:
         """A new process has taken the run; the one before must be gone before the new one may write."""
@@ -393,10 +397,21 @@ class Supervisor:
         )
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def _clean(run: Run, text: str) -> str:
     """Without what the run's config keeps secret: secret settings, and whatever came from a config provider."""
     if run.spec is None:
         return text
     provided = {value for name, value in run.spec.config.items() if value and run.identity.get(name, value) != value}
-    known = (secrets_of(each) for each in (run.spec.config, run.spec.source, run.spec.target))
+    properties = (
+        run.spec.source,
+        run.spec.target,
+        run.spec.source_admin,
+        run.spec.target_admin,
+        run.spec.target_consumer,
+    )
+    known = (secrets_of(each) for each in (run.spec.config, *properties))
     return redact(text, provided.union(*known))

@@ -6,11 +6,12 @@ import pytest
 
 from mirror_connect.connectors.definition import ConnectorDefinition
 from mirror_connect.connectors.mirror_checkpoint import (
+    CHECKPOINT_TASK_CLASS,
     MirrorCheckpoint,
+    assigned_groups,
     checkpoint_selection,
     deal_groups,
     is_active,
-    parse_assigned_groups,
     task_configs,
 )
 from mirror_connect.connectors.mirror_heartbeat import MirrorHeartbeat
@@ -163,7 +164,12 @@ def test_groups_are_dealt_in_chunks_as_kafka_deals_them(groups: int, tasks: int,
 @pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testMirrorCheckpointConnectorEnabled")
 def test_a_task_config_names_its_groups() -> None:
     (config,) = task_configs(VALID, [["g1", "g2"]])
-    assert (config["task.index"], parse_assigned_groups(config["task.assigned.groups"])) == ("0", ["g1", "g2"])
+    assert config == {**VALID, "task.class": CHECKPOINT_TASK_CLASS, "task.index": "0", "task.assigned.groups": "g1,g2"}
+
+
+@pytest.mark.parametrize("groups", [["g1", "g2"], ["a,b", "c"], [" a", "b "], [""], []], ids=str)
+def test_a_task_knows_its_groups_whatever_their_names_hold(groups: list[str]) -> None:
+    assert assigned_groups(task_configs(VALID, [groups])[0]) == groups
 
 
 @pytest.mark.kafka_test("MirrorHeartBeatConnectorTest.testMirrorHeartbeatConnectorDisabled")
