@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
+from mirror_connect.connectors.mirror_checkpoint import MirrorCheckpoint
+from mirror_connect.connectors.mirror_heartbeat import MirrorHeartbeat
 from mirror_connect.connectors.mirror_source import MirrorSource
 
-__all__ = ["CONNECTORS", "DEFINITIONS", "connector_definition"]
+__all__ = ["CONNECTORS", "DEFINITIONS", "MirrorCheckpoint", "MirrorHeartbeat", "MirrorSource", "connector_definition"]
 
-DEFINITIONS: Final[tuple[ConnectorDefinition, ...]] = (MirrorSource(),)
+DEFINITIONS: Final[tuple[ConnectorDefinition, ...]] = (MirrorSource(), MirrorCheckpoint(), MirrorHeartbeat())
 
 CONNECTORS: Final[dict[str, ConnectorDefinition]] = {
     name: definition for definition in DEFINITIONS for name in definition.names

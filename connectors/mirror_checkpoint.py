@@ -1,7 +1,7 @@
 """The checkpoint connector: translates the positions of consumer groups and, if told to, moves the groups on the target.
 
 Declares its settings, the rules across them, which groups it looks at and the split into tasks. Reading and writing is
-not done here.
+spark_jobs/mirror_checkpoint.py.
 """
 
 from __future__ import annotations
@@ -134,6 +134,18 @@ def checkpoint_selection(settings: Settings) -> CheckpointSelection:
 def is_active(settings: Settings) -> bool:
     """Whether the connector has tasks at all."""
     return settings.boolean("enabled") and settings.boolean("emit.checkpoints.enabled")
+
+
+def emission_interval_s(settings: Settings) -> float:
+    """Seconds between two rounds of checkpoints. MirrorMaker would not pause at all if told 0 or less."""
+    return float(max(1, settings.integer("emit.checkpoints.interval.seconds")))
+
+
+def sync_interval_s(settings: Settings) -> float | None:
+    """Seconds between two syncs of groups; None: groups are not synced."""
+    if not settings.boolean("sync.group.offsets.enabled"):
+        return None
+    return float(max(1, settings.integer("sync.group.offsets.interval.seconds")))
 
 
 def deal_groups(groups: Sequence[str], max_tasks: int) -> list[list[str]]:

@@ -1,6 +1,6 @@
 """The heartbeat connector: proof, on the target cluster, that the link is alive.
 
-Declares its settings and the split into tasks. Writing the records is not done here.
+Declares its settings and the split into tasks. Writing the records is spark_jobs/mirror_heartbeat.py.
 """
 
 from __future__ import annotations
@@ -54,3 +54,8 @@ def task_configs(config: Mapping[str, str], settings: Settings) -> list[dict[str
     One at most: a second task would not share the load, it would beat twice.
     """
     return [{**config, "task.class": HEARTBEAT_TASK_CLASS}] if settings.boolean("emit.heartbeats.enabled") else []
+
+
+def beat_interval_s(settings: Settings) -> float:
+    """Seconds between two heartbeats. MirrorMaker would beat without a pause if told 0 or less."""
+    return float(max(1, settings.integer("emit.heartbeats.interval.seconds")))

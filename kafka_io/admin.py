@@ -92,6 +92,13 @@ class ClusterAdmin:
         described = self._answer("asked for its id", lambda left: self._client.describe_cluster(request_timeout=left))
         return str(described.cluster_id)
 
+    def broker_count(self) -> int:
+        """How many brokers the cluster has at present."""
+        described = self._answer(
+            "asked for its brokers", lambda left: self._client.describe_cluster(request_timeout=left)
+        )
+        return len(described.nodes)
+
     def topics(self) -> dict[str, int]:
         """Every topic that may be seen, internal ones too, and how many partitions it has."""
         deadline = time.monotonic() + self._timeout

@@ -43,6 +43,11 @@ class PartitionState(NamedTuple):
     error: str
     failed: bool
 
+    @property
+    def denied(self) -> bool:
+        """Whether the right to read it is missing."""
+        return _EXPLAINED[codes.TOPIC_AUTHORIZATION_FAILED] in self.error
+
 
 class PartitionWork:
     """One added partition. `node`: the broker it is read from, NOWHERE while none is known.

@@ -35,20 +35,25 @@ def rewrite(view: BatchView, from_offset: int) -> Outgoing | None:
     After a delete horizon was written over the base timestamp the records' deltas count from it (KIP-534), so it serves as
     any other. CorruptBatchError for records that contradict the header.
     """
-    codec = view.codec
-    if view.magic < 2:
-        records, codec = _legacy_records(view)
-    else:
-        if view.count == 0:  # compaction keeps the header of a producer's last batch
-            return None
-        records = _records(view.records, codec, view.base_offset, view.base_timestamp, view.count)
-        if view.log_append_time:
-            records = ((offset, view.max_timestamp, rest) for offset, _, rest in records)
-    kept = _in_order(records, view, from_offset)
+    if view.magic >= 2 and view.count == 0:  # compaction keeps the header of a producer's last batch
+        return None
+    kept, codec = unpack(view, from_offset)
     if not kept:
         return None
     first_offset = kept[0][0] if view.magic < 2 else max(view.base_offset, from_offset)
     return _pack(kept, codec, first_offset, view.last_offset)
+
+
+def unpack(view: BatchView, from_offset: int) -> tuple[list[Record], int]:
+    """The records from `from_offset` on with the timestamps that a consumer sees, and the codec they came in."""
+    codec = view.codec
+    if view.magic < 2:
+        records, codec = _legacy_records(view)
+    else:
+        records = _records(view.records, codec, view.base_offset, view.base_timestamp, view.count)
+        if view.log_append_time:
+            records = ((offset, view.max_timestamp, rest) for offset, _, rest in records)
+    return _in_order(records, view, from_offset), codec
 
 
 def _in_order(records: Iterable[Record], view: BatchView, from_offset: int) -> list[Record]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from mirror_connect.app.connector_part.host import ConnectorPart, PartHost
+from mirror_connect.app.connector_part.mirror_checkpoint import MirrorCheckpointPart
+from mirror_connect.app.connector_part.mirror_heartbeat import MirrorHeartbeatPart
 from mirror_connect.app.connector_part.mirror_source import MirrorSourcePart, PartConfig
 from mirror_connect.app.connector_part.target_choice import TargetChooser
-from mirror_connect.connectors import connector_definition
+from mirror_connect.connectors import MirrorCheckpoint, MirrorHeartbeat, connector_definition
 from mirror_connect.connectors.assignment import parse_assigned_partitions
+from mirror_connect.connectors.mirror_checkpoint import assigned_groups
 
 # The task configs that the config topic holds for a connector: what ran before is moved as little as possible.
 StoredTasks = Callable[[str], Sequence[Mapping[str, str | None]]]
@@ -25,7 +28,11 @@ class PartFactory:
         """The part, not started yet. ConfigError for a config that is not valid once it is resolved."""
         definition = connector_definition(resolved["connector.class"])
         settings = definition.settings(resolved)
-        previous = [
-            parse_assigned_partitions(task.get("task.assigned.partitions") or "") for task in self._stored_tasks(name)
-        ]
+        stored = [{key: value for key, value in task.items() if value is not None} for task in self._stored_tasks(name)]
+        if isinstance(definition, MirrorHeartbeat):
+            return MirrorHeartbeatPart(name, raw, settings, self._targets, host)
+        if isinstance(definition, MirrorCheckpoint):
+            groups = [group for task in stored for group in assigned_groups(task)]
+            return MirrorCheckpointPart(name, raw, settings, self._targets, host, previous=groups)
+        previous = [parse_assigned_partitions(task.get("task.assigned.partitions") or "") for task in stored]
         return MirrorSourcePart(PartConfig(name, raw, settings, previous), self._targets, host)

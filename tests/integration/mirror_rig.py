@@ -17,6 +17,7 @@ from deploy.local import LocalCluster
 from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
 from mirror_connect.connectors.positions import parse_position_key, parse_position_value
 from mirror_connect.spark_jobs.mirror_source import run_source_task
+from mirror_connect.spark_jobs.tasks import TaskFunction
 from tests.fakes.worker_link import FakeWorkerLink
 
 OFFSETS_TOPIC = "connect-offsets"
@@ -154,7 +155,7 @@ def assigned(topics: Mapping[str, int]) -> tuple[TaskPartition, ...]:
 class Running:
     """A task under way: its link, and how it ended."""
 
-    def __init__(self, spec: TaskSpec, link: FakeWorkerLink, task: asyncio.Task[None]) -> None:
+    def __init__(self, spec: TaskSpec, link: FakeWorkerLink, task: asyncio.Future[None]) -> None:
         self.spec = spec
         self.link = link
         self.task = task
@@ -184,14 +185,16 @@ class Running:
 
 
 @contextlib.asynccontextmanager
-async def running(spec: TaskSpec, target: LocalCluster | None = None) -> AsyncIterator[Running]:
+async def running(
+    spec: TaskSpec, target: LocalCluster | None = None, function: TaskFunction = run_source_task
+) -> AsyncIterator[Running]:
     """Runs the task in this loop; with `target`, its positions are those of connect-offsets there."""
 
     def stored(topic: str, partition: int) -> int | None:
         return stored_positions(target, spec.connector).get((topic, partition)) if target is not None else None
 
     link = FakeWorkerLink(spec, stored)
-    task = asyncio.create_task(run_source_task(spec, link))
+    task = asyncio.ensure_future(function(spec, link))
     try:
         yield Running(spec, link, task)
     finally:

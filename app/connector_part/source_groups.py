@@ -1,0 +1,56 @@
+"""One look at the consumer groups of a source: which there are, which of them are to be translated, which can't be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.mirror_checkpoint import CheckpointSelection
+from mirror_connect.kafka_io.cluster import Cluster
+from mirror_connect.kafka_io.consumer_groups import ConsumerGroups, GroupKind
+
+
+@dataclass(frozen=True, slots=True)
+class SeenGroups:
+    """`wanted`: to be translated. `listed`: all that exist. `unreadable`: group → why its positions aren't known.
+
+    `untranslatable`: group → what kind it is, of those that the filter accepts.
+    """
+
+    wanted: tuple[str, ...]
+    listed: frozenset[str]
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    untranslatable: Mapping[str, str] = field(default_factory=dict)
+
+
+def see_groups(
+    properties: Mapping[str, str], client_id: str, selection: CheckpointSelection, timeout: float
+) -> SeenGroups:
+    """Blocking, for a thread without an event loop. ClusterUnreachable, NotAuthorized, ConfigError."""
+    try:
+        return asyncio.run(asyncio.wait_for(_see(properties, client_id, selection), timeout))
+    except TimeoutError:
+        raise ClusterUnreachable(f"The source cluster did not tell its groups within {timeout:g} s") from None
+
+
+async def _see(properties: Mapping[str, str], client_id: str, selection: CheckpointSelection) -> SeenGroups:
+    cluster = Cluster(properties, client_id, kind="admin")
+    try:
+        groups = ConsumerGroups(cluster)
+        listed = await groups.listed()
+        accepted = {name: each.kind for name, each in sorted(listed.items()) if selection.accepts_group(name)}
+        consumers = [name for name, kind in accepted.items() if kind is GroupKind.CONSUMER]
+        read = await groups.read(consumers)
+    except ClusterUnreachable as error:
+        raise ClusterUnreachable(f"The source cluster can't be asked for its groups: {error}") from None
+    finally:
+        await cluster.close()
+    wanted = tuple(
+        name
+        for name in consumers
+        if name in read.positions and selection.wants(name, [topic for topic, _ in read.positions[name]])
+    )
+    others = {name: kind.value for name, kind in accepted.items() if kind in (GroupKind.SHARE, GroupKind.STREAMS)}
+    return SeenGroups(wanted, frozenset(listed), read.troubles, others)

@@ -1,0 +1,87 @@
+"""Where groups are to go on at the target: committed positions, offset syncs and runs in, checkpoints out.
+
+Runs (offset_run_index.py) say the very record as long as they are of today's topics; where they end, or there are none,
+offset syncs say what MirrorMaker would (offset_sync_store.py). Rules of MirrorCheckpointTask (4.3.1) around that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mirror_connect.connectors.assignment import TopicPartition
+from mirror_connect.connectors.checkpoints import Checkpoint, checkpointed_topic
+from mirror_connect.connectors.offset_run_index import RunIndex, translated
+from mirror_connect.connectors.offset_runs import NO_ID, Segment
+from mirror_connect.connectors.offset_sync_store import OffsetSyncStore
+from mirror_connect.connectors.offset_syncs import OffsetSync
+from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
+
+# (topic, partition) → (offset to read next, the client's own note)
+Committed = Mapping[tuple[str, int], tuple[int, str]]
+# The id that a topic has today, None if that isn't known.
+TopicId = Callable[[str], bytes | None]
+
+
+class PositionTranslator:
+    """What is known of all partitions of the topics that `accepts` lets through.
+
+    `must_read_to_end` as for OffsetSyncStore: earlier checkpoints could not be read.
+    """
+
+    def __init__(
+        self,
+        policy: DefaultReplicationPolicy,
+        aliases: tuple[str, str],
+        accepts: Callable[[str], bool],
+        *,
+        must_read_to_end: bool = False,
+    ) -> None:
+        self._policy = policy
+        self._source_alias, self._target_alias = aliases
+        self._accepts = accepts
+        self._syncs = OffsetSyncStore(must_read_to_end=must_read_to_end)
+        self._runs: dict[TopicPartition, RunIndex] = {}
+
+    def add_sync(self, key: bytes | None, value: bytes | None) -> None:
+        """The next record of the offset-syncs topic. UnreadableRecord: the caller skips it."""
+        sync = OffsetSync.decode(key, value)
+        if self._accepts(sync.topic):
+            self._syncs.insert(sync)
+
+    def add_runs(self, key: bytes | None, value: bytes | None) -> None:
+        """The next record of the topic of runs. UnreadableRecord: the caller skips it."""
+        segment = Segment.decode(key, value)
+        if self._accepts(segment.topic):
+            partition = TopicPartition(segment.topic, segment.partition)
+            self._runs.setdefault(partition, RunIndex()).add(segment)
+
+    def syncs_read_to_end(self) -> None:
+        """The offset-syncs topic has been read to where it ended; before this no sync translates anything."""
+        self._syncs.read_to_end()
+
+    def remote_topic(self, topic: str) -> str:
+        """What a source topic is called in checkpoints."""
+        return checkpointed_topic(self._policy, self._source_alias, self._target_alias, topic)
+
+    def accepted(self, committed: Committed) -> set[str]:
+        """The topics of these positions that are translated."""
+        return {topic for topic, _ in committed if self._accepts(topic)}
+
+    def checkpoints(self, group: str, committed: Committed, source_id: TopicId, target_id: TopicId) -> list[Checkpoint]:
+        """A group's checkpoints for what is committed at the source; none for what can't be translated."""
+        found = []
+        for (topic, partition), (upstream, metadata) in sorted(committed.items()):
+            if not self._accepts(topic):
+                continue
+            remote = self.remote_topic(topic)
+            ids = source_id(topic) or NO_ID, target_id(remote) or NO_ID
+            downstream = self._translated(TopicPartition(topic, partition), upstream, ids)
+            if downstream is not None and downstream >= 0:
+                found.append(Checkpoint(group, remote, partition, upstream, downstream, metadata))
+        return found
+
+    def _translated(self, partition: TopicPartition, upstream: int, ids: tuple[bytes, bytes]) -> int | None:
+        runs = self._runs.get(partition)
+        # Runs of a topic that was deleted since then say nothing of the one that has its name now.
+        by_runs = runs.translate(upstream) if runs is not None and runs.belongs_to(*ids) else None
+        return translated(by_runs, self._syncs.translate(*partition, upstream))

@@ -1,0 +1,260 @@
+"""The task of a MirrorCheckpointConnector: reads what its groups have committed at the source, translates, writes the news.
+
+Before the first round everything that was known is read: the checkpoints topic (after the producer id, so that no former
+owner adds to it), then offset syncs and runs, each to its end. The first round comes at once, where MirrorMaker waits for
+an interval. Groups on the target are moved by group_sync.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from mirror_connect.connectors.binary_records import UnreadableRecord
+from mirror_connect.connectors.checkpoints import Checkpoint, CheckpointMemory, checkpoint_position_key
+from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.job_contract import TaskSpec
+from mirror_connect.connectors.mirror_checkpoint import (
+    MirrorCheckpoint,
+    checkpoint_selection,
+    emission_interval_s,
+    sync_interval_s,
+)
+from mirror_connect.connectors.offset_runs import offset_runs_topic
+from mirror_connect.connectors.offset_syncs import offset_syncs_place
+from mirror_connect.connectors.position_translation import PositionTranslator
+from mirror_connect.connectors.replication_policy import replication_policy
+from mirror_connect.kafka_io.client_keys import Kind
+from mirror_connect.kafka_io.cluster import Cluster
+from mirror_connect.kafka_io.connection import ConnectionLost
+from mirror_connect.kafka_io.consumer_groups import ConsumerGroups
+from mirror_connect.spark_jobs.group_sync import GroupSync
+from mirror_connect.spark_jobs.record_batch import NewRecord
+from mirror_connect.spark_jobs.record_reading import ReadRecord
+from mirror_connect.spark_jobs.topic_reader import TopicReader
+from mirror_connect.spark_jobs.worker_link import WorkerLink
+from mirror_connect.spark_jobs.writing_task import WritingTask, every, together
+
+RETRY_S: Final = 1.0
+RUNS_PATIENCE_S: Final = 30.0
+# What the groups of a run are known for, so that an epoch that follows in this process doesn't say it again.
+_told: dict[str, dict[str, str]] = {}
+
+
+async def run_checkpoint_task(spec: TaskSpec, link: WorkerLink) -> None:
+    """Translates until the link wants it to end. Raises ConfigError, NotAuthorized, FencedError, PartitionRefusedError."""
+    task = CheckpointTask(spec, link)
+    try:
+        await task.run()
+    finally:
+        await task.close()
+
+
+class CheckpointTask:
+    """One run of a checkpoint task, in one event loop."""
+
+    def __init__(self, spec: TaskSpec, link: WorkerLink) -> None:
+        self._spec = spec
+        self._link = link
+        self._frame = WritingTask(spec, link)
+        self._settings = MirrorCheckpoint().settings(spec.config)
+        self._policy = replication_policy(spec.config)
+        self._selection = checkpoint_selection(self._settings)
+        self._clusters: list[Cluster] = []
+        self._source = self._cluster(spec.source_admin, "checkpoint-source-admin", "admin")
+        self._target = self._cluster(spec.target_admin, "checkpoint-target-admin", "admin")
+        self._target_reader = self._reader(spec.target_consumer, "target", "checkpoints-target-consumer")
+        self._place = offset_syncs_place(
+            self._policy, self._settings.text("offset-syncs.topic.location"), spec.source_alias, spec.target_alias
+        )
+        self._syncs_reader = (
+            self._reader(spec.source, "source", "offset-syncs-source-consumer")
+            if self._place.cluster == "source"
+            else self._target_reader
+        )
+        self._groups = ConsumerGroups(self._source)
+        self._memory = CheckpointMemory(frozenset(spec.assigned_groups))
+        self._translated = asyncio.Event()
+        self._trouble: str | None = None
+        self._unreadable: dict[str, str] = {}
+        self._syncs_missed = False
+        self._translator = self._new_translator(must_read_to_end=False)
+
+    async def run(self) -> None:
+        """From the first connection to the end."""
+        await self._frame.run(self._work)
+
+    async def close(self) -> None:
+        """Ends connections."""
+        await self._frame.close()
+        for cluster in self._clusters:
+            await cluster.close()
+
+    # --- the whole --------------------------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        readers = {self._target_reader, self._syncs_reader}
+        await together(self._translate_and_sync(), *(reader.run() for reader in readers))
+
+    async def _translate_and_sync(self) -> None:
+        await self._frame.connected(self._source, f"source cluster {self._spec.source_alias}")
+        await self._frame.connected(self._target, f"target cluster {self._spec.target_alias}")
+        await self._load()
+        pace_s, sync_s = emission_interval_s(self._settings), sync_interval_s(self._settings)
+        works = [every(pace_s, self._round)]
+        if sync_s is not None:
+            works.append(self._sync_for_ever(sync_s))
+        await together(*works)
+
+    async def _sync_for_ever(self, pace_s: float) -> None:
+        told = _told.setdefault(self._spec.run_id, {})
+        sync = GroupSync(ConsumerGroups(self._target), self._link.lease_valid, self._link.notice, told)
+        # What was known before may be older than what the first round finds.
+        await self._translated.wait()
+        await every(pace_s, lambda: self._unless_away(lambda: sync.run(self._memory)))
+
+    # --- what was known ---------------------------------------------------------------------------------------------
+
+    async def _load(self) -> None:
+        checkpoints = self._policy.checkpoints_topic(self._spec.source_alias)
+        records: list[ReadRecord] = []
+        readable = True
+        if await self._begin(self._target_reader, checkpoints, records.append):
+            readable = await self._target_reader.at_end(checkpoints)
+        problems = self._memory.load((record.key, record.value) for record in records)
+        if problems:
+            self._link.notice(f"{len(problems)} records of topic {checkpoints} are skipped, the first: {problems[0]}")
+        if not readable:
+            self._link.notice(
+                f"Topic {checkpoints} can't be read on the target, so what was translated before isn't known: only offset "
+                "syncs from now on are used, as older ones might take groups back. Allow READ on it"
+            )
+        self._translator = self._new_translator(must_read_to_end=not readable)
+        while not await self._follow_mappings():
+            await asyncio.sleep(RETRY_S)
+        self._translator.syncs_read_to_end()
+
+    async def _follow_mappings(self) -> bool:
+        """Begins to read offset syncs and runs as soon as they exist; True when what exists is read to its end."""
+        runs = offset_runs_topic(self._policy, self._spec.source_alias)
+        translator = self._translator
+        if await self._begin(self._target_reader, runs, self._skipping(runs, translator.add_runs)):
+            # Whatever was read of the runs is true; without the rest translations are coarser, not wrong.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._target_reader.at_end(runs), RUNS_PATIENCE_S)
+        syncs = self._place.topic
+        if await self._begin(self._syncs_reader, syncs, self._skipping(syncs, translator.add_sync)):
+            return await self._syncs_reader.at_end(syncs)
+        if not self._syncs_missed:
+            self._syncs_missed = True
+            self._link.notice(
+                f"Topic {syncs} doesn't exist on the {self._place.cluster} cluster: nothing can be translated before a "
+                "MirrorSourceConnector with the same offset-syncs.topic.location has written to it"
+            )
+        return True
+
+    async def _begin(self, reader: TopicReader, topic: str, deliver: Callable[[ReadRecord], None]) -> bool:
+        while True:
+            try:
+                return await reader.follow(topic, deliver)
+            except ClusterUnreachable as error:
+                self._say(str(error))
+            await asyncio.sleep(RETRY_S)
+
+    def _skipping(self, topic: str, add: Callable[[bytes | None, bytes | None], None]) -> Callable[[ReadRecord], None]:
+        said = False
+
+        def deliver(record: ReadRecord) -> None:
+            nonlocal said
+            try:
+                add(record.key, record.value)
+            except UnreadableRecord as error:
+                if not said:
+                    said = True
+                    self._link.notice(f"Records of topic {topic} are skipped, the first at {record.offset}: {error}")
+
+        return deliver
+
+    # --- rounds -----------------------------------------------------------------------------------------------------
+
+    async def _round(self) -> None:
+        checkpoints = await self._unless_away(self._translate)
+        if checkpoints is None:
+            return
+        news = self._memory.take(checkpoints)
+        if news:
+            now = int(time.time() * 1000)
+            topic = self._policy.checkpoints_topic(self._spec.source_alias)
+            records = [NewRecord(each.key(), each.value(), now) for each in news]
+            places = [checkpoint_position_key(self._spec.connector, each) for each in news]
+            await self._frame.write(topic, records, places)
+        self._translated.set()
+
+    async def _translate(self) -> list[Checkpoint]:
+        await self._follow_mappings()
+        # If nobody is there it is one line, not one for each group.
+        await self._source.connect()
+        read = await self._groups.read(self._spec.assigned_groups)
+        self._say_unreadable(read.troubles)
+        translator = self._translator
+        topics = {topic for committed in read.positions.values() for topic in translator.accepted(committed)}
+        # Their ids, which tell whether they are still the topics that the runs are of.
+        await asyncio.gather(
+            self._source.refresh(topics),
+            self._target.refresh({translator.remote_topic(topic) for topic in topics}),
+        )
+        return [
+            checkpoint
+            for group, committed in read.positions.items()
+            for checkpoint in translator.checkpoints(group, committed, self._source.topic_id, self._target.topic_id)
+        ]
+
+    async def _unless_away(self, do: Callable[[], Awaitable[Any]]) -> Any:
+        """The result; None, and a line once, while a cluster is away: the next round is soon enough."""
+        try:
+            result = await do()
+        except (ClusterUnreachable, ConnectionLost) as error:
+            self._say(str(error))
+            return None
+        self._trouble = None
+        return result
+
+    def _say(self, trouble: str) -> None:
+        if self._trouble is None:
+            self._link.notice(f"A cluster can't be asked: {trouble}; it is tried again")
+        self._trouble = trouble
+
+    def _say_unreadable(self, troubles: dict[str, str]) -> None:
+        for why in sorted(set(troubles.values())):
+            groups = sorted(group for group, its in troubles.items() if its == why and group not in self._unreadable)
+            if groups:
+                more = f" and {len(groups) - 1} more groups" if len(groups) > 1 else ""
+                self._link.notice(
+                    f"Group {groups[0]}{more} can't be read at the source: {why}; the others are translated"
+                )
+        self._unreadable = troubles
+
+    # --- parts ------------------------------------------------------------------------------------------------------
+
+    def _new_translator(self, *, must_read_to_end: bool) -> PositionTranslator:
+        return PositionTranslator(
+            self._policy,
+            (self._spec.source_alias, self._spec.target_alias),
+            self._selection.accepts_topic,
+            must_read_to_end=must_read_to_end,
+        )
+
+    def _reader(self, properties: Any, side: str, role: str) -> TopicReader:
+        cluster = self._cluster(properties, role, "consumer")
+        return TopicReader(cluster, properties, f"{side} cluster", self._link.notice)
+
+    def _cluster(self, properties: Any, role: str, kind: Kind) -> Cluster:
+        spec = self._spec
+        name = f"{spec.source_alias}->{spec.target_alias}|{spec.connector}-{spec.task}|{role}"
+        configured = properties.get("client.id")
+        cluster = Cluster(properties, f"{configured}|{name}" if configured else name, kind)
+        self._clusters.append(cluster)
+        return cluster

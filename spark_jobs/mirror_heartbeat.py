@@ -1,0 +1,33 @@
+"""The task of a MirrorHeartbeatConnector: a record at each interval, to partition 0 of `heartbeats` on the target."""
+
+from __future__ import annotations
+
+import time
+
+from mirror_connect.connectors.heartbeats import HEARTBEATS_TOPIC, Heartbeat, heartbeat_position_key
+from mirror_connect.connectors.job_contract import TaskSpec
+from mirror_connect.connectors.mirror_heartbeat import MirrorHeartbeat, beat_interval_s
+from mirror_connect.spark_jobs.record_batch import NewRecord
+from mirror_connect.spark_jobs.worker_link import WorkerLink
+from mirror_connect.spark_jobs.writing_task import WritingTask, every
+
+
+async def run_heartbeat_task(spec: TaskSpec, link: WorkerLink) -> None:
+    """Beats until the link wants it to end. Raises ConfigError, NotAuthorized, FencedError, PartitionRefusedError."""
+    task = WritingTask(spec, link)
+    pause_s = beat_interval_s(MirrorHeartbeat().settings(spec.config))
+    place = heartbeat_position_key(spec.connector, spec.source_alias, spec.target_alias)
+
+    async def beat() -> None:
+        # One that can't be written is waited for and no other is made meanwhile: a queue of them would prove nothing.
+        now = int(time.time() * 1000)
+        heartbeat = Heartbeat(spec.source_alias, spec.target_alias, now)
+        await task.write(HEARTBEATS_TOPIC, [NewRecord(heartbeat.key(), heartbeat.value(), now)], [place])
+
+    async def beat_for_ever() -> None:
+        await every(pause_s, beat)
+
+    try:
+        await task.run(beat_for_ever)
+    finally:
+        await task.close()

@@ -1,0 +1,92 @@
+"""Records of a task's own making into one target partition, with the task's producer: heartbeats, checkpoints, positions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mirror_connect.spark_jobs.batch_producer import BatchProducer
+from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing
+from mirror_connect.spark_jobs.record_rewrite import build
+from mirror_connect.spark_jobs.target_partition import TargetPartition
+
+# A batch may be twice as large as this before a broker with default settings refuses it.
+BATCH_BYTES: Final = 400_000
+
+
+class OwnRecords:
+    """One target partition. A partition that refuses records fails what waits for it, and whatever is written later."""
+
+    def __init__(self, producer: BatchProducer, topic: str, partition: int) -> None:
+        self.target: TargetPartition = producer.partition(topic, partition, self)
+        self._producer = producer
+        self._waiting: deque[Outgoing] = deque()
+        self._unacked: deque[_Written] = deque()
+        self._error: PartitionRefusedError | None = None
+
+    async def write(self, records: Sequence[NewRecord]) -> None:
+        """Writes these in order and waits until all in-sync replicas have them. PartitionRefusedError."""
+        if self._error is not None:
+            raise self._error
+        acks = []
+        for batch in _batches(records):
+            written = _Written(len(batch), asyncio.get_running_loop().create_future())
+            self._waiting.append(build(batch))
+            self._unacked.append(written)
+            acks.append(written.ack)
+        if acks:
+            self._producer.wake(self.target)
+            await asyncio.gather(*acks)
+
+    # --- Feed -------------------------------------------------------------------------------------------------------
+
+    def waiting(self) -> bool:
+        """See Feed."""
+        return bool(self._waiting)
+
+    def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
+        """See Feed."""
+        return self._waiting.popleft() if self._waiting else None
+
+    def acked(self, outgoing: Outgoing, base_offset: int) -> None:
+        """See Feed. A batch that was split comes in pieces."""
+        head = self._unacked[0]
+        head.missing -= outgoing.count
+        if head.missing <= 0:
+            self._unacked.popleft()
+            if not head.ack.done():
+                head.ack.set_result(None)
+
+    def failed(self, error: PartitionRefusedError) -> None:
+        """See Feed."""
+        self._error = error
+        self._waiting.clear()
+        while self._unacked:
+            ack = self._unacked.popleft().ack
+            if not ack.done():
+                ack.set_exception(error)
+
+
+@dataclass(slots=True)
+class _Written:
+    """A batch on its way: how many of its records are not acknowledged."""
+
+    missing: int
+    ack: asyncio.Future[None]
+
+
+def _batches(records: Sequence[NewRecord]) -> Iterator[list[NewRecord]]:
+    batch: list[NewRecord] = []
+    size = 0
+    for record in records:
+        batch.append(record)
+        size += len(record.key or b"") + len(record.value or b"")
+        if size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,43 @@
+"""Records with their keys and values, out of what a fetch brought: for topics that are read, not copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mirror_connect.spark_jobs import varint
+from mirror_connect.spark_jobs.fetched import Fetched
+from mirror_connect.spark_jobs.record_batch import CorruptBatchError, split_fetch
+from mirror_connect.spark_jobs.record_rewrite import unpack
+
+
+class ReadRecord(NamedTuple):
+    """One record; `timestamp` in ms since the epoch."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
+def read_records(fetched: Fetched) -> Iterator[ReadRecord]:
+    """The records of a fetch in order, without those below its offset; control records are none. CorruptBatchError."""
+    for view in split_fetch(fetched.buffer, whole=True):
+        if view.is_control or (view.magic >= 2 and view.count == 0):
+            continue
+        for offset, timestamp, rest in unpack(view, fetched.fetch_offset)[0]:
+            try:
+                key, at = _nullable(rest, 0)
+                value, _ = _nullable(rest, at)
+            except (IndexError, ValueError):
+                raise CorruptBatchError(offset, "a record in it is cut off") from None
+            yield ReadRecord(offset, timestamp, key, value)
+
+
+def _nullable(data: bytes, at: int) -> tuple[bytes | None, int]:
+    length, at = varint.decode(data, at)
+    if length < 0:
+        return None, at
+    if at + length > len(data):
+        raise ValueError
+    return data[at : at + length], at + length

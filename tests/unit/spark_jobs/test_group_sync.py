@@ -1,0 +1,146 @@
+import pytest
+
+from mirror_connect.connectors.checkpoints import Checkpoint, CheckpointMemory
+from mirror_connect.kafka_io.consumer_groups import GroupKind, ListedGroup, Position, Positions, Read
+from mirror_connect.spark_jobs.group_sync import GroupSync
+
+ORDERS, OTHER = ("A.orders", 0), ("A.other", 0)
+IDLE, ACTIVE = ListedGroup(GroupKind.CONSUMER, active=False), ListedGroup(GroupKind.CONSUMER, active=True)
+
+
+class Groups:
+    """The groups of a target: positions by group. `codes`: what a write to a partition answers, if not success."""
+
+    def __init__(self, **groups: ListedGroup) -> None:
+        self.groups = groups
+        self.positions: dict[str, dict[tuple[str, int], Position]] = {}
+        self.unreadable: dict[str, str] = {}
+        self.codes: dict[tuple[str, int], int] = {}
+        self.silent = False
+        self.read_of: list[list[str]] = []
+
+    async def listed(self) -> dict[str, ListedGroup]:
+        return self.groups
+
+    async def read(self, groups: list[str]) -> Read:
+        self.read_of.append(groups)
+        found = {group: self.positions.get(group, {}) for group in groups if group not in self.unreadable}
+        return Read(dict(found), {group: why for group, why in self.unreadable.items() if group in groups})
+
+    async def write(self, group: str, positions: Positions) -> dict[tuple[str, int], int] | str:
+        if self.silent:
+            return "nobody answers"
+        codes = {partition: self.codes.get(partition, 0) for partition in positions}
+        written = {partition: each for partition, each in positions.items() if codes[partition] == 0}
+        self.positions.setdefault(group, {}).update(written)
+        return codes
+
+
+class World:
+    def __init__(self, **groups: ListedGroup) -> None:
+        self.groups = Groups(**groups)
+        self.lease = True
+        self.notices: list[str] = []
+        self.memory = CheckpointMemory({"g", "h"})
+        self.sync = GroupSync(self.groups, lambda: self.lease, self.notices.append)
+
+    def told(self, group: str, downstream: int, topic: str = "A.orders") -> None:
+        assert self.memory.take([Checkpoint(group, topic, 0, downstream, downstream, "note")])
+
+
+@pytest.mark.kafka_test("MirrorCheckpointTaskTest.testSyncOffset")
+@pytest.mark.parametrize("listed", [{}, {"g": IDLE}, {"g": ListedGroup(GroupKind.CONSUMER, active=None)}], ids=str)
+async def test_a_group_without_members_is_moved_on(listed: dict[str, ListedGroup]) -> None:
+    world = World(**listed)
+    world.told("g", 60)
+    assert (await world.sync.run(world.memory), world.groups.positions) == (1, {"g": {ORDERS: Position(60, "note")}})
+
+
+async def test_a_group_that_is_ahead_stays_where_it_is() -> None:
+    world = World(g=IDLE)
+    world.told("g", 60)
+    world.groups.positions["g"] = {ORDERS: Position(61, "")}
+    assert (await world.sync.run(world.memory), world.groups.positions["g"]) == (0, {ORDERS: Position(61, "")})
+
+
+async def test_a_group_that_nobody_lists_is_not_taken_back_either() -> None:
+    world = World()
+    world.told("g", 60)
+    world.groups.positions["g"] = {ORDERS: Position(61, "")}
+    assert await world.sync.run(world.memory) == 0
+
+
+async def test_an_active_group_is_left_alone_and_named_once() -> None:
+    world = World(g=ACTIVE, h=IDLE)
+    for group in ("g", "h"):
+        world.told(group, 60)
+    for _ in range(3):
+        await world.sync.run(world.memory)
+    assert (list(world.groups.positions), world.groups.read_of[0], len(world.notices)) == (["h"], ["h"], 1)
+
+
+async def test_an_active_group_is_named_again_after_it_was_idle() -> None:
+    world = World(g=ACTIVE)
+    world.told("g", 60)
+    for state in (ACTIVE, IDLE, ACTIVE):
+        world.groups.groups["g"] = state
+        await world.sync.run(world.memory)
+    assert len(world.notices) == 2
+
+
+async def test_a_group_that_got_a_member_meanwhile_counts_as_active() -> None:
+    world = World(g=IDLE)
+    world.told("g", 60)
+    world.groups.codes[ORDERS] = 25
+    for state in (IDLE, ACTIVE):
+        world.groups.groups["g"] = state
+        await world.sync.run(world.memory)
+    assert world.notices == [
+        "Group g is active on the target: its positions there are its own, and are left alone until it is idle"
+    ]
+
+
+async def test_a_partition_that_is_refused_is_named_once_and_the_others_move() -> None:
+    world = World(g=IDLE)
+    world.told("g", 60)
+    world.told("g", 7, topic="A.other")
+    world.groups.codes[ORDERS] = 3
+    for _ in range(2):
+        await world.sync.run(world.memory)
+    assert (world.groups.positions["g"], world.notices) == (
+        {OTHER: Position(7, "note")},
+        ["Group g was not moved on the target in A.orders-0: UNKNOWN_TOPIC_OR_PARTITION"],
+    )
+
+
+async def test_a_group_that_cannot_be_read_keeps_no_other_back() -> None:
+    world = World(g=IDLE, h=IDLE)
+    for group in ("g", "h"):
+        world.told(group, 60)
+    world.groups.unreadable["g"] = "denied"
+    await world.sync.run(world.memory)
+    assert (list(world.groups.positions), world.notices) == (["h"], ["Group g can't be read on the target: denied"])
+
+
+async def test_nothing_is_moved_without_a_lease() -> None:
+    world = World(g=IDLE)
+    world.told("g", 60)
+    world.lease = False
+    assert (await world.sync.run(world.memory), world.groups.positions, world.notices) == (0, {}, [])
+
+
+@pytest.mark.parametrize("kind", [GroupKind.OTHER, GroupKind.SHARE, GroupKind.STREAMS])
+async def test_a_group_of_another_kind_is_left_alone(kind: GroupKind) -> None:
+    world = World(g=ListedGroup(kind, active=False))
+    world.told("g", 60)
+    await world.sync.run(world.memory)
+    assert (world.groups.positions, len(world.notices)) == ({}, 1)
+
+
+async def test_a_coordinator_that_is_away_is_named_once() -> None:
+    world = World(g=IDLE)
+    world.told("g", 60)
+    world.groups.silent = True
+    for _ in range(2):
+        await world.sync.run(world.memory)
+    assert world.notices == ["Group g was not moved on the target: nobody answers"]
