@@ -1,0 +1,43 @@
+"""What a connector part says to the herder, kept in its order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+
+class FakeHost:
+    """`heard`: "started", ("failed", trace), ("troubled", line), and the task configs of each reconfiguration as a list."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    @property
+    def tasks(self) -> list[Mapping[str, str]]:
+        """The newest task configs."""
+        found: list[list[Mapping[str, str]]] = [each for each in self.heard if isinstance(each, list)]
+        return found[-1]
+
+    def started(self, name: str) -> None:
+        self.heard.append("started")
+
+    def failed(self, name: str, trace: str) -> None:
+        self.heard.append(("failed", trace))
+
+    def troubled(self, name: str, line: str | None) -> None:
+        self.heard.append(("troubled", line))
+
+    def reconfigure(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
+        self.heard.append(list(task_configs))
+
+    async def until(self, condition: Callable[[list[Any]], Any]) -> None:
+        """Waits until what was heard fulfils a condition."""
+        async with asyncio.timeout(5):
+            while not condition(self.heard):
+                await asyncio.sleep(0.005)
+
+    async def rounds(self, count: int = 1) -> None:
+        """Waits for so many reconfigurations from now on."""
+        before = sum(isinstance(each, list) for each in self.heard)
+        await self.until(lambda heard: sum(isinstance(each, list) for each in heard) >= before + count)

@@ -1,0 +1,71 @@
+"""The mirror connectors' own topics: what is created, and what is taken for somebody else's to create."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+
+from mirror_connect.app.connector_part.internal_topics import make_internal_topic
+from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+
+
+class Admin:
+    """A cluster of `brokers`; `refusal` is raised by every creation."""
+
+    def __init__(self, brokers: int = 3, refusal: Exception | None = None) -> None:
+        self.brokers, self.refusal = brokers, refusal
+        self.created: list[tuple[Any, ...]] = []
+
+    def cluster_id(self) -> str:
+        return "id"
+
+    def broker_count(self) -> int:
+        return self.brokers
+
+    def create_topic(self, topic: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        if replicas > self.brokers:
+            raise AdminError("too many", 38)
+        self.created.append((topic, partitions, replicas, dict(configs)))
+
+
+def made(admin: Admin, replicas: int = 3) -> str | None:
+    return make_internal_topic(cast("ClusterAdmin", admin), "c", "heartbeats", "a.replication.factor", replicas)
+
+
+@pytest.mark.kafka_test("MirrorUtilsTest.testCreateCompactedTopic")
+@pytest.mark.parametrize("replicas", [3, 1, -1])
+def test_a_topic_of_one_partition_is_created_compacted(replicas: int) -> None:
+    admin = Admin()
+    assert (made(admin, replicas), admin.created) == (
+        None,
+        [("heartbeats", 1, replicas, {"cleanup.policy": "compact"})],
+    )
+
+
+def test_a_cluster_of_fewer_brokers_has_fewer_replicas_and_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    admin = Admin(brokers=1)
+    assert (made(admin), [each[2] for each in admin.created]) == (None, [1])
+    assert [record.getMessage() for record in caplog.records] == [
+        "Connector c: topic heartbeats is created with 1 replica instead of 3 (a.replication.factor): the cluster has no "
+        "more brokers"
+    ]
+
+
+@pytest.mark.kafka_test("MirrorUtilsTest.testCreateCompactedTopicAlreadyExists")
+@pytest.mark.kafka_test("MirrorUtilsTest.testCreateCompactedTopicUnsupportedVersion")
+@pytest.mark.kafka_test("MirrorUtilsTest.testCreateCompactedTopicTopicAuthorization")
+@pytest.mark.kafka_test("MirrorUtilsTest.testCreateCompactedTopicClusterAuthorization")
+@pytest.mark.parametrize("refusal", [AdminError("exists", 36), AdminError("old", 35), NotAuthorized("denied")], ids=str)
+def test_what_exists_or_may_not_be_created_is_left_to_others(refusal: Exception) -> None:
+    assert made(Admin(refusal=refusal)) is None
+
+
+@pytest.mark.kafka_test("MirrorUtilsTest.testCreateCompactedTopicInvalidConfiguration")
+@pytest.mark.parametrize("refusal", [AdminError("a policy", 44), AdminError("a replication factor", 38)], ids=str)
+def test_any_other_refusal_is_told(refusal: Exception) -> None:
+    assert made(Admin(refusal=refusal)) == str(refusal)
