@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-PACKAGES := app connectors kafka_io spark_jobs
+PACKAGES := app cli connectors kafka_io spark_jobs
 # `make test TESTS=tests/unit` runs a part.
 TESTS ?=
 

@@ -21,7 +21,7 @@ PAGES = sorted(
 )
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
-_FILE = re.compile(r"`((?:app|connectors|kafka_io|spark_jobs|deploy|docs|tests|bin)/[\w./-]+\.\w+)`")
+_FILE = re.compile(r"`((?:app|cli|connectors|kafka_io|spark_jobs|deploy|docs|tests|bin)/[\w./-]+\.\w+)`")
 _TEST = re.compile(r"`(test_[a-z0-9_]+)`")
 
 
@@ -59,7 +59,7 @@ def test_tests_that_are_named_exist(page: Path) -> None:
 
 def test_the_file_map_names_every_module() -> None:
     listed = subprocess.run(
-        ["git", "ls-files", "app", "connectors", "kafka_io", "spark_jobs"],
+        ["git", "ls-files", "app", "cli", "connectors", "kafka_io", "spark_jobs"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -1,0 +1,1 @@
+"""Proof of a copy: source and target of a link, compared record by record or batch by batch."""

@@ -1,0 +1,143 @@
+"""What the comparison of a partition found: counts, and the first faults with their places."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+
+class Kind(StrEnum):
+    """What may be wrong with a copy. Kept as words of the JSON output."""
+
+    MISSING = "missing"
+    DOUBLED = "doubled"
+    REORDERED = "reordered"
+    CHANGED = "changed"
+    FOREIGN = "foreign"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault, or neighbouring ones of a kind: `count` records. Offsets are those of the first and last of them.
+
+    `source` is None for what the source does not have, `target` for what the target does not have.
+    """
+
+    kind: Kind
+    source: tuple[int, int] | None
+    target: tuple[int, int] | None
+    count: int = 1
+    detail: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry of the JSON output."""
+        return {
+            "kind": str(self.kind),
+            "records": self.count,
+            "source_offsets": None if self.source is None else list(self.source),
+            "target_offsets": None if self.target is None else list(self.target),
+            "detail": self.detail,
+        }
+
+    def joined(self, following: Fault) -> Fault | None:
+        """Both as one, if the other lies directly behind; None if it doesn't."""
+        if following.kind != self.kind or following.detail != self.detail or self.kind is Kind.REORDERED:
+            return None
+        if not (_follows(self.source, following.source) and _follows(self.target, following.target)):
+            return None
+        return replace(
+            self,
+            source=_span(self.source, following.source),
+            target=_span(self.target, following.target),
+            count=self.count + following.count,
+        )
+
+    def without(self, offset: int) -> list[Fault]:
+        """What is left when the record at this offset (source's if there are any, else target's) turns out to be none."""
+        on_source = self.source is not None
+        first, last = self.source or self.target or (0, -1)
+        if not first <= offset <= last:
+            return [self]
+        left = []
+        for part in ((first, offset - 1), (offset + 1, last)):
+            if part[0] <= part[1]:
+                size = min(part[1] - part[0] + 1, self.count - 1)
+                place = {"source": part} if on_source else {"target": part}
+                left.append(replace(self, count=size, **place))  # type: ignore[arg-type]
+        return left
+
+
+def _follows(first: tuple[int, int] | None, second: tuple[int, int] | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return second[0] == first[1] + 1
+
+
+def _span(first: tuple[int, int] | None, second: tuple[int, int] | None) -> tuple[int, int] | None:
+    return None if first is None or second is None else (first[0], second[1])
+
+
+@dataclass(eq=False, slots=True)
+class Findings:
+    """Of one partition. All counts are of records, but for `behind` and `bytes`.
+
+    `equal`: found on the target as they are at the source, `by_batch` of them because whole batches have the same bytes.
+    `repeated`: copied again from an earlier offset on after a restart, as at-least-once allows. `gone_from_source`,
+    `gone_from_target`: on one side only, where the other side's log has a gap (compaction, retention).
+    `behind`: offsets at the source's end that needn't be on the target yet. `error`: why it wasn't compared to its end.
+    """
+
+    most_listed: int = 20
+    equal: int = 0
+    by_batch: int = 0
+    repeated: int = 0
+    gone_from_source: int = 0
+    gone_from_target: int = 0
+    behind: int = 0
+    bytes: int = 0
+    counts: Counter[Kind] = field(default_factory=Counter)
+    listed: list[Fault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    error: str | None = None
+
+    def add(self, fault: Fault) -> None:
+        """Counts a fault, and lists it while there is room."""
+        self.counts[fault.kind] += fault.count
+        joined = self.listed[-1].joined(fault) if self.listed else None
+        if joined is not None:
+            self.listed[-1] = joined
+        elif len(self.listed) < self.most_listed:
+            self.listed.append(fault)
+
+    def withdraw(self, kind: Kind, offset: int) -> None:
+        """A record counted as `kind` turned out to be something else."""
+        self.counts[kind] -= 1
+        self.listed = [part for each in self.listed for part in (each.without(offset) if each.kind is kind else [each])]
+
+    def note(self, line: str) -> None:
+        """Something to know that is no fault; said once."""
+        if line not in self.notes:
+            self.notes.append(line)
+
+    def faults(self, *, strict: bool = False) -> int:
+        """How many records are not as they should be; `strict`: repeated ones are counted too."""
+        return self.counts.total() + (self.repeated if strict else 0)
+
+    def as_json(self) -> dict[str, Any]:
+        """Members of the JSON output."""
+        return {
+            "equal": self.equal,
+            "equal_by_batch": self.by_batch,
+            "repeated": self.repeated,
+            "gone_from_source": self.gone_from_source,
+            "gone_from_target": self.gone_from_target,
+            "not_copied_yet_offsets": self.behind,
+            "bytes": self.bytes,
+            "faults": {str(kind): self.counts[kind] for kind in Kind},
+            "listed": [fault.as_json() for fault in self.listed],
+            "notes": list(self.notes),
+            "error": self.error,
+        }

@@ -1,0 +1,168 @@
+"""What is to be compared: the link of a connector as its worker tells it, or one that files and options describe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+
+from mirror_connect.cli.verify.reading import CannotCompareError
+from mirror_connect.connectors.config_table import RefusedConfig
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.filters import TopicSelection
+from mirror_connect.connectors.mirror_settings import source_admin, source_consumer, target_admin, target_consumer
+from mirror_connect.connectors.mirror_source import MirrorSource, topic_selection
+
+Positions = Mapping[tuple[str, int], int]
+
+_SOURCE_CLASSES: Final = MirrorSource().names
+_BOOTSTRAP: Final = "bootstrap.servers"
+# What only the worker can resolve.
+_REFERENCE: Final = "${"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Java client properties to read and to administer a cluster with."""
+
+    consumer: Mapping[str, str] = field(repr=False)
+    admin: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link. `positions`: offset of the last copied record by source partition; None where nobody told them."""
+
+    name: str
+    source: Client
+    target: Client
+    selection: TopicSelection
+    source_alias: str
+    positions: Positions | None = None
+
+    @property
+    def committed(self) -> bool:
+        """Whether the link copies committed records only."""
+        return self.source.consumer.get("isolation.level", "").lower() == "read_committed"
+
+    def remote_topic(self, topic: str) -> str:
+        """A source topic's name on the target."""
+        return self.selection.policy.remote_topic(self.source_alias, topic)
+
+
+def link_of(
+    name: str,
+    config: Mapping[str, str],
+    *,
+    source: Mapping[str, str] | None = None,
+    target: Mapping[str, str] | None = None,
+    positions: Positions | None = None,
+) -> Link:
+    """The link of a source connector's config. `source` and `target`: client properties that count instead of its own.
+
+    CannotCompareError where the config doesn't tell how to reach a cluster, ConfigError where it is wrong.
+    """
+    kind = config.get("connector.class", "")
+    if kind not in _SOURCE_CLASSES:
+        raise CannotCompareError(
+            f"connector {name} is a {kind.rpartition('.')[2]}, no MirrorSourceConnector: it copies no topics"
+        )
+    try:
+        settings = MirrorSource().settings({"name": name, **config})
+    except RefusedConfig as error:
+        raise CannotCompareError(f"the config of {name} is not valid: {error}") from None
+    return Link(
+        name=name,
+        source=_client("source", config, source),
+        target=_client("target", config, target),
+        selection=topic_selection(settings),
+        source_alias=settings.text("source.cluster.alias"),
+        positions=positions,
+    )
+
+
+def described_link(
+    *,
+    source: Mapping[str, str],
+    target: Mapping[str, str],
+    settings: Mapping[str, str],
+) -> Link:
+    """A link that options describe; `settings` are those of a source connector: topics, aliases, policy."""
+    config = {"connector.class": MirrorSource.class_name, "source.cluster.alias": "source", **settings}
+    return link_of("the link", config, source=source, target=target)
+
+
+def _client(side: str, config: Mapping[str, str], given: Mapping[str, str] | None) -> Client:
+    reading, administering = (source_consumer, source_admin) if side == "source" else (target_consumer, target_admin)
+    if given is not None:
+        if not given.get(_BOOTSTRAP):
+            raise ConfigError(_BOOTSTRAP, None, f"the {side} cluster's properties have none")
+        # How the link reads is the connector's matter, wherever the way to the cluster is written down.
+        isolation = reading(config).get("isolation.level")
+        return Client({**({"isolation.level": isolation} if isolation else {}), **given}, given)
+    consumer, admin = reading(config), administering(config)
+    hidden = sorted(key for key, value in {**admin, **consumer}.items() if _REFERENCE in value)
+    if hidden:
+        raise CannotCompareError(
+            f"only the worker knows {', '.join(hidden)} of the {side} cluster (config provider): "
+            f"give its client properties with --{side} FILE"
+        )
+    if not consumer.get(_BOOTSTRAP) and not admin.get(_BOOTSTRAP):
+        raise CannotCompareError(
+            f"the connector's config has no {side}.cluster.bootstrap.servers"
+            f"{', it writes to the cluster of its worker' if side == 'target' else ''}: "
+            f"give the client properties with --{side} FILE"
+        )
+    return Client(consumer, admin)
+
+
+class WorkerRest:
+    """The REST interface of a Connect worker, ours or Apache's. `login`: user and password."""
+
+    def __init__(self, url: str, login: tuple[str, str] | None = None) -> None:
+        self._url = url.rstrip("/")
+        self._login = login
+
+    async def config(self, connector: str) -> dict[str, str]:
+        """The connector's config as it was written. CannotCompareError."""
+        found = await self._get(f"/connectors/{quote(connector, safe='')}/config")
+        if not isinstance(found, dict):
+            raise CannotCompareError(f"the worker at {self._url} has no connector {connector}")
+        return {str(key): str(value) for key, value in found.items()}
+
+    async def positions(self, connector: str) -> Positions | None:
+        """How far the connector has come; None if the worker can't tell."""
+        found = await self._get(f"/connectors/{quote(connector, safe='')}/offsets")
+        return None if not isinstance(found, dict) else positions_in(found)
+
+    async def _get(self, path: str) -> Any:
+        """The body; None for what isn't there."""
+        try:
+            async with httpx.AsyncClient(timeout=30.0, auth=self._login, follow_redirects=True) as client:
+                answer = await client.get(self._url + path)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            reason = str(error) or type(error).__name__
+            raise CannotCompareError(f"the worker at {self._url} does not answer: {reason}") from None
+        if answer.status_code in (404, 405, 501):
+            return None
+        if answer.status_code in (401, 403):
+            raise CannotCompareError(f"the worker at {self._url} refused the login: give --user and its password")
+        if answer.status_code != 200:
+            raise CannotCompareError(f"the worker at {self._url} answered {answer.status_code} to {path}")
+        try:
+            return answer.json()
+        except ValueError:
+            raise CannotCompareError(f"what answers at {self._url} is no Connect worker") from None
+
+
+def positions_in(body: Mapping[str, Any]) -> Positions:
+    """The answer of `GET /connectors/NAME/offsets` of a source connector."""
+    found = {}
+    for entry in body.get("offsets", ()):
+        match entry:
+            case {"partition": {"topic": str(topic), "partition": int(partition)}, "offset": {"offset": int(offset)}}:
+                found[topic, partition] = offset
+    return found

@@ -1,0 +1,97 @@
+"""Which ranges of which partitions are compared.
+
+The order of the questions is what makes the answer true for a link that is running: positions (or the source's ends),
+then the target's ends, then the source's ends again. What the positions cover is on the
+target when its ends are asked for; and whatever the target holds below those is at the source below its last ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mirror_connect.cli.verify.link import Link
+from mirror_connect.cli.verify.reading import CannotCompareError, ClusterReader, Key
+from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.wire import EARLIEST, LATEST
+
+_ADMIN_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One partition. Source records from `start` on are compared, those below `until` have to be on the target.
+
+    `source_end`, `target_end`: where the logs ended; `target_start`: where the target's begins. `absent`: why the target
+    has no such partition.
+    """
+
+    topic: str
+    partition: int
+    remote: str
+    start: int
+    until: int
+    source_end: int
+    target_start: int = 0
+    target_end: int = 0
+    absent: str = ""
+
+
+async def topics_of(link: Link) -> tuple[dict[str, int], dict[str, int]]:
+    """Topics that the link copies, and all topics of the target, with their partitions. CannotCompareError …"""
+    try:
+        source, target = await asyncio.gather(
+            asyncio.to_thread(ClusterAdmin(link.source.admin, "the source cluster", _ADMIN_S).topics),
+            asyncio.to_thread(ClusterAdmin(link.target.admin, "the target cluster", _ADMIN_S).topics),
+        )
+    except AdminError as error:
+        raise CannotCompareError(str(error)) from None
+    return {topic: count for topic, count in source.items() if link.selection.should_replicate(topic)}, target
+
+
+async def plan(
+    link: Link,
+    source: ClusterReader,
+    target: ClusterReader,
+    topics: tuple[Mapping[str, int], Mapping[str, int]],
+    from_ms: int | None = None,
+) -> list[Job]:
+    """The partitions to compare, the largest first. `from_ms`: not from the logs' beginnings but from this time on."""
+    ours, theirs = topics
+    keys = [(topic, number) for topic in sorted(ours) for number in range(ours[topic])]
+    remotes = {key: (link.remote_topic(key[0]), key[1]) for key in keys}
+    there = {key: remote for key, remote in remotes.items() if remote[1] < theirs.get(remote[0], 0)}
+
+    first = await source.offsets(dict.fromkeys(keys, EARLIEST))
+    until: Mapping[Key, int | None]
+    if link.positions is not None:
+        until = {key: link.positions.get(key, -1) + 1 for key in keys}
+    else:
+        until = await source.offsets(dict.fromkeys(keys, LATEST))
+    target_first = await target.offsets(dict.fromkeys(there.values(), EARLIEST))
+    target_last = await target.offsets(dict.fromkeys(there.values(), LATEST))
+    last = await source.offsets(dict.fromkeys(keys, LATEST))
+    if from_ms is not None:
+        later = await source.offsets(dict.fromkeys(keys, from_ms))
+        first = {key: max(first[key] or 0, _or(later[key], last[key] or 0)) for key in keys}
+
+    jobs = []
+    for key in keys:
+        remote, partition = remotes[key]
+        start, end = first[key] or 0, last[key] or 0
+        job = Job(*key, remote, start, min(until[key] or 0, end), end)
+        if key in there:
+            place = remote, partition
+            jobs.append(Job(*key, remote, start, job.until, end, target_first[place] or 0, target_last[place] or 0))
+        else:
+            absent = f"the target has no topic {remote}"
+            if remote in theirs:
+                absent = f"the target's topic {remote} has {theirs[remote]} partitions, the source's {ours[key[0]]}"
+            jobs.append(Job(*key, remote, start, job.until, end, absent=absent))
+    return sorted(jobs, key=lambda job: job.start - job.source_end)
+
+
+def _or(value: int | None, other: int) -> int:
+    return other if value is None else value

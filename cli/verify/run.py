@@ -1,0 +1,225 @@
+"""The whole comparison of a link: several partitions at once, each on its own; one that fails doesn't end the others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mirror_connect.cli.verify.comparer import Comparer
+from mirror_connect.cli.verify.findings import Fault, Findings, Kind
+from mirror_connect.cli.verify.link import Link
+from mirror_connect.cli.verify.plan import Job, plan, topics_of
+from mirror_connect.cli.verify.rate import Rate
+from mirror_connect.cli.verify.reading import CannotCompareError, ClusterReader, PartitionLog
+from mirror_connect.cli.verify.side import Side
+from mirror_connect.spark_jobs.fetched import SourcePartition
+
+EQUAL, DIFFERENT, NOT_COMPARED = range(3)
+_AT_ONCE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`rate`: bytes a second from each cluster, None for any. `from_ms`: records from this time on only."""
+
+    rate: float | None = None
+    from_ms: int | None = None
+    most_listed: int = 20
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What was found of a partition."""
+
+    job: Job
+    findings: Findings
+
+
+@dataclass(slots=True)
+class Report:
+    """Of the whole link. `notices`: what the readers said on their way."""
+
+    link: str
+    results: list[Result] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    strict: bool = False
+
+    @property
+    def faults(self) -> int:
+        """Records that are not as they should be."""
+        return sum(each.findings.faults(strict=self.strict) for each in self.results)
+
+    @property
+    def outcome(self) -> int:
+        """EQUAL, DIFFERENT or NOT_COMPARED: the exit code. A difference that was found stays one."""
+        if self.faults:
+            return DIFFERENT
+        if not self.results or any(each.findings.error for each in self.results):
+            return NOT_COMPARED
+        return EQUAL
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON output."""
+        return {
+            "link": self.link,
+            "outcome": ("equal", "different", "not compared")[self.outcome],
+            "faults": self.faults,
+            "seconds": round(self.seconds, 3),
+            "notices": self.notices,
+            "partitions": [
+                {
+                    "topic": each.job.topic,
+                    "partition": each.job.partition,
+                    "target_topic": each.job.remote,
+                    "source_offsets": [each.job.start, each.job.until],
+                    **each.findings.as_json(),
+                }
+                for each in self.results
+            ],
+        }
+
+
+class Watcher:
+    """Hears of progress; all methods may be left as they are."""
+
+    def begin(self, jobs: Sequence[Job]) -> None:
+        """What there is to do."""
+
+    def advanced(self, job: Job, offset: int) -> None:
+        """A partition is compared up to this source offset."""
+
+    def done(self, result: Result) -> None:
+        """A partition is done."""
+
+
+async def verify(link: Link, options: Options, watcher: Watcher) -> Report:
+    """Compares. ClusterUnreachable, NotAuthorized, ConfigError, CannotCompareError when nothing can be compared at all.
+
+    The link's positions have to be older than this call.
+    """
+    report = Report(link.name, strict=options.strict)
+    began = time.monotonic()
+    topics = await topics_of(link)
+    if not topics[0]:
+        raise CannotCompareError("the source cluster has no topic that this link copies: look at its topics setting")
+    source = ClusterReader(
+        "source",
+        link.source.consumer,
+        committed=link.committed,
+        rate=Rate(options.rate),
+        on_notice=report.notices.append,
+    )
+    # An exactly-once link writes transactions: what counts is what readers of committed records see.
+    target = ClusterReader(
+        "target", link.target.consumer, committed=True, rate=Rate(options.rate), on_notice=report.notices.append
+    )
+    try:
+        await source.open(topics[0])
+        await target.open({link.remote_topic(topic) for topic in topics[0]} & topics[1].keys())
+        jobs = await plan(link, source, target, topics, options.from_ms)
+        watcher.begin(jobs)
+        async with contextlib.AsyncExitStack() as stack:
+            for reader in (source, target):
+                fetching = asyncio.create_task(reader.fetcher.run())
+                stack.push_async_callback(_ended, fetching)
+            report.results = await _all(jobs, source, target, options, watcher)
+    finally:
+        await source.close()
+        await target.close()
+    report.seconds = time.monotonic() - began
+    return report
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def _all(
+    jobs: Sequence[Job], source: ClusterReader, target: ClusterReader, options: Options, watcher: Watcher
+) -> list[Result]:
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(job: Job) -> Result:
+        async with room:
+            findings = Findings(options.most_listed)
+            try:
+                await _compare(job, source, target, findings, watcher)
+            except CannotCompareError as error:
+                findings.error = str(error)
+            result = Result(job, findings)
+            watcher.done(result)
+            return result
+
+    done = await asyncio.gather(*(one(job) for job in jobs))
+    return sorted(done, key=lambda result: (result.job.topic, result.job.partition))
+
+
+async def _compare(
+    job: Job, source: ClusterReader, target: ClusterReader, findings: Findings, watcher: Watcher
+) -> None:
+    findings.behind = job.source_end - max(job.until, job.start)
+    if job.absent:
+        if job.until > job.start:
+            size = job.until - job.start
+            findings.add(Fault(Kind.MISSING, (job.start, job.until - 1), None, size, job.absent))
+        return
+    if job.start >= job.source_end > 0:
+        findings.note("the source has no records left to compare")
+        return
+    ours = source.log(SourcePartition(job.topic, job.partition), job.start, job.source_end)
+    place = SourcePartition(job.remote, job.partition)
+    theirs = target.log(place, job.target_start, job.target_end)
+    left = Side(ours, _damage_at_source(findings), expected=job.start, holes=job.start, committed=source.committed)
+    begin = await _beginning(job, left, theirs)
+    await theirs.seek(begin)
+    right = Side(theirs, _damage_on_target(findings), expected=begin, holes=job.target_start, committed=True)
+    try:
+        await Comparer(
+            left,
+            right,
+            findings,
+            until=job.until,
+            start=job.start,
+            progress=lambda offset: watcher.advanced(job, offset),
+        ).run()
+    finally:
+        left.close()
+        right.close()
+        ours.close()
+        theirs.close()
+
+
+async def _beginning(job: Job, source: Side, target: PartitionLog) -> int:
+    """Where the target's log is read from: not before the copy of the source's first record, told by timestamps.
+
+    A record's copy has its timestamp, so the first one on the target that is as late lies at the copy or before it.
+    """
+    if job.start == 0:
+        return job.target_start
+    records = await source.look(job.start)
+    stamps = [record[1] for record in records if record[1] >= 0]
+    if not stamps:
+        return job.target_start
+    found = await target.offset_at(min(stamps))
+    return job.target_start if found is None else max(job.target_start, found)
+
+
+def _damage_at_source(findings: Findings) -> Callable[[int, str], None]:
+    def heard(offset: int, reason: str) -> None:
+        findings.error = findings.error or f"the source's batch at offset {offset} can't be read: {reason}"
+
+    return heard
+
+
+def _damage_on_target(findings: Findings) -> Callable[[int, str], None]:
+    def heard(offset: int, reason: str) -> None:
+        findings.add(Fault(Kind.UNREADABLE, None, (offset, offset), detail=reason))
+
+    return heard

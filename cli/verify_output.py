@@ -1,0 +1,189 @@
+"""What `mirror-connect verify` shows: a bar on a terminal, a line now and then elsewhere, and the result as a table."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Final, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from mirror_connect.cli.verify.findings import Fault, Kind
+from mirror_connect.cli.verify.plan import Job
+from mirror_connect.cli.verify.run import Report, Result, Watcher
+
+_LINE_EVERY_S: Final = 10.0
+_WORDS: Final = (
+    "The copy is equal to its source.",
+    "The copy differs from its source.",
+    "Not everything could be compared.",
+)
+
+
+class _Watching(Watcher):
+    """Adds up what the partitions tell. `total` and `compared` are source offsets."""
+
+    def __init__(self) -> None:
+        self.total = self.compared = self.partitions = self.finished = 0
+        self._places: dict[Job, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is shown any more."""
+
+    def begin(self, jobs: Sequence[Job]) -> None:
+        self.partitions = len(jobs)
+        self.total = sum(max(0, job.until - job.start) for job in jobs)
+        self.changed()
+
+    def advanced(self, job: Job, offset: int) -> None:
+        place = max(job.start, min(offset, job.until))
+        self.compared += place - self._places.get(job, job.start)
+        self._places[job] = place
+        self.changed()
+
+    def done(self, result: Result) -> None:
+        self.finished += 1
+        self.advanced(result.job, result.job.until)
+
+    def changed(self) -> None:
+        """Something is to be shown."""
+
+
+class _Lines(_Watching):
+    """A line every ten seconds: for logs."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._console = console
+        self._clock = clock
+        self._began = self._said = clock()
+
+    def changed(self) -> None:
+        now = self._clock()
+        if now - self._said < _LINE_EVERY_S:
+            return
+        self._said = now
+        speed = self.compared / (now - self._began)
+        left = f", about {(self.total - self.compared) / speed:.0f} s left" if speed else ""
+        share = 100 * self.compared // max(1, self.total)
+        self._console.print(
+            f"{share} % compared, {self.finished} of {self.partitions} partitions done, {speed:,.0f} records/s{left}"
+        )
+
+
+class _Speed(ProgressColumn):
+    """Records a second."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if not task.speed else f"{task.speed:,.0f} records/s")
+
+
+class _Bar(_Watching):
+    """A bar with rate and time left."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            _Speed(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("comparing", total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def changed(self) -> None:
+        self._progress.update(
+            self._task,
+            total=self.total,
+            completed=self.compared,
+            description=f"{self.finished}/{self.partitions} partitions",
+        )
+
+
+def watcher_for(console: Console) -> _Watching:
+    """To be entered while the comparison runs."""
+    return _Bar(console) if console.is_terminal else _Lines(console)
+
+
+def print_report(report: Report, console: Console) -> None:
+    """The table by topic, then what is wrong and where, then the sentence that counts."""
+    table = Table("topic", "target", box=None, pad_edge=False)
+    columns = ("partitions", "equal", "as batches", "repeated", "not comparable", *map(str, Kind))
+    for name in columns:
+        table.add_column(name, justify="right")
+    for (topic, remote), counts in _by_topic(report.results).items():
+        table.add_row(Text(topic), Text(remote), *(f"{counts[name]:,}" for name in columns))
+    console.print(table)
+    for result in report.results:
+        for line in _lines(result):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for line in report.notices:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    size = sum(each.findings.bytes for each in report.results)
+    rate = size / report.seconds / 1e6 if report.seconds else 0.0
+    console.print(
+        f"{_WORDS[report.outcome]} {size / 1e6:,.1f} MB read in {report.seconds:.1f} s ({rate:,.1f} MB/s).",
+        highlight=False,
+    )
+
+
+def _by_topic(results: Sequence[Result]) -> dict[tuple[str, str], Counter[str]]:
+    topics: dict[tuple[str, str], Counter[str]] = {}
+    for result in results:
+        found = result.findings
+        counts = topics.setdefault((result.job.topic, result.job.remote), Counter())
+        counts["partitions"] += 1
+        counts["equal"] += found.equal
+        counts["as batches"] += found.by_batch
+        counts["repeated"] += found.repeated
+        counts["not comparable"] += found.gone_from_source + found.gone_from_target
+        for kind in Kind:
+            counts[str(kind)] += found.counts[kind]
+    return topics
+
+
+def _lines(result: Result) -> list[str]:
+    found, name = result.findings, f"{result.job.topic}-{result.job.partition}"
+    lines = [f"{name}: {_line(fault)}" for fault in found.listed]
+    unlisted = found.counts.total() - sum(fault.count for fault in found.listed)
+    if unlisted > 0:
+        lines.append(f"{name}: and {unlisted:,} more")
+    lines += [f"{name}: {note}" for note in found.notes]
+    if found.error:
+        lines.append(f"{name}: not compared to its end: {found.error}")
+    return lines
+
+
+def _line(fault: Fault) -> str:
+    parts = [str(fault.kind) if fault.count == 1 else f"{fault.count:,} records {fault.kind}"]
+    if fault.source is not None:
+        parts.append(f"source offset {_range(fault.source)}")
+    if fault.target is not None:
+        parts.append(f"target offset {_range(fault.target)}")
+    return ", ".join(parts) + (f": {fault.detail}" if fault.detail else "")
+
+
+def _range(offsets: tuple[int, int]) -> str:
+    return str(offsets[0]) if offsets[0] == offsets[1] else f"{offsets[0]} to {offsets[1]}"

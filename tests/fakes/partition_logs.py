@@ -1,0 +1,113 @@
+"""A partition's log in memory, as the comparison reads it; and streams of records made into batches in many ways."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from mirror_connect.cli.verify.comparer import Comparer
+from mirror_connect.cli.verify.findings import Findings
+from mirror_connect.cli.verify.side import Side
+from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition, whole_batches
+from tests.fakes.encoded_batches import HEADER, Plain, decode, encode
+
+LENGTH_AT = 8
+
+
+class MemoryLog:
+    """Batches as a broker would hand them over, `at_once` of them for each read."""
+
+    def __init__(
+        self, batches: Sequence[bytes], *, at_once: int = 3, aborted: Sequence[tuple[int, int]] = (), start: int = 0
+    ) -> None:
+        self.batches = list(batches)
+        self.at_once = at_once
+        self.aborted = tuple(aborted)
+        self.offset = start
+        self.reads = 0
+        self.looks = 0
+
+    @property
+    def end(self) -> int:
+        return _last(self.batches[-1]) + 1 if self.batches else 0
+
+    async def read(self) -> Fetched | None:
+        chunk = self._from(self.offset, self.at_once)
+        if chunk is not None:
+            self.reads += 1
+            self.offset = chunk.next_offset
+        return chunk
+
+    async def seek(self, offset: int) -> None:
+        self.offset = offset
+
+    async def look(self, offset: int) -> Fetched | None:
+        self.looks += 1
+        return self._from(offset, 50)
+
+    async def offset_at(self, timestamp: int) -> int | None:
+        for batch in self.batches:
+            for record in decode(batch):
+                if record.timestamp >= timestamp:
+                    return record.offset
+        return None
+
+    def _from(self, offset: int, count: int) -> Fetched | None:
+        chosen = [batch for batch in self.batches if _last(batch) >= offset][:count]
+        if not chosen:
+            return None
+        buffer = memoryview(b"".join(chosen))
+        return Fetched(
+            SourcePartition("t", 0), buffer, offset, whole_batches(buffer)[1], self.end, self.end, 0, self.aborted
+        )
+
+
+def _last(batch: bytes) -> int:
+    fields = HEADER.unpack_from(batch)
+    return fields[0] + fields[6]
+
+
+def numbered(records: Sequence[Plain], first: int = 0) -> list[Plain]:
+    """The records as they lie on a log, offsets without gaps."""
+    return [record._replace(offset=first + number) for number, record in enumerate(records)]
+
+
+def packed(records: Sequence[Plain], *, seed: int = 0, size: int = 10, codec: int = 0, **header: int) -> list[bytes]:
+    """Batches of 1 to `size` records; offsets as the records have them."""
+    rng = random.Random(seed)
+    batches, at = [], 0
+    while at < len(records):
+        count = rng.randint(1, size)
+        batches.append(encode(records[at : at + count], codec, **header))
+        at += count
+    return batches
+
+
+async def compare(
+    source: Sequence[bytes] | MemoryLog,
+    target: Sequence[bytes] | MemoryLog,
+    *,
+    until: int | None = None,
+    source_committed: bool = False,
+    most_listed: int = 1000,
+    holes: tuple[int, int] = (0, 0),
+    start: tuple[int, int] = (0, 0),
+) -> Findings:
+    """What the comparison finds; `until` is the source's end by default."""
+    ours = source if isinstance(source, MemoryLog) else MemoryLog(source)
+    theirs = target if isinstance(target, MemoryLog) else MemoryLog(target)
+    findings = Findings(most_listed)
+    damage: list[tuple[int, str]] = []
+
+    def damaged(offset: int, reason: str) -> None:
+        damage.append((offset, reason))
+
+    await Comparer(
+        Side(ours, damaged, expected=start[0], holes=holes[0], committed=source_committed),
+        Side(theirs, damaged, expected=start[1], holes=holes[1], committed=True),
+        findings,
+        until=ours.end if until is None else until,
+        start=start[0],
+    ).run()
+    findings.notes += [f"damaged at {offset}: {reason}" for offset, reason in damage]
+    return findings

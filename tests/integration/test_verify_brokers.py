@@ -1,0 +1,215 @@
+"""`mirror-connect verify` against two real clusters: a true copy, copies with one fault each, logs that brokers changed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+
+from deploy.local import LocalCluster
+from tests.integration.mirror_rig import fresh_topic, produce, running, spec_for
+
+pytestmark = pytest.mark.brokers
+Records = list[dict[str, Any]]
+NOW = 1_790_000_000_000
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[LocalCluster]:
+    quick_cleaner = {"log.cleaner.backoff.ms": "100", "log.cleaner.min.compaction.lag.ms": "0"}
+    with LocalCluster("verify-target", properties=quick_cleaner) as cluster:
+        yield cluster
+
+
+def some(count: int, first: int = 0) -> Records:
+    return [
+        {
+            "key": b"key %d" % number,
+            "value": b"value %d " % number * 20,
+            "timestamp": NOW + number,
+            "headers": [("n", b"%d" % number)],
+            "partition": 0,
+        }
+        for number in range(first, first + count)
+    ]
+
+
+def verify(source: LocalCluster, target: LocalCluster, topic: str, *more: str) -> tuple[int, dict[str, Any]]:
+    """Exit code and JSON of the command."""
+    done = command(source, target, topic, "--json", *more)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def command(source: LocalCluster, target: LocalCluster, topic: str, *more: str) -> subprocess.CompletedProcess[str]:
+    files = ["--source", str(source.write_client_properties()), "--target", str(target.write_client_properties())]
+    return subprocess.run(
+        [sys.executable, "-m", "mirror_connect.cli", "verify", *files, "--topics", topic, "--source-alias", "A", *more],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def both(source: LocalCluster, target: LocalCluster, partitions: int = 1, **configs: str) -> str:
+    topic = fresh_topic("verify")
+    source.create_topic(topic, partitions)
+    target.create_topic(f"A.{topic}", partitions, config=configs)
+    return topic
+
+
+async def test_a_copy_by_the_source_task_is_equal_batch_by_batch(
+    one_broker: LocalCluster, target: LocalCluster
+) -> None:
+    topic = both(one_broker, target, partitions=2)
+    records = [{**record, "partition": number % 2} for number, record in enumerate(some(4000))]
+    produce(one_broker, topic, records, **{"compression.type": "lz4", "linger.ms": 20})
+    async with running(spec_for(one_broker, target, {topic: 2})) as task:
+        await task.copied(4000)
+        await task.finish()
+    code, report = verify(one_broker, target, topic)
+    assert (code, report["outcome"]) == (0, "equal")
+    assert sum(each["equal"] for each in report["partitions"]) == 4000
+    assert sum(each["equal_by_batch"] for each in report["partitions"]) > 2000
+
+
+FAULTS: dict[str, Callable[[Records], Records]] = {
+    "missing": lambda records: records[:700] + records[701:],
+    "doubled": lambda records: records[:701] + records[700:],
+    "reordered": lambda records: [*records[:700], *records[701:720], records[700], *records[720:]],
+    "changed": lambda records: [
+        *records[:700],
+        {**records[700], "value": flipped(records[700]["value"])},
+        *records[701:],
+    ],
+    "foreign": lambda records: [*records[:700], {"value": b"stranger", "partition": 0}, *records[700:]],
+}
+
+
+def flipped(value: bytes) -> bytes:
+    return value[:33] + bytes([value[33] ^ 1]) + value[34:]
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_one_wrong_record_is_found_where_it_is(one_broker: LocalCluster, target: LocalCluster, kind: str) -> None:
+    topic = both(one_broker, target)
+    records = some(1000)
+    produce(one_broker, topic, records, **{"compression.type": "lz4"})
+    # Idempotent: one producer, whose id the batches carry, wrote it all.
+    produce(target, f"A.{topic}", FAULTS[kind](records), **{"compression.type": "zstd", "enable.idempotence": True})
+    code, report = verify(one_broker, target, topic)
+    (partition,) = report["partitions"]
+    (fault,) = partition["listed"]
+    assert (code, fault["kind"], fault["records"]) == (1, kind, 1)
+    assert fault["source_offsets"] == (None if kind == "foreign" else [700, 700])
+    where = {"missing": None, "doubled": [701, 701], "reordered": [719, 719]}.get(kind, [700, 700])
+    assert fault["target_offsets"] == where
+
+
+def test_the_line_for_people_names_the_byte(one_broker: LocalCluster, target: LocalCluster) -> None:
+    topic = both(one_broker, target)
+    produce(one_broker, topic, some(1000))
+    produce(target, f"A.{topic}", FAULTS["changed"](some(1000)))
+    done = command(one_broker, target, topic)
+    size = len(some(1000)[700]["value"])
+    told = f"changed, source offset 700, target offset 700: value differs in 1 of {size} bytes, the first is byte 33"
+    assert f"{topic}-0: {told}" in done.stdout
+
+
+def test_a_topic_that_is_not_on_the_target_is_a_difference(one_broker: LocalCluster, target: LocalCluster) -> None:
+    topic = fresh_topic("verify")
+    one_broker.create_topic(topic)
+    produce(one_broker, topic, some(10))
+    code, report = verify(one_broker, target, topic)
+    assert (code, report["partitions"][0]["faults"]["missing"]) == (1, 10)
+
+
+def test_no_topic_to_compare_is_no_success(one_broker: LocalCluster, target: LocalCluster) -> None:
+    done = command(one_broker, target, "there-is-no-such-topic")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "has no topic that this link copies" in done.stderr
+
+
+def test_aborted_transactions_of_the_source_are_left_out(
+    one_broker: LocalCluster, target: LocalCluster, tmp_path: Path
+) -> None:
+    topic = both(one_broker, target)
+    producer = Producer({**one_broker.librdkafka(), "transactional.id": topic})
+    producer.init_transactions(30)
+    for number in range(6):
+        producer.begin_transaction()
+        for record in some(50, 50 * number):
+            producer.produce(topic, **record)
+        producer.flush(30)  # an abort would throw away what hasn't left yet
+        if number % 2:
+            producer.abort_transaction(30)
+        else:
+            producer.commit_transaction(30)
+    committed = [record for number in (0, 2, 4) for record in some(50, 50 * number)]
+    produce(target, f"A.{topic}", committed)
+    reading = tmp_path / "source.properties"
+    given = one_broker.write_client_properties().read_text("utf-8")
+    reading.write_text(f"{given}\nisolation.level=read_committed\n", "utf-8")
+    code, report = verify(one_broker, target, topic, "--source", str(reading))
+    assert (code, report["partitions"][0]["equal"]) == (0, 150)
+    # Read uncommitted, the aborted ones are at the source and not on the target.
+    assert verify(one_broker, target, topic)[1]["partitions"][0]["faults"]["missing"] == 150
+
+
+def test_what_the_targets_compaction_took_is_not_missing(one_broker: LocalCluster, target: LocalCluster) -> None:
+    compacted = {
+        "cleanup.policy": "compact",
+        "segment.ms": "200",
+        "min.cleanable.dirty.ratio": "0.01",
+        "max.compaction.lag.ms": "200",
+    }
+    topic = both(one_broker, target, **compacted)
+    records = [{**record, "key": b"key %d" % (number % 50)} for number, record in enumerate(some(1000))]
+    produce(one_broker, topic, records)
+    produce(target, f"A.{topic}", records)
+    deadline = time.monotonic() + 60
+    while True:
+        # The active segment is never compacted: a record of a later time makes it an old one.
+        later = {**some(1)[0], "key": b"later", "timestamp": int(time.time() * 1000)}
+        for cluster, name in ((one_broker, topic), (target, f"A.{topic}")):
+            produce(cluster, name, [later])
+        code, report = verify(one_broker, target, topic)
+        assert code == 0, report
+        if report["partitions"][0]["gone_from_target"] >= 900 or time.monotonic() > deadline:
+            break
+    assert report["partitions"][0]["gone_from_target"] >= 900
+    assert report["partitions"][0]["equal"] >= 50
+
+
+def test_what_the_sources_retention_took_is_not_foreign(one_broker: LocalCluster, target: LocalCluster) -> None:
+    topic = both(one_broker, target)
+    produce(one_broker, topic, some(500))
+    produce(target, f"A.{topic}", some(500))
+    delete_before(one_broker, topic, 321)
+    code, report = verify(one_broker, target, topic)
+    assert (code, report["partitions"][0]["equal"]) == (0, 179)
+
+
+def test_what_the_targets_retention_took_is_not_missing(one_broker: LocalCluster, target: LocalCluster) -> None:
+    topic = both(one_broker, target)
+    produce(one_broker, topic, some(500))
+    produce(target, f"A.{topic}", some(500))
+    delete_before(target, f"A.{topic}", 321)
+    code, report = verify(one_broker, target, topic)
+    found = report["partitions"][0]
+    assert (code, found["equal"], found["gone_from_target"]) == (0, 179, 321)
+
+
+def delete_before(cluster: LocalCluster, topic: str, offset: int) -> None:
+    asked = cluster.admin().delete_records([TopicPartition(topic, 0, offset)])
+    for future in asked.values():
+        future.result(30)

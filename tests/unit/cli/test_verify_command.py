@@ -1,0 +1,152 @@
+"""The command's arguments, its exit codes, and what it prints."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from rich.console import Console
+from typer.testing import CliRunner
+
+from mirror_connect.cli.__main__ import application
+from mirror_connect.cli.verify.findings import Fault, Findings, Kind
+from mirror_connect.cli.verify.plan import Job
+from mirror_connect.cli.verify.rate import Rate
+from mirror_connect.cli.verify.run import DIFFERENT, EQUAL, NOT_COMPARED, Report, Result
+from mirror_connect.cli.verify_command import bytes_per_second, moment
+from mirror_connect.cli.verify_output import _Lines, print_report
+
+JOB = Job("orders", 3, "A.orders", 0, 100, 100, 0, 100)
+
+
+def report(findings: Findings, *, strict: bool = False) -> Report:
+    return Report("m", [Result(JOB, findings)], seconds=2.0, strict=strict)
+
+
+def printed(of: Report) -> str:
+    out = io.StringIO()
+    print_report(of, Console(file=out, width=200))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("50MB/s", 50e6), ("8MiB", 8 << 20), ("1000", 1000), ("1.5 kb/s", 1500), ("1G", 1e9)]
+)
+def test_rates_are_read(text: str, number: float) -> None:
+    assert bytes_per_second(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "fast", "0", "-1MB", "5 TB"])
+def test_what_is_no_rate_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        bytes_per_second(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-11-21T08:00:00Z", "2026-11-21T08:00:00", "2026-11-21T09:00:00+01:00", "1795248000000"]
+)
+def test_times_are_read(text: str) -> None:
+    assert moment(text) == 1795248000000
+
+
+def test_without_connector_both_clusters_are_needed() -> None:
+    done = CliRunner().invoke(application, ["verify"])
+    assert done.exit_code == 2
+    assert "give both --source and --target" in done.output
+
+
+def test_a_file_that_is_not_there_is_one_line_and_code_2(tmp_path: Path) -> None:
+    missing = str(tmp_path / "none.properties")
+    done = CliRunner().invoke(application, ["verify", "--source", missing, "--target", missing])
+    assert done.exit_code == 2
+    assert (
+        done.stderr
+        == f"mirror-connect: Could not read the source cluster's properties {missing}: No such file or directory\n"
+    )
+
+
+def test_a_password_is_taken_from_the_environment_or_a_terminal_only() -> None:
+    done = CliRunner().invoke(application, ["verify", "m", "--user", "me"])
+    assert done.exit_code == 2
+    assert "set MIRROR_CONNECT_PASSWORD" in done.stderr
+
+
+def test_an_equal_copy_is_a_success() -> None:
+    assert report(Findings(equal=100)).outcome == EQUAL
+
+
+def test_repeated_records_are_faults_for_the_strict_only() -> None:
+    assert report(Findings(equal=100, repeated=3)).outcome == EQUAL
+    assert report(Findings(equal=100, repeated=3), strict=True).outcome == DIFFERENT
+
+
+def test_a_partition_that_was_not_compared_is_no_success() -> None:
+    assert report(Findings(error="gone")).outcome == NOT_COMPARED
+    assert Report("m").outcome == NOT_COMPARED
+
+
+def test_a_difference_counts_more_than_what_was_not_compared() -> None:
+    found = Findings(error="gone")
+    found.add(Fault(Kind.MISSING, (1, 1), None))
+    assert report(found).outcome == DIFFERENT
+
+
+def test_faults_are_printed_with_their_places() -> None:
+    found = Findings(1, equal=97)
+    found.add(Fault(Kind.MISSING, (5, 5), None))
+    found.add(Fault(Kind.MISSING, (6, 6), None))
+    found.add(Fault(Kind.CHANGED, (9, 9), (7, 7), detail="key null instead of 3 bytes"))
+    lines = printed(report(found)).splitlines()
+    assert "orders-3: 2 records missing, source offset 5 to 6" in lines
+    assert "orders-3: and 1 more" in lines
+    assert lines[-1].startswith("The copy differs from its source.")
+
+
+def test_the_json_has_the_outcome_and_every_place() -> None:
+    found = Findings(equal=99)
+    found.add(Fault(Kind.CHANGED, (9, 9), (7, 7), detail="key null instead of 3 bytes"))
+    shown = json.loads(json.dumps(report(found).as_json()))
+    assert shown["outcome"] == "different"
+    assert shown["partitions"][0]["listed"] == [
+        {
+            "kind": "changed",
+            "records": 1,
+            "source_offsets": [9, 9],
+            "target_offsets": [7, 7],
+            "detail": "key null instead of 3 bytes",
+        }
+    ]
+
+
+def test_a_log_gets_a_line_with_rate_and_time_left_every_ten_seconds() -> None:
+    out, now = io.StringIO(), [0.0]
+    lines = _Lines(Console(file=out, width=200), clock=lambda: now[0])
+    lines.begin([JOB])
+    for second in range(1, 26):
+        now[0] = float(second)
+        lines.advanced(JOB, second)
+    assert out.getvalue().splitlines() == [
+        "10 % compared, 0 of 1 partitions done, 1 records/s, about 90 s left",
+        "20 % compared, 0 of 1 partitions done, 1 records/s, about 80 s left",
+    ]
+
+
+def test_a_withdrawn_record_leaves_the_rest_of_its_range() -> None:
+    found = Findings()
+    found.add(Fault(Kind.MISSING, (5, 9), None, 5))
+    found.withdraw(Kind.MISSING, 7)
+    assert [(fault.source, fault.count) for fault in found.listed] == [((5, 6), 2), ((8, 9), 2)]
+    assert found.counts[Kind.MISSING] == 4
+
+
+def test_reading_is_held_back_to_the_rate() -> None:
+    now = [0.0]
+    rate = Rate(100.0, clock=lambda: now[0])
+    assert rate.debt(200) == 0
+    assert rate.debt(100) == pytest.approx(2.0)
+    now[0] = 10.0
+    assert rate.debt(100) == 0
+    assert Rate(None).debt(10**12) == 0
