@@ -2,7 +2,7 @@
 
 Before the first round everything that was known is read: the checkpoints topic (after the producer id, so that no former
 owner adds to it), then offset syncs and runs, each to its end. The first round comes at once, where MirrorMaker waits for
-an interval. Groups on the target are moved by group_sync.py.
+an interval. Groups on the target are moved by group_sync.py, also while the source is away.
 """
 
 from __future__ import annotations
@@ -100,25 +100,33 @@ class CheckpointTask:
         await together(self._translate_and_sync(), *(reader.run() for reader in readers))
 
     async def _translate_and_sync(self) -> None:
-        await self._frame.connected(self._source, f"source cluster {self._spec.source_alias}")
         await self._frame.connected(self._target, f"target cluster {self._spec.target_alias}")
-        await self._load()
-        pace_s, sync_s = emission_interval_s(self._settings), sync_interval_s(self._settings)
-        works = [every(pace_s, self._round)]
-        if sync_s is not None:
-            works.append(self._sync_for_ever(sync_s))
+        await self._load_checkpoints()
+        works = [self._translate_for_ever()]
+        pace_s = sync_interval_s(self._settings)
+        if pace_s is not None:
+            works.append(self._sync_for_ever(pace_s))
         await together(*works)
+
+    async def _translate_for_ever(self) -> None:
+        await self._frame.connected(self._source, f"source cluster {self._spec.source_alias}")
+        while not await self._follow_mappings():
+            await asyncio.sleep(RETRY_S)
+        self._translator.syncs_read_to_end()
+        await every(emission_interval_s(self._settings), self._round)
 
     async def _sync_for_ever(self, pace_s: float) -> None:
         told = _told.setdefault(self._spec.run_id, {})
         sync = GroupSync(ConsumerGroups(self._target), self._link.lease_valid, self._link.notice, told)
-        # What was known before may be older than what the first round finds.
-        await self._translated.wait()
+        # The first round may know more than what was told before. But a source that is gone for good is when it counts
+        # that groups get to where they were told to go on.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._translated.wait(), pace_s)
         await every(pace_s, lambda: self._unless_away(lambda: sync.run(self._memory)))
 
     # --- what was known ---------------------------------------------------------------------------------------------
 
-    async def _load(self) -> None:
+    async def _load_checkpoints(self) -> None:
         checkpoints = self._policy.checkpoints_topic(self._spec.source_alias)
         records: list[ReadRecord] = []
         readable = True
@@ -133,9 +141,6 @@ class CheckpointTask:
                 "syncs from now on are used, as older ones might take groups back. Allow READ on it"
             )
         self._translator = self._new_translator(must_read_to_end=not readable)
-        while not await self._follow_mappings():
-            await asyncio.sleep(RETRY_S)
-        self._translator.syncs_read_to_end()
 
     async def _follow_mappings(self) -> bool:
         """Begins to read offset syncs and runs as soon as they exist; True when what exists is read to its end."""

@@ -18,25 +18,14 @@ log = logging.getLogger(__name__)
 # Settings of all three MirrorMaker connectors: people hand one file to each of them.
 _OF_MIRROR_MAKER: Final = frozenset(
     {
-        "checkpoints.topic.replication.factor",
-        "emit.checkpoints.enabled",
-        "emit.checkpoints.interval.seconds",
-        "emit.heartbeats.enabled",
-        "emit.heartbeats.interval.seconds",
-        "group.filter.class",
-        "groups",
-        "groups.exclude",
-        "heartbeats.topic.replication.factor",
-        "refresh.groups.enabled",
-        "refresh.groups.interval.seconds",
-        "sync.group.offsets.enabled",
-        "sync.group.offsets.interval.seconds",
         "use.defaults.from",
         *(name for definition in DEFINITIONS for name in definition.validation_order.keys),
     }
 )
 # Written into task configs by connectors, and so found in configs that were copied from there.
-_OF_TASKS: Final = frozenset({"task.class", "task.index", "task.assigned.partitions", "task.assigned.groups"})
+_OF_TASKS: Final = frozenset(
+    {"task.class", "task.index", "task.assigned.partitions", "task.assigned.groups", "task.assigned.groups.json"}
+)
 # What may follow these is another's business.
 _OPEN: Final = (
     "config.providers.",

@@ -1,0 +1,150 @@
+"""A cluster in memory that takes records, gives them back, and keeps the positions of groups."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.kafka_io.connection import ConnectionLost
+from mirror_connect.kafka_io.wire import FetchedPartition, FetchPartition, Produce
+from mirror_connect.kafka_io.wire_control import ApiVersions, BrokerEntry, CoordinatorResponse, InitProducerId
+from mirror_connect.kafka_io.wire_groups import (
+    CommitAnswer,
+    CommittedOffset,
+    FetchedOffsets,
+    GroupEntry,
+    ListedGroups,
+    ListGroups,
+    OffsetCommit,
+    OffsetFetch,
+)
+from mirror_connect.spark_jobs.record_batch import NewRecord, split_fetch, stamp
+from mirror_connect.spark_jobs.record_rewrite import build, unpack
+from tests.fakes.source_cluster import FakeSource, Log
+from tests.fakes.target_cluster import FakeTarget
+
+GROUP_DENIED = 30
+
+
+class FakeBroker:
+    """The one broker of a cluster. `away`: nobody can be reached. `groups`: positions; `active` ones have members."""
+
+    def __init__(self) -> None:
+        self.logs: dict[tuple[str, int], Log] = {}
+        self.ids: dict[str, bytes] = {}
+        self.producers = FakeTarget()
+        self.groups: dict[str, dict[tuple[str, int], tuple[int, str]]] = {}
+        self.active: set[str] = set()
+        self.denied: set[str] = set()
+        self.away = False
+
+    def topic(self, name: str, partitions: int = 1) -> Log:
+        """Creates a topic; its first partition."""
+        for partition in range(partitions):
+            self.logs.setdefault((name, partition), Log())
+        return self.logs[name, 0]
+
+    def put(self, topic: str, *records: tuple[bytes | None, bytes | None]) -> None:
+        """Appends records to the first partition."""
+        log = self.logs[topic, 0]
+        for key, value in records:
+            payload = stamp(build([NewRecord(key, value, 0)]), -1, -1, -1)
+            log.batches.append((log.end, 1, struct.pack(">q", log.end) + payload[8:]))
+
+    def records(self, topic: str, partition: int = 0) -> list[tuple[bytes, bytes]]:
+        """Key and value of every record."""
+        found = []
+        for _, _, data in self.logs[topic, partition].batches:
+            for view in split_fetch(data):
+                for _, _, rest in unpack(view, 0)[0]:
+                    size = rest[0] >> 1
+                    assert rest[0] < 0x80
+                    assert rest[1 + size] < 0x80
+                    found.append((rest[1 : 1 + size], rest[2 + size : 2 + size + (rest[1 + size] >> 1)]))
+        return found
+
+
+class FakeClusters:
+    """Stands for the class Cluster: `bootstrap.servers` of the properties names the broker."""
+
+    def __init__(self, brokers: Mapping[str, FakeBroker]) -> None:
+        self.brokers = brokers
+
+    def __call__(self, properties: Mapping[str, str], client_id: str, kind: str = "consumer") -> _FakeCluster:
+        return _FakeCluster(self.brokers[properties["bootstrap.servers"]])
+
+
+class _FakeCluster(FakeSource):
+    """One client's view of a broker."""
+
+    def __init__(self, broker: FakeBroker) -> None:
+        super().__init__()
+        self.broker = broker
+        self.logs, self.ids = broker.logs, broker.ids
+        self.nodes = {1: BrokerEntry(1, "fake", 1, None)}
+        self._told: set[tuple[str, int]] = set()
+
+    async def connect(self) -> None:
+        await self.refresh(())
+
+    async def close(self) -> None:
+        await asyncio.sleep(0)
+
+    async def refresh(self, topics: Iterable[str]) -> None:
+        if self.broker.away:
+            raise ClusterUnreachable("no broker answers at fake:1")
+        known = self.known
+        await super().refresh(set(topics))
+        self.known = {**known, **self.known}
+
+    async def coordinator(self, kind: str, key: str) -> int:
+        return 1
+
+    async def any_node(self, request: Any) -> Any:
+        return CoordinatorResponse(0, 0, "", 1, "fake", 1)
+
+    async def send(self, node: int, request: Any, *, purpose: str = "control") -> Any:
+        if self.broker.away:
+            raise ConnectionLost("broker fake:1: Connection refused")
+        broker = self.broker
+        answer: Any
+        match request:
+            case InitProducerId() | ApiVersions():
+                answer = await broker.producers.send(node, request)
+            case Produce():
+                answer = await self._produce(request)
+            case ListGroups():
+                states = {group: "Stable" if group in broker.active else "Empty" for group in broker.groups}
+                answer = ListedGroups(0, 0, [GroupEntry(each, "consumer", state, "") for each, state in states.items()])
+            case OffsetFetch():
+                denied, offsets = request.group in broker.denied, broker.groups.get(request.group, {})
+                told = [] if denied else [CommittedOffset(*key, *each, 0) for key, each in offsets.items()]
+                answer = FetchedOffsets(0, GROUP_DENIED if denied else 0, told)
+            case OffsetCommit():
+                broker.groups.setdefault(request.group, {}).update(request.offsets)
+                answer = CommitAnswer(0, dict.fromkeys(request.offsets, 0))
+            case _:
+                answer = await super().send(node, request, purpose=purpose)
+        return answer
+
+    def _read(self, node: int, key: tuple[str, int], wanted: FetchPartition, room: int) -> FetchedPartition | None:
+        """As a broker: the first answer of a session names every partition, also one without records."""
+        found = super()._read(node, key, wanted, room)
+        if found is None and key not in self._told:
+            log = self.logs[key]
+            found = FetchedPartition(*key, 0, log.end, -1, log.start, (), -1, memoryview(b""))
+        self._told.add(key)
+        return found
+
+    async def _produce(self, request: Produce) -> Any:
+        answer = await self.broker.producers.send(1, request)
+        for batch, answered in zip(request.batches, answer.partitions, strict=True):
+            log = self.logs[batch.topic, batch.partition]
+            if answered.error == 0 and answered.base_offset >= 0:
+                payload = b"".join(bytes(part) for part in batch.batch)
+                count = struct.unpack_from(">i", payload, 57)[0]
+                log.batches.append((log.end, count, struct.pack(">q", log.end) + payload[8:]))
+        return answer
