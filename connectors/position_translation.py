@@ -7,6 +7,7 @@ offset syncs say what MirrorMaker would (offset_sync_store.py). Rules of MirrorC
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 from mirror_connect.connectors.assignment import TopicPartition
 from mirror_connect.connectors.checkpoints import Checkpoint, checkpointed_topic
@@ -25,6 +26,7 @@ TopicId = Callable[[str], bytes | None]
 class PositionTranslator:
     """What is known of all partitions of the topics that `accepts` lets through.
 
+    `remote_topic`: what a source topic is called in checkpoints.
     `must_read_to_end` as for OffsetSyncStore: earlier checkpoints could not be read.
     """
 
@@ -38,7 +40,9 @@ class PositionTranslator:
     ) -> None:
         self._policy = policy
         self._source_alias, self._target_alias = aliases
-        self._accepts = accepts
+        # Asked for every sync and every position, and the answer never changes.
+        self._accepts = cache(accepts)
+        self.remote_topic = cache(self._remote_topic)
         self._syncs = OffsetSyncStore(must_read_to_end=must_read_to_end)
         self._runs: dict[TopicPartition, RunIndex] = {}
 
@@ -59,8 +63,7 @@ class PositionTranslator:
         """The offset-syncs topic has been read to where it ended; before this no sync translates anything."""
         self._syncs.read_to_end()
 
-    def remote_topic(self, topic: str) -> str:
-        """What a source topic is called in checkpoints."""
+    def _remote_topic(self, topic: str) -> str:
         return checkpointed_topic(self._policy, self._source_alias, self._target_alias, topic)
 
     def accepted(self, committed: Committed) -> set[str]:
