@@ -46,6 +46,8 @@ LEASE_POLL_S: Final = 0.05
 MAX_BACKOFF_S: Final = 1.0
 # Retries of one partition before anyone is told: a moved leader or a topic just being created is nothing to tell.
 QUIET_RETRIES: Final = 5
+# What metadata say of a topic that has no leaders for us, and that doesn't heal by itself: no right to it, or no topic.
+_UNHEARD: Final = frozenset({codes.TOPIC_AUTHORIZATION_FAILED, codes.UNKNOWN_TOPIC_OR_PARTITION})
 # No code of Kafka's: an answer that says nothing of a partition that was in the request.
 NOT_ANSWERED: Final = -1000
 
@@ -418,7 +420,12 @@ class BatchProducer:
                 return
             waiting, self._leaderless = self._leaderless, {}
             for target in waiting:
-                self._make_ready(target)
+                code = self._cluster.topic_error(target.topic)
+                if unreachable == 0 and code in _UNHEARD and target.sendable():
+                    # Without a leader there is no request to be refused, and nobody else to say why nothing is written.
+                    self._retry(target, code, "", elsewhere=True)
+                else:
+                    self._make_ready(target)
             # A partition without a leader asks again at once: not more often than this.
             await asyncio.sleep(min(MAX_BACKOFF_S, self._settings.retry_backoff_s * 2 ** min(unreachable, 10)))
 

@@ -92,7 +92,8 @@ class FakeTarget:
         self.requests: list[Produce] = []
         self.in_flight = 0
         self.most_in_flight = 0
-        self.missing: set[str] = set()
+        # Topic without leaders → its error in metadata.
+        self.missing: dict[str, int] = {}
         self.throttle_ms = 0
         self.refreshes = 0
         self.transactional_id_error = 0
@@ -103,6 +104,9 @@ class FakeTarget:
 
     def leader(self, topic: str, partition: int) -> Leader | None:
         return None if topic in self.missing else Leader(1, 0)
+
+    def topic_error(self, topic: str) -> int:
+        return self.missing.get(topic, 0)
 
     async def refresh(self, topics: Iterable[str]) -> None:
         self.refreshes += 1

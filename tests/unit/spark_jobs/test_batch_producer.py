@@ -18,7 +18,7 @@ from mirror_connect.spark_jobs.target_partition import TargetPartition
 from tests.fakes.target_cluster import FakeTarget, lost
 
 SETTINGS = ProducerSettings(retry_backoff_s=0.001)
-NOT_LEADER, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, UNKNOWN_TOPIC = 6, 19, 7, 3
+NOT_LEADER, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, UNKNOWN_TOPIC, NO_LEADER = 6, 19, 7, 3, 5
 OUT_OF_ORDER, UNKNOWN_PRODUCER_ID, INVALID_EPOCH, INVALID_RECORD, TOPIC_DENIED = 45, 59, 47, 87, 29
 
 
@@ -320,12 +320,38 @@ async def test_a_throttled_producer_waits_as_long_as_it_was_told(rig: Rig) -> No
 
 
 async def test_a_partition_without_a_leader_waits_for_one(rig: Rig) -> None:
-    rig.target.missing.add("a.orders")
+    rig.target.missing["a.orders"] = NO_LEADER
     feed = Feed(batches(2))
     rig.feed(feed)
     await until(lambda: rig.target.refreshes > 3)
     rig.target.missing.clear()
     await until(lambda: len(feed.acknowledged) == 6)
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        pytest.param(
+            TOPIC_DENIED, "Not authorized to write to topic a.orders on the target; it is tried again", id="not_allowed"
+        ),
+        pytest.param(
+            UNKNOWN_TOPIC,
+            "a.orders-0 can't be written to at present: UNKNOWN_TOPIC_OR_PARTITION (3): "
+            "the topic or partition does not exist on the target; it is tried again",
+            id="not_there",
+        ),
+    ],
+)
+async def test_a_topic_that_is_hidden_from_us_is_told_and_written_to_when_it_is_seen(
+    rig: Rig, code: int, line: str
+) -> None:
+    rig.target.missing["a.orders"] = code
+    feed = Feed(batches(2))
+    rig.feed(feed)
+    await until(lambda: bool(rig.notices))
+    rig.target.missing.clear()
+    await until(lambda: len(feed.acknowledged) == 6)
+    assert rig.notices == [line]
 
 
 async def test_settling_takes_no_more_from_the_feed(rig: Rig) -> None:
