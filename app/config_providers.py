@@ -10,18 +10,18 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from mirror_connect.app.properties import UnreadableFile, read_properties
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.filters import NameFilter
 from mirror_connect.connectors.secrets import secrets_of
 
 log = logging.getLogger(__name__)
 
-_REFERENCE: Final = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 # What other things in braces don't begin with: `${1:-x}`.
 _ALIAS: Final = re.compile(r"[A-Za-z_][\w.-]*")
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
@@ -107,12 +107,12 @@ class EnvironmentProvider:
 
     def __init__(self, alias: str, parameters: Mapping[str, str], environment: Mapping[str, str] | None = None) -> None:
         pattern = parameters.get("allowlist.pattern")
-        try:
-            allowed = re.compile(".*" if pattern is None else pattern, re.DOTALL)
-        except re.error as error:
-            raise ConfigError(f"config.providers.{alias}.param.allowlist.pattern", pattern, str(error)) from None
+        allowed = NameFilter.compile(
+            f"config.providers.{alias}.param.allowlist.pattern", [".*" if pattern is None else pattern]
+        )
         everything = os.environ if environment is None else environment
-        self._variables = {name: value for name, value in everything.items() if allowed.fullmatch(name)}
+        allowed.judge(everything.keys())
+        self._variables = {name: value for name, value in everything.items() if allowed.matches(name)}
 
     def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
         """Values of the variables; a path makes no sense here."""
@@ -142,6 +142,30 @@ class Resolved:
     def secrets(self) -> frozenset[str]:
         """Texts that must not be seen, for `redact` and RedactingFilter.learn."""
         return secrets_of(self.values)
+
+
+class _Reference(NamedTuple):
+    """`${provider:path:key}` in a text; without a path between, it is empty."""
+
+    begin: int
+    end: int
+    provider: str
+    path: str
+    key: str
+
+
+def _references(text: str) -> Iterator[_Reference]:
+    r"""What Kafka's `\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}` finds, in one pass: that one takes the cube of the time."""
+    begin = text.find("${")
+    while begin >= 0:
+        end = text.find("}", begin)
+        if end < 0:
+            return
+        provider, colon, rest = text[begin + 2 : end].partition(":")
+        if colon:
+            path, second, key = rest.partition(":")
+            yield _Reference(begin, end + 1, provider, path if second else "", key if second else rest)
+        begin = text.find("${", end + 1)
 
 
 class Resolver:
@@ -188,32 +212,38 @@ class Resolver:
         """The config with references replaced. ConfigError names a file that can't be read."""
         wanted: dict[tuple[str, str], set[str]] = {}
         for value in config.values():
-            for match in _REFERENCE.finditer(value):
-                if match[1] in self._providers:
-                    wanted.setdefault((match[1], match[3] or ""), set()).add(match[4])
+            for reference in _references(value):
+                if reference.provider in self._providers:
+                    wanted.setdefault((reference.provider, reference.path), set()).add(reference.key)
         # One look at each place, so that all values of a file are of the same moment.
         found = {place: self._providers[place[0]].get(place[1], keys) for place, keys in wanted.items()}
 
-        def replacement(match: re.Match[str]) -> str:
-            return found.get((match[1], match[3] or ""), {}).get(match[4], match[0])
-
-        resolved = {name: _REFERENCE.sub(replacement, value) for name, value in config.items()}
-        self._learn(secrets_of(resolved))
+        resolved: dict[str, str] = {}
+        unresolved: list[tuple[str, _Reference, str]] = []
         for name, value in config.items():
-            for match in _REFERENCE.finditer(value):
-                if replacement(match) == match[0] and _ALIAS.fullmatch(match[1]):
-                    self._say_unresolved(name, match)
+            pieces, at = [], 0
+            for reference in _references(value):
+                written = value[reference.begin : reference.end]
+                given = found.get((reference.provider, reference.path), {}).get(reference.key, written)
+                pieces += [value[at : reference.begin], given]
+                at = reference.end
+                if given == written and _ALIAS.fullmatch(reference.provider):
+                    unresolved.append((name, reference, written))
+            resolved[name] = "".join([*pieces, value[at:]])
+        self._learn(secrets_of(resolved))
+        for name, reference, written in unresolved:
+            self._say_unresolved(name, reference.provider, written)
         return resolved
 
-    def _say_unresolved(self, name: str, match: re.Match[str]) -> None:
+    def _say_unresolved(self, name: str, provider: str, written: str) -> None:
         """As in Connect it stays text: a password that is the letters `${fil:…}` is refused later, far from its cause."""
-        if match[1] in self._providers:
-            line = f"{name}: the reference {match[0]} leads to nothing and stays as text"
+        if provider in self._providers:
+            line = f"{name}: the reference {written} leads to nothing and stays as text"
         else:
             # No more of it is shown: it may be a secret that only looks like a reference.
             there = ", ".join(sorted(self._providers)) or "none"
             line = (
-                f"{name}: ${{{match[1]}:…}} stays as text, there is no config provider {match[1]} (there are: {there})"
+                f"{name}: ${{{provider}:…}} stays as text, there is no config provider {provider} (there are: {there})"
             )
         with self._saying:
             if line in self._said:

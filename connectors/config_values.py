@@ -21,9 +21,12 @@ PASSWORD: Final = "PASSWORD"
 
 _BITS: Final = {INT: 32, SHORT: 16, LONG: 64}
 _INTEGER: Final = re.compile(r"[+-]?\d+")
-_DECIMAL: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?", re.ASCII)
-_HEXADECIMAL: Final = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+[fFdD]?", re.ASCII)
-_COMMA: Final = re.compile(r"\s*,\s*", re.ASCII)
+# Possessive: a hundred thousand digits with a letter behind them would otherwise be tried at every cut.
+_DECIMAL: Final = re.compile(r"[+-]?(\d++\.?+\d*+|\.\d++)([eE][+-]?\d++)?[fFdD]?", re.ASCII)
+_HEXADECIMAL: Final = re.compile(
+    r"[+-]?0[xX]([\da-fA-F]++\.?+[\da-fA-F]*+|\.[\da-fA-F]++)[pP][+-]?\d++[fFdD]?", re.ASCII
+)
+_JAVA_SPACE: Final = " \t\n\x0b\f\r"
 _JAVA_TRIM: Final = "".join(map(chr, range(0x21)))  # String.trim() cuts everything up to the space
 
 
@@ -73,7 +76,8 @@ def parse(text: str | None, kind: Type) -> tuple[str | None, Any]:
         value = _double(trimmed)
         problem = f"Not a number of type {kind}"
     elif kind == LIST:
-        value = _COMMA.split(trimmed) if trimmed else []
+        # Java splits at `\s*,\s*`, which takes the square of the time where there are many blanks.
+        value = [entry.strip(_JAVA_SPACE) for entry in trimmed.split(",")] if trimmed else []
     elif kind == CLASS and trimmed not in KNOWN_CLASSES:
         # There is no class path here: a Java class that we have no counterpart for is one that can't be found.
         return f"Class {trimmed} could not be found.", None
@@ -81,9 +85,11 @@ def parse(text: str | None, kind: Type) -> tuple[str | None, Any]:
 
 
 def _integer(text: str, bits: int) -> int | None:
-    if not _INTEGER.fullmatch(text):
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    # Python reads no number of more than 4300 digits, zeros in front included.
+    if not _INTEGER.fullmatch(text) or len(digits) > bits:
         return None
-    value = int(text)
+    value = -int(digits) if text.startswith("-") else int(digits)
     return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
 
 
@@ -94,7 +100,10 @@ def _double(text: str) -> float | None:
         return float(text.rstrip("fFdD"))
     if _HEXADECIMAL.fullmatch(text):
         mantissa, exponent = re.split("[pP]", text)
-        return float.fromhex(f"{mantissa}p{exponent.rstrip('fFdD')}")
+        try:
+            return float.fromhex(f"{mantissa}p{exponent.rstrip('fFdD')}")
+        except OverflowError:
+            return float("-inf" if text.startswith("-") else "inf")
     return None
 
 

@@ -31,7 +31,7 @@ _SECRET_ENDS: Final = (
     "token",
 )
 _JAAS_OPTION: Final = re.compile(
-    r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""", re.DOTALL
+    r"""(?<![\w.])([\w.]++)\s*+=\s*+(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""", re.DOTALL
 )
 # Values that short occur inside ordinary words; they are replaced only where they stand alone.
 _SHORT: Final = 6

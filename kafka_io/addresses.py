@@ -39,7 +39,7 @@ def addresses(name: str, value: Any, quote: Quote) -> str | None:
 
 
 def _entries(text: str) -> list[str]:
-    return re.split(r"\s*,\s*", text.strip().strip(",").strip())
+    return [entry.strip() for entry in text.strip().strip(",").strip().split(",")]
 
 
 def _address(entry: str) -> tuple[str, int] | None:

@@ -31,3 +31,17 @@ def test_a_secret_does_not_show_when_rendered(rendered: str) -> None:
 def test_a_password_is_answered_hidden_and_revealed_only_on_request() -> None:
     value = parse("hunter2", "PASSWORD")[1]
     assert (wire_text(value, "PASSWORD"), value.reveal()) == ("[hidden]", "hunter2")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        pytest.param("900", "INT", 900, id="zeros_behind"),
+        pytest.param("-007", "INT", -7, id="zeros_in_front"),
+        pytest.param("0" * 5000 + "7", "LONG", 7, id="more_zeros_than_python_reads"),
+        pytest.param("1" * 5000, "LONG", None, id="more_digits_than_python_reads"),
+        pytest.param("-0x1p99999", "DOUBLE", float("-inf"), id="hexadecimal_beyond_all"),
+    ],
+)
+def test_a_number_of_any_length_is_read_or_refused(text: str, kind: str, value: float | None) -> None:
+    assert parse(text, kind)[1] == value
