@@ -6,13 +6,14 @@ by `|` into one expression that has to match the whole name; what is excluded wi
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+import time
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from mirror_connect.connectors.bounded_match import BoundedPattern, MatchTooSlow, shortened
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.java_regex import JavaRegexError, compile_java
+from mirror_connect.connectors.java_regex import JavaRegexError
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 
 TOPICS_DEFAULT: Final = [".*"]
@@ -29,13 +30,20 @@ CONFIG_PROPERTIES_EXCLUDE_DEFAULT: Final = [
     "unclean.leader.election.enable",
     "min.insync.replicas",
 ]
+# No more entries are tried then, to find the one that makes a list slow.
+BLAME_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class NameFilter:
-    """One list of a config, ready to match; None = an empty list, which matches nothing."""
+    """One list of a config, ready to match; without a pattern, an empty list, which matches nothing.
 
-    pattern: re.Pattern[str] | None
+    For one thread at a time.
+    """
+
+    pattern: BoundedPattern | None
+    setting: str = ""
+    entries: Sequence[str] = ()
 
     @classmethod
     def compile(cls, setting: str, entries: Sequence[str]) -> NameFilter:
@@ -46,19 +54,51 @@ class NameFilter:
         if not entries:
             return cls(None)
         try:
-            return cls(compile_java("|".join(entries)))
+            return cls(BoundedPattern("|".join(entries)), setting, tuple(entries))
         except JavaRegexError as whole:
             for entry in entries:
                 try:
-                    compile_java(entry)
+                    BoundedPattern(entry)
                 except JavaRegexError as error:
                     hint = "; a comma always ends an entry" if "{" in entry and "}" not in entry else ""
                     raise ConfigError(setting, entry, f"Not a regular expression: {error}{hint}") from error
             raise ConfigError(setting, ",".join(entries), f"Not a regular expression: {whole}") from whole
 
+    def judge(self, names: Collection[str]) -> None:
+        """For many names, before `matches` is asked: it may start a process, and once is enough. ConfigError as there."""
+        if self.pattern is not None:
+            try:
+                self.pattern.judge(names)
+            except MatchTooSlow as slow:
+                raise self._too_slow(slow) from None
+
     def matches(self, name: str) -> bool:
-        """Whether the whole name matches."""
-        return self.pattern is not None and self.pattern.fullmatch(name) is not None
+        """Whether the whole name matches. ConfigError, which names the entry to blame, when that takes too long."""
+        try:
+            return self.pattern is not None and self.pattern.matches(name)
+        except MatchTooSlow as slow:
+            raise self._too_slow(slow) from None
+
+    def _too_slow(self, slow: MatchTooSlow) -> ConfigError:
+        return ConfigError(
+            self.setting,
+            shortened(self._slow_entry(slow.name)),
+            f"{slow}; simplify the expression, it can split a name in too many ways, as (a|aa)+ does",
+        )
+
+    def _slow_entry(self, name: str | None) -> str:
+        """The first entry that is too slow by itself for a name; the whole list if none is."""
+        given_up = time.monotonic() + BLAME_S
+        for entry in self.entries if len(self.entries) > 1 and name is not None else ():
+            if time.monotonic() > given_up:
+                break
+            try:
+                BoundedPattern(entry).matches(name or "")
+            except MatchTooSlow:
+                return entry
+            except JavaRegexError:
+                continue  # a part of an expression that a comma cut
+        return ",".join(self.entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +110,11 @@ class TopicSelection:
     excluded: NameFilter
     target_alias: str
     heartbeats: bool = True
+
+    def judge(self, topics: Collection[str]) -> None:
+        """Of many topics, before the others are asked of them. ConfigError for an expression that takes too long."""
+        self.topics.judge(topics)
+        self.excluded.judge(topics)
 
     def accepts(self, topic: str) -> bool:
         """What the topic filter alone says (DefaultTopicFilter.shouldReplicateTopic)."""

@@ -8,6 +8,7 @@ refused too, as matching something else would copy the wrong topics.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ _OPEN: Final = re.compile(r"\(\?(?:<(?P<name>[a-zA-Z][a-zA-Z0-9]*)>|(?P<plain>:|
 _FLAGS: Final = re.compile(r"\(\?(?P<on>[idmsuxU]*)(?:-(?P<off>[idmsuxU]*))?(?P<end>[:)])")
 _NAMED: Final = re.compile(r"k<([a-zA-Z][a-zA-Z0-9]*)>")
 _PROPERTY: Final = re.compile(r"[pP](?:\{([^}]*)\}|([^{]))")
+# What a topic's name may have; ways_to_match counts for names up to that.
+LONGEST_NAME: Final = 249
+# A count to such a power is as good as endless.
+_ENDLESS_POWER: Final = 20
 
 
 class JavaRegexError(ValueError):
@@ -35,12 +40,29 @@ class JavaRegexError(ValueError):
 
 @lru_cache(maxsize=256)
 def compile_java(pattern: str) -> re.Pattern[str]:
-    """A Python pattern whose `fullmatch` answers as Java's `matches`; JavaRegexError says what is wrong and where."""
-    translated = _Translator(pattern).translate()
+    """A Python pattern whose `fullmatch` answers as Java's `matches`; JavaRegexError says what is wrong and where.
+
+    Matching may take for ever: that is bounded_match.py's business alone.
+    """
     try:
-        return re.compile(translated, re.ASCII)
+        return re.compile(_translated(pattern)[0], re.ASCII)
     except (re.error, OverflowError, RecursionError) as error:
         raise JavaRegexError(f"can't be used here: {getattr(error, 'msg', error)}") from error
+
+
+def ways_to_match(pattern: str) -> float:
+    """In how many ways a name may have to be tried, at most: what a backtracking matcher's time grows with.
+
+    Rough, and never too low: each `*` counts as many ways as a name has places, whatever stands around it.
+    """
+    return _translated(pattern)[1]
+
+
+@lru_cache(maxsize=256)
+def _translated(pattern: str) -> tuple[str, float]:
+    translator = _Translator(pattern)
+    text = translator.translate()
+    return text, translator.ways()
 
 
 @dataclass(slots=True)
@@ -49,6 +71,17 @@ class _Group:
 
     outer: frozenset[str]
     scoped: int = 0  # flag scopes opened inside, to be closed at its end and reopened after each `|`
+    # Ways to match: alternatives that are complete, the present one without its last item, and that item.
+    complete: float = 0.0
+    before: float = 1.0
+    item: float = 1.0
+
+    def ways(self) -> float:
+        return self.complete + self.before * self.item
+
+    def add_item(self, ways: float) -> None:
+        self.before *= self.item
+        self.item = ways
 
 
 class _Translator:
@@ -86,9 +119,17 @@ class _Translator:
             raise self.error("Unclosed group")
         return "".join(self.out) + ")" * self.groups[0].scoped
 
+    def ways(self) -> float:
+        """See ways_to_match."""
+        return self.groups[0].ways()
+
     def emit(self, text: str, repeatable: bool = True) -> None:
+        """A piece of the translation; if it may be repeated, it is an item of its own."""
         self.out.append(text)
         self.repeatable = repeatable
+        if repeatable:
+            # Classes and line breaks are translated into alternatives, too.
+            self.groups[-1].add_item(1.0 + text.count("|"))
 
     def open(self) -> None:
         if not self.pattern.startswith("(?", self.at):
@@ -135,9 +176,11 @@ class _Translator:
         self.flags = group.outer
         self.at += 1
         self.emit(")" * (group.scoped + 1))
+        self.groups[-1].item = group.ways()
 
     def alternative(self) -> None:
         group = self.groups[-1]
+        group.complete, group.before, group.item = group.ways(), 1.0, 1.0
         self.at += 1
         self.emit(")" * group.scoped + "|", repeatable=False)
         if group.scoped:
@@ -156,7 +199,7 @@ class _Translator:
         char = self.pattern[self.at]
         if not self.repeatable:
             raise self.error(f"Dangling meta character '{char}'")
-        self._repeat(char, 1)
+        self._repeat(char, 1, int(char == "+"), 1 if char == "?" else LONGEST_NAME)
 
     def counted(self) -> None:
         match = _QUANTIFIED.match(self.pattern, self.at)
@@ -164,16 +207,19 @@ class _Translator:
             counting = self.pattern[self.at + 1 : self.at + 2].isdecimal()
             raise self.error("Unclosed counted closure" if counting else "Illegal repetition")
         low, high = int(match[1]), int(match[3]) if match[3] else int(match[1])
+        most = LONGEST_NAME if match[3] == "" else high
         if max(low, high) >= 1 << 31 or low > high:
             raise self.error("Illegal repetition range")
         if not self.repeatable:
-            self.out.append("(?:)")  # Java repeats the empty match
+            self.emit("(?:)")  # Java repeats the empty match
         elif self.out[-1].endswith(("*", "+", "?", "}")) and self.out[-1][0] in "*+?{":
             # Java lets counts follow a quantifier (a{2}{3}), Python wants a group around the first.
             raise self.error("A second quantifier needs a group")
-        self._repeat(match[0], len(match[0]))
+        self._repeat(match[0], len(match[0]), low, most)
 
-    def _repeat(self, text: str, length: int) -> None:
+    def _repeat(self, text: str, length: int, low: int, high: int) -> None:
+        group = self.groups[-1]
+        group.item = _ways_repeated(group.item, min(low, LONGEST_NAME), min(high, LONGEST_NAME))
         self.at += length
         if self.at < len(self.pattern) and self.pattern[self.at] in "+?":
             text += self.pattern[self.at]
@@ -320,6 +366,13 @@ class _Translator:
         if self.pattern[self.at] in "pPdDsSwWhHvV":
             return self._class_escape()
         return self._escaped_char()
+
+
+def _ways_repeated(ways: float, low: int, high: int) -> float:
+    counts = max(high - low, 0) + 1
+    if ways <= 1 or high <= 1:
+        return counts * ways + (low == 0)
+    return counts * min(ways, 1e9) ** high if high <= _ENDLESS_POWER else math.inf
 
 
 def _literal(char: str) -> str:

@@ -7,7 +7,7 @@ spark_jobs/mirror_checkpoint.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, Final
@@ -107,6 +107,16 @@ class CheckpointSelection:
     groups_excluded: NameFilter
     topics: NameFilter
     topics_excluded: NameFilter
+
+    def judge_groups(self, groups: Collection[str]) -> None:
+        """Of many groups, before the others are asked of them. ConfigError for an expression that takes too long."""
+        self.groups.judge(groups)
+        self.groups_excluded.judge(groups)
+
+    def judge_topics(self, topics: Collection[str]) -> None:
+        """The same of topics."""
+        self.topics.judge(topics)
+        self.topics_excluded.judge(topics)
 
     def accepts_group(self, group: str) -> bool:
         """DefaultGroupFilter.shouldReplicateGroup."""

@@ -40,6 +40,7 @@ async def _see(properties: Mapping[str, str], client_id: str, selection: Checkpo
     try:
         groups = ConsumerGroups(cluster)
         listed = await groups.listed()
+        selection.judge_groups(listed)
         accepted = {name: each.kind for name, each in sorted(listed.items()) if selection.accepts_group(name)}
         consumers = [name for name, kind in accepted.items() if kind is GroupKind.CONSUMER]
         read = await groups.read(consumers)
@@ -47,6 +48,7 @@ async def _see(properties: Mapping[str, str], client_id: str, selection: Checkpo
         raise ClusterUnreachable(f"The source cluster can't be asked for its groups: {error}") from None
     finally:
         await cluster.close()
+    selection.judge_topics({topic for positions in read.positions.values() for topic, _ in positions})
     wanted = tuple(
         name
         for name in consumers
