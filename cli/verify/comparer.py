@@ -71,7 +71,10 @@ class Comparer:
         self._timestamps = True
         self._repeat: _Repeat | None = None
         self._last_producer: Producer | None = None
+        # Who wrote the last record that was new.
+        self._front_producer: Producer | None = None
         self._misses = 0
+        self._excusable = 0
         self._lost: dict[int, int] = {}
         self._strays: dict[int, int] = {}
 
@@ -105,7 +108,7 @@ class Comparer:
         self._target.take_batch()
         self._findings.by_batch += ours.count
         self._matched(ours.base_offset, ours.last_offset, ours.count, theirs.base_offset, theirs.last_offset)
-        self._last_producer = theirs.producer_id, theirs.producer_epoch
+        self._wrote((theirs.producer_id, theirs.producer_epoch), ours.last_offset)
         return True
 
     def _check_timestamps(self) -> None:
@@ -147,9 +150,14 @@ class Comparer:
             self._matched(ours[0][0], ours[again - 1][0], again, theirs[0][0], theirs[again - 1][0])
         if again < count:
             self._matched(ours[again][0], ours[-1][0], count - again, theirs[again][0], theirs[-1][0])
-        self._last_producer = target.producer(count - 1)
+        self._wrote(target.producer(count - 1), ours[-1][0])
         source.drop(count)
         target.drop(count)
+
+    def _wrote(self, producer: Producer, offset: int) -> None:
+        self._last_producer = producer
+        if offset + 1 == self._done_to:
+            self._front_producer = producer
 
     def _matched(self, first: int, last: int, count: int, target_first: int, target_last: int) -> None:
         """Source offsets first..last are on the target: for the first time, or again."""
@@ -167,35 +175,58 @@ class Comparer:
 
     # --- repeats ----------------------------------------------------------------------------------------------------
 
-    def _fresh(self) -> bool:
-        """Whether the target's next record may be by a producer that has just begun."""
-        producer = self._target.producer()
-        return producer[0] < 0 or self._last_producer is None or producer != self._last_producer
+    def _fresh(self, number: int = 0) -> bool:
+        """Whether a record of the target's window may be the first one of a producer that has just begun."""
+        producer = self._target.producer(number)
+        if self._hollow:
+            # Where it began may be gone: what counts is that it isn't the one who had come farthest.
+            return producer[0] < 0 or producer != self._front_producer
+        before = self._target.producer(number - 1) if number else self._last_producer
+        return producer[0] < 0 or before is None or producer != before
 
     def _end_repeat(self, *, complete: bool) -> None:
         repeat, self._repeat = self._repeat, None
         if repeat is None or not repeat.records:
             return
-        if repeat.fresh and complete:
+        if repeat.fresh and (complete or self._hollow):
             self._findings.repeated += repeat.records
         else:
             place = (repeat.source, repeat.last_source), (repeat.target, repeat.last_target)
             self._findings.add(Fault(Kind.DOUBLED, *place, repeat.records))
+
+    @property
+    def _hollow(self) -> bool:
+        """Whether one of the logs was compacted: not all of a repeat is left to lead up to anything."""
+        return self._source.hollow > 0 or self._target.hollow > 0
 
     # --- what differs -----------------------------------------------------------------------------------------------
 
     async def _resolve(self) -> None:
         """Passes over at least one record that differs."""
         source, target = self._source, self._target
+        if not await target.want(1):
+            return  # what was left of the target can't be read
+        begun = target.producer()[0] >= 0 and self._fresh()
+        # A producer that has just begun does so with what may have been copied before, be it with one such record.
+        if begun and await self._jump_back(least=1):
+            return
         for size in _WINDOWS:
             ours, theirs = await source.want(size), await target.want(size)
             self._check_timestamps()
             last = len(ours) < size and len(theirs) < size
-            meeting = meet(ours, theirs, self._content, last=last or size == _WINDOWS[-1])
+            segments = target.segments(len(theirs))
+            meeting = meet(
+                ours,
+                theirs,
+                self._content,
+                last=last or size == _WINDOWS[-1],
+                segments=segments,
+                holes=(source.holes(0), target.holes(0)),
+            )
             if meeting is not None:
                 await self._gap(*meeting)
                 return
-            if size == _WINDOWS[0] and await self._jump_back():
+            if size == _WINDOWS[0] and not begun and await self._jump_back(least=_AGREEING):
                 return
             if last:
                 await self._gap(len(ours), len(theirs))
@@ -203,7 +234,7 @@ class Comparer:
             if not ours:
                 await self._gap(0, len(theirs))
                 return
-        place = await self._find(theirs[:_AGREEING])
+        place = await self._find(theirs[:_AGREEING], _AGREEING)
         if place is not None and place > source.position:
             await self._pass_over_source(place)
         elif source.holes(0) >= len(theirs):
@@ -214,37 +245,39 @@ class Comparer:
             both = min(len(ours), len(theirs))
             await self._gap(both, both)
 
-    async def _jump_back(self) -> bool:
+    async def _jump_back(self, least: int) -> bool:
         """Reads the source again from where the target's next records are in it, if that is before the present place."""
         theirs = await self._target.want(_AGREEING)
+        theirs = theirs[: next(iter(self._target.segments(len(theirs))), None)]
         if hash(self._content(theirs[0])) in self._lost:
             return False  # it was missing where it belongs: it has moved
-        place = await self._find(theirs)
+        place = await self._find(theirs, least)
         if place is None or place >= self._source.position:
             return False
         fresh = self._fresh()
         # A copier may be ended again while it is still repeating.
         self._end_repeat(complete=fresh)
         self._repeat = _Repeat(place, theirs[0][0], fresh)
+        self._excusable = self._source.hollow
         await self._source.seek(place)
         return True
 
-    async def _find(self, run: list[Record]) -> int | None:
-        """The source offset from which on the source has these records."""
+    async def _find(self, run: list[Record], least: int) -> int | None:
+        """The source offset from which on the source has these records, or the first `least` of them."""
         if self._misses >= _PATIENCE and self._misses & (self._misses - 1):
             self._misses += 1
             return None
         wanted = [self._content(record) for record in run]
         if self._timestamps and run[0][1] >= 0:
             place = await self._source.log.offset_at(run[0][1])
-            found = None if place is None else self._place_of(wanted, await self._source.look(place))
+            found = None if place is None else self._place_of(wanted, least, await self._source.look(place))
             if found is not None:
                 return found
         # Timestamps need not rise; what is repeated is mostly what came last.
         place = max(self._start, self._done_to - _LOOK_BACK)
         while place < self._done_to:
             records = await self._source.look(place)
-            found = self._place_of(wanted, records)
+            found = self._place_of(wanted, least, records)
             if found is not None:
                 return found
             if not records:
@@ -253,20 +286,28 @@ class Comparer:
         self._misses += 1
         return None
 
-    def _place_of(self, wanted: list[object], records: list[Record]) -> int | None:
+    def _place_of(self, wanted: list[object], least: int, records: list[Record]) -> int | None:
+        """Where in `records` most of `wanted` is, as an offset."""
         contents = [self._content(record) for record in records]
+        best, most = None, 0
         for at, each in enumerate(contents):
+            if each != wanted[0] or records[at][0] < self._start:
+                continue
             room = min(len(wanted), len(contents) - at)
-            if each == wanted[0] and records[at][0] >= self._start and contents[at : at + room] == wanted[:room]:
-                return records[at][0]
-        return None
+            agreeing = 1
+            while agreeing < room and contents[at + agreeing] == wanted[agreeing]:
+                agreeing += 1
+            if agreeing > most and agreeing >= min(least, room):
+                best, most = records[at][0], agreeing
+        return best
 
     async def _gap(self, ours_count: int, theirs_count: int) -> None:
         """Explains the first records of both windows and passes over them."""
         source, target = self._source, self._target
         ours = source.window[source.at : source.at + ours_count]
         theirs = target.window[target.at : target.at + theirs_count]
-        gap = explain(ours, theirs, self._content)
+        whole = not source.holes(ours_count) and not target.holes(theirs_count)
+        gap = explain(ours, theirs, self._content, whole=whole)
         findings = self._findings
         new = [pair for pair in gap.in_place if ours[pair[0]][0] >= self._done_to]
         findings.equal += len(new)
@@ -274,15 +315,21 @@ class Comparer:
         for here, there in gap.reordered:
             findings.add(_fault(Kind.REORDERED, ours[here], theirs[there]))
         for here, there in gap.doubled:
-            findings.add(_fault(Kind.DOUBLED, ours[here], theirs[there]))
+            if self._hollow and target.segments(there + 1):
+                findings.repeated += 1
+            else:
+                findings.add(_fault(Kind.DOUBLED, ours[here], theirs[there]))
         for here, there in gap.changed:
             what = difference(ours[here], theirs[there], timestamps=self._timestamps)
             findings.add(_fault(Kind.CHANGED, ours[here], theirs[there], what))
         self._explain_source_only([ours[here] for here in gap.source_only], target, theirs_count)
-        await self._explain_target_only([theirs[there] for there in gap.target_only], ours_count)
+        await self._explain_target_only(theirs, gap.target_only, ours_count)
         if theirs:
             self._last_producer = target.producer(theirs_count - 1)
-        if ours:
+        if ours and ours[-1][0] >= self._done_to:
+            # Not what is repeated is wrong, but what comes after it.
+            if self._repeat is not None:
+                self._end_repeat(complete=self._repeat.last_source + 1 >= self._done_to)
             self._done_to = max(self._done_to, ours[-1][0] + 1)
             self._progress(self._done_to)
         source.keep_holes(ours_count)
@@ -310,15 +357,21 @@ class Comparer:
                 self._lost[mark] = record[0]
             self._findings.add(_fault(Kind.MISSING, record, None))
 
-    async def _explain_target_only(self, records: list[Record], passed: int) -> None:
-        """Target records that the source lacks here."""
+    async def _explain_target_only(self, theirs: list[Record], places: list[int], passed: int) -> None:
+        """Target records that the source lacks here; `places` are those in `theirs` and in the target's window."""
         findings = self._findings
-        excused = min(self._source.holes(passed), len(records))
+        excused = min(self._source.holes(passed), len(places))
         self._source.use_holes(passed, excused)
+        # What compaction took from the source cannot be found there when a copier that began anew has it once more.
+        if places and any(self._fresh(place) for place in range(places[-1] + 1)):
+            self._excusable = self._source.hollow
+        more = min(self._excusable, len(places) - excused)
+        self._excusable -= more
+        excused += more
         findings.gone_from_source += excused
-        rest, at = records[excused:], 0
+        rest, at = places[excused:], 0
         while at < len(rest):
-            record = rest[at]
+            record = theirs[rest[at]]
             mark = hash(self._content(record))
             lost = self._lost.pop(mark, None)
             if lost is not None:
@@ -326,7 +379,7 @@ class Comparer:
                 findings.add(Fault(Kind.REORDERED, (lost, lost), (record[0], record[0])))
                 at += 1
                 continue
-            again = await self._again(rest[at:])
+            again = await self._again(theirs, rest[at:])
             if again:
                 at += again
                 continue
@@ -335,32 +388,36 @@ class Comparer:
             findings.add(_fault(Kind.FOREIGN, None, record))
             at += 1
 
-    async def _again(self, run: list[Record]) -> int:
-        """How many records of `run` are a stretch that the target has had before; tells of them."""
-        place = await self._find(run[:1])
-        if place is None or place >= self._done_to:
+    async def _again(self, theirs: list[Record], places: list[int]) -> int:
+        """How many of the first `places` are a stretch that the target has had before; tells of them."""
+        first = places[0]
+        found = await self._find(theirs[first : first + 1], 1)
+        if found is None or found >= self._done_to:
             return 0
-        records = await self._source.look(place)
         count = 0
-        while (
-            count < min(len(run), len(records))
-            and records[count][0] < self._done_to
-            and self._content(records[count]) == self._content(run[count])
-        ):
-            count += 1
+        for number, record in enumerate(await self._source.look(found)):
+            if (
+                number == len(places)
+                or places[number] != first + number
+                or record[0] >= self._done_to
+                or self._content(record) != self._content(theirs[first + number])
+            ):
+                break
+            count, last = number + 1, record[0]
         if count == 0:
             return 0
-        last = records[count - 1][0]
-        self._repeat_ends(place, last, run[0][0], run[count - 1][0], count)
-        return count
-
-    def _repeat_ends(self, first: int, last: int, target_first: int, target_last: int, count: int) -> None:
-        # It is a repeat if it leads up to where the copier had been: at its end, or in the middle of another repeat.
+        # It is a repeat if it leads up to where the copier had been, at its end or in the middle of another repeat; or if
+        # the copier was ended again while it was repeating.
         been = self._done_to if self._repeat is None else self._repeat.last_source + 1
-        if self._fresh() and last + 1 == been:
+        behind = first + count
+        goes_on = behind < len(await self._target.want(behind + 1))
+        leads_up = last + 1 == been or self._hollow or not goes_on or self._fresh(behind)
+        if self._fresh(first) and leads_up:
             self._findings.repeated += count
         else:
-            self._findings.add(Fault(Kind.DOUBLED, (first, last), (target_first, target_last), count))
+            place = (found, last), (theirs[first][0], theirs[behind - 1][0])
+            self._findings.add(Fault(Kind.DOUBLED, *place, count))
+        return count
 
     async def _pass_over_source(self, place: int) -> None:
         """The target lacks everything up to `place`, or has it from before."""

@@ -8,9 +8,11 @@ from mirror_connect.spark_jobs.record_rewrite import Record
 _Fields = dict[str, bytes | None]
 
 
-def alike(one: Record, other: Record) -> bool:
+def alike(one: Record, other: Record, *, same_key: bool = False) -> bool:
     """Whether it may be the same record with something changed in it: its time and most of it are as they were."""
     first, second = _fields(one[2]), _fields(other[2])
+    if same_key and (first.get("key") != second.get("key") or one[1] != other[1]):
+        return False
     same = (one[1] == other[1]) + sum(first.get(name) == second.get(name) for name in ("key", "value", "headers"))
     return same >= 2
 

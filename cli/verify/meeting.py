@@ -6,7 +6,7 @@ broker's.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -32,11 +32,19 @@ def by_bytes(record: Record) -> Content:
 
 
 def meet(
-    source: Sequence[Record], target: Sequence[Record], content: Callable[[Record], Content], *, last: bool
+    source: Sequence[Record],
+    target: Sequence[Record],
+    content: Callable[[Record], Content],
+    *,
+    last: bool,
+    segments: Sequence[int] = (),
+    holes: tuple[int, int] = (0, 0),
 ) -> tuple[int, int] | None:
     """(records to pass over in `source`, in `target`), the fewest in all; None where they don't meet.
 
     `last`: nothing follows the runs, so that a meeting near their ends needn't be confirmed by what isn't there.
+    `segments`: places in `target` at which another producer begins; it may do so with what was written before.
+    `holes`: how many offsets are missing in front of `source` and of `target`.
     """
     ours, theirs = [content(record) for record in source], [content(record) for record in target]
     places: dict[Content, list[int]] = {}
@@ -45,23 +53,33 @@ def meet(
         if len(found) < _PLACES:
             found.append(at)
     best: tuple[int, int] | None = None
+    least = (len(ours) + len(theirs) + 1, 0)
     for there, each in enumerate(theirs):
-        if best is not None and there >= best[0] + best[1]:
+        if _cost(0, there, holes) >= least:
             break
         for here in places.get(each, ()):
-            if best is not None and here + there >= best[0] + best[1]:
+            if _cost(here, there, holes) >= least:
                 break
-            if _confirmed(ours, here, theirs, there, last=last):
-                best = here, there
+            segment = bisect_right(segments, there)
+            most = segments[segment] - there if segment < len(segments) else CONFIRMED
+            if _confirmed(ours, here, theirs, there, most, last=last):
+                best, least = (here, there), _cost(here, there, holes)
                 break
     return best
 
 
-def _confirmed(ours: list[Content], here: int, theirs: list[Content], there: int, *, last: bool) -> bool:
+def _cost(here: int, there: int, holes: tuple[int, int]) -> tuple[int, int]:
+    """What is to be explained when so many records are passed over: those for which the other log has no hole."""
+    return max(0, here - holes[1]) + max(0, there - holes[0]), here + there
+
+
+def _confirmed(ours: list[Content], here: int, theirs: list[Content], there: int, most: int, *, last: bool) -> bool:
+    wanted = min(most, CONFIRMED)
     room = min(len(ours) - here, len(theirs) - there)
-    if room < CONFIRMED and not last:
+    if room < wanted and not last:
         return False
-    return ours[here : here + min(room, CONFIRMED)] == theirs[there : there + min(room, CONFIRMED)]
+    size = min(room, wanted)
+    return ours[here : here + size] == theirs[there : there + size]
 
 
 @dataclass(slots=True)
@@ -76,8 +94,13 @@ class Gap:
     target_only: list[int] = field(default_factory=list)
 
 
-def explain(source: Sequence[Record], target: Sequence[Record], content: Callable[[Record], Content]) -> Gap:
-    """The smallest set of faults that makes `target` of `source`, as far as it can be told from the two alone."""
+def explain(
+    source: Sequence[Record], target: Sequence[Record], content: Callable[[Record], Content], *, whole: bool
+) -> Gap:
+    """The smallest set of faults that makes `target` of `source`, as far as it can be told from the two alone.
+
+    `whole`: neither log has holes here, so that one missing and one unknown record at a place must be one that changed.
+    """
     gap = Gap()
     waiting: dict[Content, list[int]] = {}
     for here in range(len(source) - 1, -1, -1):
@@ -97,12 +120,12 @@ def explain(source: Sequence[Record], target: Sequence[Record], content: Callabl
     for number, pair in enumerate(paired):
         (gap.in_place if number in stayed else gap.reordered).append(pair)
     missing = sorted(here for places in waiting.values() for here in places)
-    _pair_changed(gap, source, target, missing, left)
+    _pair_changed(gap, source, target, missing, left, whole=whole)
     return gap
 
 
 def _pair_changed(
-    gap: Gap, source: Sequence[Record], target: Sequence[Record], missing: list[int], left: list[int]
+    gap: Gap, source: Sequence[Record], target: Sequence[Record], missing: list[int], left: list[int], *, whole: bool
 ) -> None:
     """Between the same neighbours something is missing and something unknown came: that is one record, changed."""
     anchors = [*gap.in_place, (len(source), len(target))]
@@ -111,10 +134,10 @@ def _pair_changed(
         here_to, there_to = bisect_left(missing, here_end, here_at), bisect_left(left, there_end, there_at)
         ours, theirs = missing[here_at:here_to], left[there_at:there_to]
         here_at, there_at = here_to, there_to
-        if len(ours) == len(theirs):
+        if whole and len(ours) == len(theirs):
             pairs = list(zip(ours, theirs, strict=True))
         else:
-            pairs = _alike_pairs(source, target, ours, theirs)
+            pairs = _alike_pairs(source, target, ours, theirs, same_key=not whole)
         gap.changed += pairs
         known_here, known_there = {here for here, _ in pairs}, {there for _, there in pairs}
         gap.source_only += [here for here in ours if here not in known_here]
@@ -122,13 +145,13 @@ def _pair_changed(
 
 
 def _alike_pairs(
-    source: Sequence[Record], target: Sequence[Record], ours: list[int], theirs: list[int]
+    source: Sequence[Record], target: Sequence[Record], ours: list[int], theirs: list[int], *, same_key: bool
 ) -> list[tuple[int, int]]:
     pairs: list[tuple[int, int]] = []
     next_here = 0
     for there in theirs:
         for number in range(next_here, min(next_here + 64, len(ours))):
-            if alike(source[ours[number]], target[there]):
+            if alike(source[ours[number]], target[there], same_key=same_key):
                 pairs.append((ours[number], there))
                 next_here = number + 1
                 break

@@ -7,7 +7,7 @@ broker gives offsets without gaps, so a copier's mistake never leaves a hole.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -61,6 +61,8 @@ class Side:
         self.at = 0
         self.log_append_time = False
         self.bytes = 0
+        # How many offsets behind the first one are known to be missing: more than 0 for a log that was compacted.
+        self.hollow = 0
         self._on_damage = on_damage
         self._committed = committed
         self._chunk: Fetched | None = None
@@ -86,6 +88,12 @@ class Side:
         offset = self.window[self.at + number][0]
         at = bisect_right(self._producers, offset, key=_first_offset) - 1
         return self._producers[at][1] if at >= 0 else UNKNOWN
+
+    def segments(self, count: int) -> list[int]:
+        """At which of the first `count` records another producer begins; not the first one."""
+        offsets = [record[0] for record in self.window[self.at : self.at + count]]
+        places = (bisect_left(offsets, first) for first, _ in self._producers)
+        return [place for place in places if 0 < place < len(offsets)]
 
     @property
     def left(self) -> int:
@@ -218,7 +226,10 @@ class Side:
             return
         if view.last_offset < self._from:
             return
+        if view.magic == 2 and not view.is_control:
+            self.hollow += max(0, view.last_offset + 1 - max(view.base_offset, self._from) - view.count)
         if view.magic == 2 and view.base_offset > self._expected:
+            self.hollow += view.base_offset - self._expected
             self._pending += view.base_offset - self._expected
             self._expected = view.base_offset
         if dropped or view.is_control:
