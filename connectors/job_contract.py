@@ -100,7 +100,8 @@ class TaskReport:
     on), FINISHED (committed and returned as ordered), FAILED with the trace.
     `attempt` is new for each process that runs the task (so a retry after a kill is told from its predecessor).
     `assignment_version`: the newest version of which every removed partition is drained and committed.
-    `counters` only grow within an attempt: records, bytes, batches, reencoded, merged, commits.
+    `counters` only grow within an attempt: records, bytes, batches, reencoded, merged, commits,
+    syncs, runs (segments).
     `topics`: target topics written to since the last report. `notices`: one-line messages for the worker's log.
     """
 

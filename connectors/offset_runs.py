@@ -10,10 +10,13 @@ set back. It makes a new run of the same incarnation.
 
 Contract: segments are durable before the positions that belong to them are committed, and a task says when it has
 caught up with what the source held as it began. A crash then leaves unrecorded copies only of what is read again.
+Where positions had to be committed without them, the next task finds what MirrorMaker would have left: positions that
+have moved on beyond the runs. Nothing is skipped; what was mirrored so has only a floor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -113,12 +116,16 @@ class Segment:
         out += map(varint_bytes, (*head, len(self.runs)))
         upstream, downstream = before.upstream, before.downstream
         for run in self.runs:
-            gap = run.upstream - upstream
-            flags = _LINKED * run.linked | _UNSURE * run.unsure | _SETTLED * run.settled
-            out.append(varint_bytes((gap << 1 if gap >= 0 else (-gap << 1) - 1) << 3 | flags))
-            out.append(varint_bytes(run.downstream - downstream))
-            out.append(varint_bytes(run.length))
-            upstream, downstream = run.upstream + run.length, run.downstream + run.length
+            begins, lies, length, linked, unsure, settled = run
+            gap, skipped = begins - upstream, lies - downstream
+            flags = _LINKED * linked | _UNSURE * unsure | _SETTLED * settled
+            first = (gap << 1 if gap >= 0 else (-gap << 1) - 1) << 3 | flags
+            if first | skipped | length < 0x80:
+                # What transactions of few records make: nearly all runs there are, so it has a short way.
+                out.append(bytes((first, skipped, length)))
+            else:
+                out += (varint_bytes(first), varint_bytes(skipped), varint_bytes(length))
+            upstream, downstream = begins + length, lies + length
         return b"".join(out)
 
     @classmethod
@@ -203,15 +210,71 @@ class RunRecorder:
             self._new_segment(Standing(), new_incarnation=True)
         at = self._standing
         if self._runs and (upstream, downstream) == (at.upstream, at.downstream):
-            run = Run(upstream, downstream, count)
-            self._runs[-1] = self._runs[-1]._replace(length=self._runs[-1].length + count)
+            begins, lies, length, *flags = self._runs[-1]
+            self._runs[-1] = Run(begins, lies, length + count, *flags)
+            if upstream == at.reach and not at.owed:
+                # `Standing.add` for what nearly always is.
+                at.upstream = at.reach = upstream + count
+                at.downstream = downstream + count
+            else:
+                at.add(Run(upstream, downstream, count))
         else:
             run = Run(upstream, downstream, count, *self._flags(upstream, downstream, linked))
             if len(self._runs) == RUNS_IN_SEGMENT:
                 self._new_segment(replace(at))
             self._runs.append(run)
-        self._standing.add(run)
+            self._standing.add(run)
         self._first, self._dirty = False, True
+
+    def acked_runs(self, runs: Sequence[tuple[int, int]], downstream: int, *, linked: bool = True) -> None:
+        """The same for a batch with gaps upstream: (upstream, count) of each run; downstream they are dense.
+
+        Nothing in the gaps is mirrored. `linked` is about the first run.
+        """
+        upstream, count = runs[0]
+        self.acked(upstream, count, downstream, linked=linked)
+        downstream += count
+        ended = upstream + count
+        kept, room = self._runs, self._room()
+        for upstream, count in runs[1:]:
+            if room > 0 and upstream > ended:
+                # `acked` for what nearly always is: further on, on both sides.
+                kept.append(Run(upstream, downstream, count, True))
+                room -= 1
+                ended = upstream + count
+            else:
+                self._stand_at(ended, downstream)
+                self.acked(upstream, count, downstream)
+                kept, room, ended = self._runs, self._room(), upstream + count
+            downstream += count
+        self._stand_at(ended, downstream)
+
+    def _room(self) -> int:
+        """How many runs that lie further on can simply be added."""
+        at = self._standing
+        return 0 if at.owed or at.upstream != at.reach else RUNS_IN_SEGMENT - len(self._runs)
+
+    def _stand_at(self, upstream: int, downstream: int) -> None:
+        at = self._standing
+        at.upstream, at.downstream, at.reach = upstream, downstream, max(at.reach, upstream)
+
+    def topics_are(self, source_id: bytes, target_id: bytes) -> None:
+        """The ids that the topics have now. Others than before, and a new incarnation begins with the next records."""
+        ours = self._current
+        if ids_differ(ours.source_id, source_id) or ids_differ(ours.target_id, target_id):
+            kept = not ids_differ(ours.target_id, target_id)
+            downstream = self._standing.downstream if kept else 0
+            self._new_segment(Standing(downstream=downstream), new_incarnation=True)
+        self._current = replace(
+            self._current,
+            source_id=ours.source_id if source_id == NO_ID else source_id,
+            target_id=ours.target_id if target_id == NO_ID else target_id,
+        )
+
+    @property
+    def owes(self) -> bool:
+        """Whether copies may be the only ones that no run tells of, until `caught_up`."""
+        return self._standing.owed > 0
 
     def caught_up(self) -> None:
         """This task has mirrored or passed over all that the source held when it began: no copy is the only one now."""

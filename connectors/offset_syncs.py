@@ -6,21 +6,24 @@ records make a sync at once and which only when positions are committed.
 MirrorMaker asks its rule record by record, this copier once for a whole batch. A batch is dense on both sides, so the
 records for which the rule says "now" are known without a loop: the first one after a discontinuity, then every
 (offset.lag.max + 1)th. They are the very pairs MirrorMaker would queue, so positions translated from them are as right
-and as fresh as its own. Only above MOST_AT_ONCE of them they are thinned, evenly and keeping the newest: MirrorMaker
-drops all but one of those that find ten requests in flight.
+and as fresh as its own. Only where there are more than can be of use they are thinned, evenly and keeping the newest:
+MirrorMaker drops all but one of those that find ten requests in flight.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from mirror_connect.connectors.assignment import TopicPartition
 from mirror_connect.connectors.binary_records import INT32, INT64, Reader, text_bytes
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 
+# Of one partition: so many wait at most, and so many of one batch are added at most.
 MOST_AT_ONCE: Final = 100
+MOST_OF_A_BATCH: Final = 10
 _NONE: Final = -1
 T = TypeVar("T")
 
@@ -75,10 +78,11 @@ class SyncRule:
         self._last_upstream = self._last_downstream = self._synced = _NONE
         self.delayed: OffsetSync | None = None
 
-    def acked(self, upstream: int, downstream: int, count: int = 1) -> list[OffsetSync]:
+    def acked(self, upstream: int, downstream: int, count: int = 1, most: int = MOST_AT_ONCE) -> list[OffsetSync]:
         """Syncs to write now, oldest first, as records upstream…upstream+count-1 are durable at downstream….
 
-        Anything not synced leaves its newest pair in `delayed`, which the next commit promotes.
+        Anything not synced leaves its newest pair in `delayed`, which the next commit promotes. `most`: of the syncs that
+        only lag asks for.
         """
         now: list[int] = []
         # As in Java, the first record of a life counts as a discontinuity even where it follows on.
@@ -89,7 +93,7 @@ class SyncRule:
         due = range(max(downstream + len(now), self._synced + self._step), downstream + count, self._step)
         if due:
             self._synced = due[-1]
-            now += thinned(due, MOST_AT_ONCE)
+            now += thinned(due, most)
         self._last_upstream, self._last_downstream = upstream + count - 1, downstream + count - 1
         shift = upstream - downstream
         synced_last = bool(now) and now[-1] == self._last_downstream
@@ -114,17 +118,47 @@ class OffsetSyncQueue:
 
     def acked(self, partition: TopicPartition, upstream: int, downstream: int, count: int = 1) -> None:
         """The target has acknowledged `count` records, dense on both sides."""
-        rule = self._rules.get(partition)
-        if rule is None:
-            rule = self._rules[partition] = SyncRule(partition, self._lag_max)
-        self._wait(partition, rule.acked(upstream, downstream, count))
+        rule = self._rule(partition)
+        pending = self._pending.get(partition)
+        if pending is None:
+            syncs = rule.acked(upstream, downstream, count, MOST_OF_A_BATCH)
+            if syncs:
+                self._pending[partition] = syncs
+            return
+        # What waits already is thinned soon, so that of a flood of syncs hardly any is made in vain.
+        room = max(1, min(MOST_OF_A_BATCH, (MOST_AT_ONCE - len(pending)) // MOST_OF_A_BATCH))
+        pending += rule.acked(upstream, downstream, count, room)
+        if len(pending) > MOST_AT_ONCE:
+            self._pending[partition] = list(thinned(pending, MOST_AT_ONCE))
+
+    def acked_runs(self, partition: TopicPartition, runs: Sequence[tuple[int, int]], downstream: int) -> None:
+        """The same for records with gaps upstream: (upstream, count) of each run; downstream they are dense.
+
+        Each run would make a sync, so more than MOST_OF_A_BATCH of them are thinned before.
+        """
+        if len(runs) > MOST_OF_A_BATCH:
+            starts = accumulate((count for _, count in runs), initial=downstream)
+            placed = [(upstream, count, start) for (upstream, count), start in zip(runs, starts, strict=False)]
+            for upstream, count, start in thinned(placed, MOST_OF_A_BATCH):
+                self.acked(partition, upstream, start, count)
+            return
+        for upstream, count in runs:
+            self.acked(partition, upstream, downstream, count)
+            downstream += count
 
     def committed(self) -> None:
         """Positions are about to be committed: what only waited for that is written too."""
         for partition, rule in self._rules.items():
             if rule.delayed is not None:
-                self._wait(partition, [rule.delayed])
+                self._pending.setdefault(partition, []).append(rule.delayed)
                 rule.delayed = None
+
+    def give_back(self, syncs: Sequence[OffsetSync]) -> None:
+        """Syncs that were taken and not written: the newest of each partition waits again, before what came after it."""
+        newest = {TopicPartition(sync.topic, sync.partition): sync for sync in syncs}
+        for partition, sync in newest.items():
+            if partition in self._rules:
+                self._pending[partition] = [sync, *self._pending.get(partition, [])]
 
     def take(self) -> list[OffsetSync]:
         """All syncs to write, in order within a partition; they are no longer kept."""
@@ -137,9 +171,11 @@ class OffsetSyncQueue:
         self._rules.pop(partition, None)
         self._pending.pop(partition, None)
 
-    def _wait(self, partition: TopicPartition, syncs: list[OffsetSync]) -> None:
-        if syncs:
-            self._pending[partition] = list(thinned(self._pending.get(partition, []) + syncs, MOST_AT_ONCE))
+    def _rule(self, partition: TopicPartition) -> SyncRule:
+        rule = self._rules.get(partition)
+        if rule is None:
+            rule = self._rules[partition] = SyncRule(partition, self._lag_max)
+        return rule
 
 
 def thinned(items: Sequence[T], most: int) -> Sequence[T]:

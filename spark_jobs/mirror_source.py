@@ -13,6 +13,7 @@ partitions have a status of their own, a failed task is the only way to show it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import consumer_settings, notices, producer_settings
 from mirror_connect.spark_jobs.fetcher import Fetched, Fetcher, SourcePartition
+from mirror_connect.spark_jobs.offset_mapping import offset_mapping
 from mirror_connect.spark_jobs.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.positions_writer import PositionsWriter
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
@@ -32,7 +34,8 @@ from mirror_connect.spark_jobs.worker_link import WorkerLink
 COMMIT_S: Final = 0.5
 # Told to finish, everything is over within two seconds: 1.5 for acknowledgements, the rest for the commit.
 SETTLE_S: Final = 1.5
-LAST_COMMIT_S: Final = 0.4
+LAST_RUNS_S: Final = 0.15
+LAST_COMMIT_S: Final = 0.25
 FETCH_BUFFER: Final = 32 << 20
 CORRUPT_RETRY_S: Final = 1.0
 CORRUPT_RETRY_MAX_S: Final = 60.0
@@ -68,6 +71,10 @@ class SourceTask:
         )
         self._producer = BatchProducer(self._target, producing, spec.transactional_id, link.lease_valid, link.notice)
         self._positions = PositionsWriter(self._producer, spec)
+        self._mapping = offset_mapping(spec, link, self._producer, self._source, self._target)
+        # From the look at positions to their commit: an older look must not overwrite a newer one, nor come after a
+        # partition has been given away.
+        self._committing = asyncio.Lock()
         self._fetcher = Fetcher(
             self._source,
             spec.source,
@@ -94,7 +101,8 @@ class SourceTask:
         self._link.state = RUNNING
         self._link.assignment_version = self._spec.assignment_version
         fetching = asyncio.create_task(self._fetcher.run(), name="fetch")
-        working = (fetching, asyncio.create_task(self._commit_for_ever(), name="commit"))
+        committing = asyncio.create_task(self._commit_for_ever(), name="commit")
+        working = (fetching, committing)
         ending = asyncio.create_task(self._until_told_to_end(), name="orders")
         refused = asyncio.create_task(self._refused.wait(), name="refused")
         endings: set[asyncio.Future[Any]] = {
@@ -112,9 +120,10 @@ class SourceTask:
                     lost.result()
             if not self._link.abandon_wanted:
                 self._fetcher.pause()
+                committing.cancel()
                 await self._finish()
             for ended in (*working, ending):
-                if ended.done():
+                if ended.done() and not ended.cancelled():
                     ended.result()
             if self._refusal is not None:
                 raise self._refusal
@@ -128,6 +137,7 @@ class SourceTask:
         for timer in self._timers:
             timer.cancel()
         await self._producer.close()
+        await self._mapping.close()
         self._positions.close()
         await self._source.close()
         await self._target.close()
@@ -135,6 +145,8 @@ class SourceTask:
     async def _start(self) -> None:
         await self._connected(self._target, f"target cluster {self._spec.target_alias}")
         await self._producer.start()
+        # What former tasks have recorded is read while the source is being connected to.
+        self._mapping.start()
         await self._take_on(self._spec.assigned, connect=True)
 
     async def _connected(self, cluster: Cluster, name: str) -> None:
@@ -157,7 +169,18 @@ class SourceTask:
         if self._producer.failed.done():
             self._producer.failed.result()
         if not self._link.abandon_wanted:
-            await self._positions.flush(self._present_positions(), LAST_COMMIT_S)
+            await self._commit_now(LAST_RUNS_S, LAST_COMMIT_S)
+
+    async def _commit_now(self, runs_s: float, positions_s: float) -> bool:
+        """Runs first, then the positions that belong to them; False if those didn't get through in time."""
+        async with self._committing:
+            self._mapping.committed()
+            syncs = asyncio.create_task(self._mapping.flush(positions_s))
+            positions = self._present_positions()
+            await self._mapping.before_commit(runs_s)
+            flushed = await self._positions.flush(positions, positions_s)
+            await syncs
+            return flushed
 
     # --- orders -----------------------------------------------------------------------------------------------------
 
@@ -205,8 +228,7 @@ class SourceTask:
         for partition in leaving:
             self._fetcher.remove(partition)
         await self._producer.release([self._targets[p] for p in leaving], SETTLE_S)
-        flushed = await self._positions.flush(self._present_positions(), SETTLE_S) if leaving else True
-        if not flushed:
+        if leaving and not await self._commit_now(SETTLE_S, SETTLE_S):
             self._link.notice(
                 "Positions of partitions that were taken away are not committed in time; some records repeat"
             )
@@ -216,6 +238,7 @@ class SourceTask:
             del self._targets[partition]
             self._corrupt.pop(partition, None)
             self._positions.forget(flow.partition)
+            self._mapping.forget(flow.partition)
         self._spec = spec
         self._link.assignment_version = spec.assignment_version
         await self._take_on([a for p, a in wanted.items() if p not in self._flows])
@@ -241,6 +264,7 @@ class SourceTask:
                 on_refused=self._refuse,
                 on_written=self._written,
                 on_others=self._warn_of_others,
+                on_placed=self._mapping.follow(partition, position),
             )
             self._flows[source] = flow
             self._targets[source] = self._producer.partition(partition.remote_topic, partition.partition, flow)
@@ -273,8 +297,23 @@ class SourceTask:
         interval = min(COMMIT_S, self._spec.commit_interval_ms / 1000)
         while True:
             await asyncio.sleep(interval)
-            self._positions.commit(self._present_positions())
+            async with self._committing:
+                positions = self._present_positions()
+                self._tell_passed(positions)
+                # A crash in between leaves runs of records that are read again, which they foresee.
+                await self._mapping.before_commit()
+                self._positions.commit(positions)
+            self._mapping.committed()
             self._link.counters["commits"] = self._positions.commits
+
+    def _tell_passed(self, positions: dict[TaskPartition, int]) -> None:
+        """How far partitions are whose former owner may have left copies behind the records that are read again."""
+        if self._spec.source.get("client.rack"):
+            return  # a follower may know less of the source's end than that owner did
+        for runs in self._mapping.behind():
+            source = SourcePartition(runs.partition.topic, runs.partition.partition)
+            with contextlib.suppress(KeyError):  # one that stands still, or is leaving, isn't fetched
+                runs.passed(positions[runs.partition], self._fetcher.state(source).high_watermark)
 
     # --- partitions that can't go on --------------------------------------------------------------------------------
 

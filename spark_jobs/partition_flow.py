@@ -50,6 +50,7 @@ class PartitionFlow:
 
     `on_corrupt(flow, error)` hears of a batch that can't be copied: the flow has stopped in front of it; `restart` goes on.
     `on_others(flow, offset, count)` hears that the target partition has `count` records from `offset` on that are not ours.
+    `on_placed(outgoing, base_offset)` hears of each acknowledged batch where it lies, as Feed.acked does.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class PartitionFlow:
         on_refused: Callable[[PartitionFlow, PartitionRefusedError], None],
         on_written: Callable[[PartitionFlow], None],
         on_others: Callable[[PartitionFlow, int, int], None] = lambda _flow, _offset, _count: None,
+        on_placed: Callable[[Outgoing, int], None] = lambda _outgoing, _base_offset: None,
     ) -> None:
         self.partition = partition
         # Offsets below are done; None until the first fetch has told where auto.offset.reset leads.
@@ -76,6 +78,7 @@ class PartitionFlow:
         self._on_refused = on_refused
         self._on_written = on_written
         self._on_others = on_others
+        self._on_placed = on_placed
         # Where our next batch comes to lie on the target if nobody else writes there; None while that is not known.
         self._target_end: int | None = None
         self._fetched: deque[Fetched] = deque()
@@ -176,6 +179,7 @@ class PartitionFlow:
         if self._target_end is not None and base_offset > self._target_end:
             self._on_others(self, self._target_end, base_offset - self._target_end)
         self._target_end = base_offset + outgoing.count if base_offset >= 0 else None
+        self._on_placed(outgoing, base_offset)
         self._on_written(self)
 
     def failed(self, error: PartitionRefusedError) -> None:

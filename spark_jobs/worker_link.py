@@ -29,7 +29,7 @@ class WorkerLink(Protocol):
 
     @property
     def counters(self) -> MutableMapping[str, int]:
-        """Numbers that only grow within an attempt: records, bytes, batches, reencoded, merged, commits."""
+        """Numbers that only grow within an attempt: records, bytes, batches, reencoded, merged, commits, syncs, runs."""
 
     @property
     def finish_wanted(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mirror_connect.app.connector_part.host import PartHost
+from mirror_connect.app.connector_part.mapping_topics import make_mapping_topics
 from mirror_connect.app.connector_part.remote_topics import bring_up_to_date
 from mirror_connect.app.connector_part.rounds import Rounds
 from mirror_connect.app.connector_part.target_choice import TargetChooser
@@ -51,6 +52,7 @@ class MirrorSourcePart:
         self._assignment = config.previous
         self._source: ClusterAdmin | None = None
         self._target: ClusterAdmin | None = None
+        self._mapping_topics_made = False
         settings = config.settings
         refreshes = settings.boolean("refresh.topics.enabled")
         every_s = float(settings.integer("refresh.topics.interval.seconds")) if refreshes else 0.0
@@ -84,6 +86,9 @@ class MirrorSourcePart:
             chosen = self._targets.choose(settings.originals, timeout)
             what = f"target cluster {settings.text('target.cluster.alias')}"
             self._target = ClusterAdmin(chosen.admin, what, timeout)
+        # First of all, as in MirrorMaker: tasks write to them.
+        troubles = [] if self._mapping_topics_made else make_mapping_topics(settings, self._source, self._target)
+        self._mapping_topics_made = not troubles
         alias = settings.text("source.cluster.alias")
         policy = self._selection.policy
         found = self._source.topics()
@@ -100,4 +105,4 @@ class MirrorSourcePart:
             for topic, count in sorted(source.items())
             for partition in range(min(count, changes.there[policy.remote_topic(alias, topic)]))
         ]
-        return Found(partitions, [line for _, line in sorted(changes.refused.items())])
+        return Found(partitions, troubles + [line for _, line in sorted(changes.refused.items())])

@@ -125,15 +125,26 @@ def spec_for(
     connector: str | None = None,
     consumer: Mapping[str, str] | None = None,
     producer: Mapping[str, str] | None = None,
+    config: Mapping[str, str] | None = None,
 ) -> TaskSpec:
-    """One task for all partitions of these topics (name → partitions), to `A.<topic>`."""
+    """One task for all partitions of these topics (name → partitions), to `A.<topic>`.
+
+    `config`: of the connector, for what the task reads there itself; without it no offset syncs are written.
+    """
     name = connector or fresh_topic("mirror")
     return TaskSpec(
         run_id=uuid.uuid4().hex,
         connector=name,
         task=0,
         connector_class="org.apache.kafka.connect.mirror.MirrorSourceConnector",
-        config={},
+        config={
+            "name": name,
+            "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+            "source.cluster.alias": "A",
+            "target.cluster.alias": "B",
+            "source.cluster.bootstrap.servers": source.bootstrap_servers,
+            **({"emit.offset-syncs.enabled": "false"} if config is None else config),
+        },
         source={**source.client_properties(), "auto.offset.reset": "earliest", **(consumer or {})},
         target={**target.client_properties(), **(producer or {})},
         source_alias="A",
@@ -144,6 +155,7 @@ def spec_for(
         offsets_topic=OFFSETS_TOPIC,
         offsets_partitions=OFFSETS_PARTITIONS,
         commit_interval_ms=60_000,
+        target_consumer=target.client_properties(),
     )
 
 

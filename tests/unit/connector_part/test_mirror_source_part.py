@@ -80,6 +80,7 @@ class World:
             "source.cluster.bootstrap.servers": "a",
             "topics": "orders",
             "refresh.topics.interval.seconds": "1",
+            "emit.offset-syncs.enabled": "false",
             **{name.replace("__", "."): value for name, value in more.items()},
         }
         settings = connector_definition(CLASS).settings(config)

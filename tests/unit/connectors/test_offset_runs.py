@@ -50,7 +50,7 @@ class Mirror:
     """A partition, its target and its task, record by record: what the index is judged by.
 
     `target`: the upstream offset of each downstream record, FOREIGN for what is no copy. `position`: what connect-offsets
-    holds, the next offset to read.
+    holds, the next offset to read. `blind`: how often the topic of runs can't be written to.
     """
 
     chance: random.Random
@@ -62,6 +62,7 @@ class Mirror:
     target_id: bytes = b"t" * 16
     clean: bool = True
     recorded: dict[int, int] = field(default_factory=dict)
+    blind: float = 0.0
 
     def __post_init__(self) -> None:
         offset = self.chance.choice([0, 0, 40])
@@ -91,7 +92,10 @@ class Mirror:
         recorder.resume(index_of(self.log).newest, self.position or None)
         at, acked_to = self.next_record(), self.position
         acked: dict[int, int] = {}
+        blind = False
         for _ in range(batches):
+            if self.log and self.chance.random() < 0.1:
+                blind = self.chance.random() < self.blind
             if at >= len(self.upstream):
                 recorder.caught_up()
                 break
@@ -107,16 +111,18 @@ class Mirror:
             acked_to = batch[-1] + 1
             acked |= {u: base + i for i, u in enumerate(batch)}
             if self.chance.random() < 0.3:
-                self.log += recorder.changed()
-                self.recorded |= acked
+                if not blind:
+                    self.log += recorder.changed()
+                    self.recorded |= acked
                 if self.chance.random() < 0.8:
                     self.position = acked_to
             if self.chance.random() < 0.2:
                 self.judge(4)
         self.clean = self.chance.random() < 0.5
         if self.clean:
-            self.log += recorder.changed()
-            self.recorded |= acked
+            if not blind:
+                self.log += recorder.changed()
+                self.recorded |= acked
             self.position = acked_to
 
     def someone_else(self) -> None:
@@ -180,6 +186,53 @@ def began(mirror: Mirror, recorder: RunRecorder) -> Log:
     mirror.target.append(first)
     mirror.position = first + 1
     return mirror.log + recorder.changed()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_positions_that_went_on_without_their_runs_make_no_translation_skip_a_record(seed: int) -> None:
+    mirror = Mirror(random.Random(seed), blind=0.5)
+    for _ in range(12):
+        mirror.live(mirror.chance.randint(1, 25))
+        mirror.judge(20)
+        if mirror.chance.random() < 0.15:
+            mirror.position = mirror.chance.randint(0, mirror.position)
+        if mirror.chance.random() < 0.3:
+            mirror.log = compacted(mirror.log)
+        mirror.judge(20)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_batch_with_gaps_is_recorded_as_its_runs_would_be_one_by_one(seed: int) -> None:
+    chance = random.Random(seed)
+    whole, single = RunRecorder("t", 0), RunRecorder("t", 0)
+    upstream = downstream = 0
+    for _ in range(30):
+        if chance.random() < 0.1:
+            upstream = chance.randint(0, upstream)
+        runs = []
+        for _ in range(chance.choice([1, 3, 300])):
+            upstream += chance.choice([0, 1, 1, 5])
+            runs.append((upstream, count := chance.randint(1, 4)))
+            upstream += count
+        downstream += chance.choice([0, 0, 2])
+        linked = chance.random() < 0.8
+        whole.acked_runs(runs, downstream, linked=linked)
+        for i, (begins, count) in enumerate(runs):
+            single.acked(begins, count, downstream, linked=linked or i > 0)
+            downstream += count
+        if chance.random() < 0.5:
+            assert whole.changed() == single.changed()
+    assert whole.changed() == single.changed()
+
+
+def test_another_topic_of_the_same_name_begins_a_new_incarnation() -> None:
+    recorder = RunRecorder("t", 0, b"s" * 16, b"t" * 16)
+    recorder.acked(0, 10, 0)
+    recorder.topics_are(b"n" * 16, b"t" * 16)
+    recorder.acked(0, 5, 10)
+    made = index_of(recorder.changed())
+    assert made.newest is not None
+    assert (made.newest.source_id, made.newest.since, offsets(made, 3, 7)) == (b"n" * 16, 1, [13, None])
 
 
 @pytest.mark.parametrize("seed", range(10))

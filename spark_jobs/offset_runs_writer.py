@@ -1,0 +1,332 @@
+"""Records a task's runs (connectors/offset_runs.py) in their topic on the target, with the task's own producer.
+
+At a task's start the topic is read in the background for the newest segment of each assigned partition; what is
+acknowledged meanwhile waits. Segments are written before the positions that they belong to are committed. But copying and
+commits never depend on it: a topic that doesn't answer holds up one commit for WRITE_WAIT_S. Positions that go on
+without their runs are what MirrorMaker would leave: the next task records from there on, and no translation skips a
+record (offset_runs.py). As soon as the topic answers everything is recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from typing import Final
+
+from mirror_connect.connectors.binary_records import INT16, INT32, UnreadableRecord, text_bytes
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.job_contract import TaskPartition
+from mirror_connect.connectors.offset_runs import NO_ID, RunRecorder, Segment
+from mirror_connect.kafka_io.connection import ConnectionLost
+from mirror_connect.spark_jobs.batch_producer import BatchProducer
+from mirror_connect.spark_jobs.own_records import OwnRecords
+from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from mirror_connect.spark_jobs.record_batch import NewRecord
+
+WRITE_WAIT_S: Final = 2.0
+READ_S: Final = 120.0
+RETRY_S: Final = 1.0
+RETRY_MAX_S: Final = 30.0
+QUIET_TRIES: Final = 3
+QUIET_S: Final = 10.0
+# Of one partition, while its newest segment isn't known yet.
+MOST_EARLY: Final = 10_000
+# Of all, while the topic can't be written to; segments that are forgotten make readers begin anew behind them.
+MOST_WAITING: Final = 16_384
+
+TopicId = Callable[[str], bytes | None]
+# Key prefixes (all but the ring's slot) in, the newest segment's key and value of each out; None: there is no such topic,
+# or it may not be read. ClusterUnreachable, NotAuthorized, ConnectionLost.
+ReadNewest = Callable[[set[bytes]], Awaitable[Mapping[bytes, tuple[bytes, bytes]] | None]]
+_SLOT_BYTES: Final = INT32.size
+
+
+class PartitionRuns:
+    """One partition's recorder, from the moment on that it is known what an earlier task has left."""
+
+    def __init__(self, owner: OffsetRuns, partition: TaskPartition, reading_from: int | None) -> None:
+        self.partition = partition
+        self.key = INT16.pack(0) + text_bytes(partition.topic) + INT32.pack(partition.partition)
+        self.recorder: RunRecorder | None = None
+        self.caught_up = False
+        self._owner = owner
+        self._reading_from = reading_from
+        self._known = False
+        self._newest: Segment | None = None
+        # (upstream, count, downstream, linked) as acknowledged, joined where they follow each other.
+        self._early: list[tuple[int, int, int, bool]] = []
+        # Ends of what was acknowledged last; before that everything lies lower.
+        self._upstream = self._downstream = sys.maxsize
+        # The source's end as this life first heard of it.
+        self._end: int | None = None
+
+    def acked(self, upstream: int, count: int, downstream: int, *, linked: bool) -> None:
+        """See RunRecorder.acked."""
+        recorder = self.recorder
+        if upstream < self._upstream or downstream < self._downstream:
+            recorder = self._looked_at_anew()
+        if recorder is not None:
+            recorder.acked(upstream, count, downstream, linked=linked)
+            if self.caught_up and recorder.owes:
+                recorder.caught_up()
+        else:
+            self._wait(upstream, count, downstream, linked=linked)
+        self._upstream, self._downstream = upstream + count, downstream + count
+        self._owner.dirty[self] = None
+
+    def acked_runs(self, runs: Sequence[tuple[int, int]], downstream: int, *, linked: bool) -> None:
+        """See RunRecorder.acked_runs."""
+        upstream, count = runs[0]
+        self.acked(upstream, count, downstream, linked=linked)
+        rest, downstream = runs[1:], downstream + count
+        if not rest:
+            return
+        if self.recorder is not None:
+            self.recorder.acked_runs(rest, downstream)
+        else:
+            for upstream, count in rest:
+                self._wait(upstream, count, downstream, linked=True)
+                downstream += count
+        self._upstream = rest[-1][0] + rest[-1][1]
+        self._downstream += sum(count for _, count in rest)
+
+    def known(self, newest: Segment | None) -> None:
+        """What an earlier task has left; what was acknowledged meanwhile is recorded now."""
+        self._known, self._newest = True, newest
+        early, self._early = self._early, []
+        if early or newest is not None:
+            recorder = self._made()
+            for upstream, count, downstream, linked in early:
+                recorder.acked(upstream, count, downstream, linked=linked)
+            self._owner.dirty[self] = None
+
+    def passed(self, position: int, source_end: int) -> None:
+        """All up to `position` is mirrored or passed over; `source_end` as last heard, -1 if nothing was."""
+        if self._end is None and source_end >= 0:
+            self._end = source_end
+        if self._end is None or position + 1 < self._end or not self._known:
+            return
+        self.caught_up = True
+        if self.recorder is not None and self.recorder.owes:
+            self.recorder.caught_up()
+            self._owner.dirty[self] = None
+
+    def _looked_at_anew(self) -> RunRecorder | None:
+        """At the first batch of a life, and where one of the topics may be another one of the same name than before."""
+        if self.recorder is None:
+            return self._made() if self._known else None
+        self.recorder.topics_are(*self._ids())
+        return self.recorder
+
+    def _made(self) -> RunRecorder:
+        recorder = self.recorder = RunRecorder(self.partition.topic, self.partition.partition, *self._ids())
+        recorder.resume(self._newest, self._reading_from)
+        self._newest = None
+        return recorder
+
+    def _ids(self) -> tuple[bytes, bytes]:
+        owner, partition = self._owner, self.partition
+        return owner.source_id(partition.topic) or NO_ID, owner.target_id(partition.remote_topic) or NO_ID
+
+    def _wait(self, upstream: int, count: int, downstream: int, *, linked: bool) -> None:
+        early = self._early
+        if early:
+            first, length, lies, its = early[-1]
+            if (first + length, lies + length) == (upstream, downstream):
+                early[-1] = (first, length + count, lies, its)
+                return
+        if len(early) >= MOST_EARLY:
+            # As if somebody else had mirrored up to here.
+            early.clear()
+            self._reading_from, linked = upstream, False
+        early.append((upstream, count, downstream, linked))
+
+
+class OffsetRuns:
+    """The runs of one task. `run` reads and never raises; `write` is called before positions are committed.
+
+    `source_id` and `target_id` give a topic's id if it is known.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        producer: BatchProducer,
+        read_newest: ReadNewest,
+        source_id: TopicId,
+        target_id: TopicId,
+        *,
+        notice: Callable[[str], None],
+        counters: MutableMapping[str, int],
+    ) -> None:
+        self.source_id = source_id
+        self.target_id = target_id
+        self.dirty: dict[PartitionRuns, None] = {}
+        self._topic = topic
+        self._producer = producer
+        self._read_newest = read_newest
+        self._notice = notice
+        self._counters = counters
+        self._partitions: dict[TaskPartition, PartitionRuns] = {}
+        self._behind: dict[PartitionRuns, None] = {}
+        self._unknown: dict[PartitionRuns, None] = {}
+        self._news = asyncio.Event()
+        self._all_known = asyncio.Event()
+        self._patient = True
+        self._waiting: dict[bytes, bytes] = {}
+        self._records: OwnRecords | None = None
+        self._writing: asyncio.Task[None] | None = None
+        # Since when a write has been under way in vain; 0: none is.
+        self._late = 0.0
+        self._told = False
+        self._off = False
+
+    def add(self, partition: TaskPartition, reading_from: int | None) -> PartitionRuns:
+        """A partition that is now this task's; `reading_from` as in RunRecorder.resume."""
+        runs = self._partitions[partition] = PartitionRuns(self, partition, reading_from)
+        self._unknown[runs] = self._behind[runs] = None
+        self._news.set()
+        self._all_known.clear()
+        return runs
+
+    def forget(self, partition: TaskPartition) -> None:
+        """Another task has it now, and writes its segments."""
+        runs = self._partitions.pop(partition, None)
+        if runs is not None:
+            for kept in (self._unknown, self._behind, self.dirty):
+                kept.pop(runs, None)
+            for key in [key for key in self._waiting if key[:-_SLOT_BYTES] == runs.key]:
+                del self._waiting[key]
+
+    def behind(self) -> list[PartitionRuns]:
+        """The partitions of which `passed` has to be told."""
+        for runs in [runs for runs in self._behind if runs.caught_up]:
+            del self._behind[runs]
+        return list(self._behind)
+
+    async def write(self, seconds: float) -> bool:
+        """Writes what has changed; whether all that was acknowledged before the call is durable now.
+
+        Waits so long for it; not again once that was in vain, until it is done.
+        """
+        if self._off:
+            return False
+        deadline = time.monotonic() + (0.0 if self._late else seconds)
+        await self._until_known(deadline)
+        self._collect()
+        while self._writing is not None or self._waiting:
+            if self._writing is None:
+                self._writing = asyncio.create_task(self._write_waiting())
+            await asyncio.wait({self._writing}, timeout=max(0.0, deadline - time.monotonic()))
+            if not self._writing.done():
+                self._is_late()
+                return False
+            self._writing = None
+            if self._off:
+                return False
+        self._late = 0.0
+        if self._told:
+            self._told = False
+            self._notice(f"Offset runs are written again to topic {self._topic} on the target")
+        return not self._unknown
+
+    async def _until_known(self, deadline: float) -> None:
+        # Before the first segment of a partition nothing tells the next task that it was ours to mirror.
+        if self._unknown and self._patient:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._all_known.wait(), max(0.0, deadline - time.monotonic()))
+            self._patient = not self._unknown
+
+    async def run(self) -> None:
+        """Reads what is known of partitions as they come."""
+        tries = 0
+        while True:
+            if not self._unknown:
+                self._all_known.set()
+                self._patient = True
+                self._news.clear()
+                await self._news.wait()
+                tries = 0
+            trouble = await self._read(list(self._unknown))
+            if trouble is None:
+                continue
+            tries += 1
+            self._patient = False
+            if tries == QUIET_TRIES:
+                self._notice(
+                    f"Topic {self._topic} can't be read on the target: {trouble}. Copying goes on; groups' positions are "
+                    "translated by offset syncs alone, and records repeat after a failover, until it can be"
+                )
+            await asyncio.sleep(min(RETRY_S * 2.0 ** min(tries - 1, 10), RETRY_MAX_S))
+
+    async def close(self) -> None:
+        """Nothing is written after this."""
+        self._off = True
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.gather(self._writing, return_exceptions=True)
+
+    async def _read(self, asked: list[PartitionRuns]) -> str | None:
+        """None, or one line why it didn't work."""
+        try:
+            async with asyncio.timeout(READ_S):
+                found = await self._read_newest({runs.key for runs in asked})
+        except (ClusterUnreachable, ConnectionLost, NotAuthorized, ConfigError) as error:
+            return str(error)
+        except TimeoutError:
+            return f"not read to its end within {READ_S:g} s"
+        if found is None:
+            return "it doesn't exist or may not be read: the connector needs the rights CREATE, READ and WRITE for it"
+        for runs in asked:
+            if runs in self._unknown:
+                del self._unknown[runs]
+                runs.known(self._decoded(found.get(runs.key)))
+        return None
+
+    def _decoded(self, record: tuple[bytes, bytes] | None) -> Segment | None:
+        if record is None:
+            return None
+        try:
+            return Segment.decode(*record)
+        except UnreadableRecord as error:
+            self._notice(f"A record of topic {self._topic} is passed over: {error}")
+            return None
+
+    def _collect(self) -> None:
+        dirty, self.dirty = self.dirty, {}
+        waiting = self._waiting
+        for runs in dirty:
+            if runs.recorder is not None:
+                for key, value in runs.recorder.changed():
+                    # To the end: readers need segments in their order.
+                    waiting.pop(key, None)
+                    waiting[key] = value
+        while len(waiting) > MOST_WAITING:
+            del waiting[next(iter(waiting))]
+
+    async def _write_waiting(self) -> None:
+        records = self._records
+        if records is None:
+            records = self._records = OwnRecords(self._producer, self._topic, 0)
+        now = int(time.time() * 1000)
+        batch = [NewRecord(key, value, now) for key, value in self._waiting.items()]
+        self._waiting.clear()
+        try:
+            await records.write(batch)
+            self._counters["runs"] = self._counters.get("runs", 0) + len(batch)
+        except PartitionRefusedError as error:
+            self._off = True
+            self._waiting.clear()
+            self._notice(f"Offset runs are not recorded until this task starts again, copying goes on: {error}")
+
+    def _is_late(self) -> None:
+        now = time.monotonic()
+        self._late = self._late or now
+        if not self._told and now - self._late > QUIET_S:
+            self._told = True
+            self._notice(
+                f"Topic {self._topic} on the target takes no offset runs at present: positions are committed without them"
+            )

@@ -1,0 +1,145 @@
+"""Writes offset syncs, best effort: to the source or the target cluster, by a producer of its own.
+
+A topic that can't be written to is one notice, and never keeps records from being copied: what waits is the newest of
+each partition and some before it (offset_syncs.py). One request is under way at a time, ten a second at most.
+Sequences aren't used: a sync that is there twice does no harm, and the right to them may be missing at the source.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Final
+
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.offset_syncs import OffsetSync, OffsetSyncQueue
+from mirror_connect.kafka_io import wire_codec as codes
+from mirror_connect.kafka_io.cluster import Cluster
+from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
+from mirror_connect.kafka_io.wire import Produce, ProducePartition
+from mirror_connect.spark_jobs.copier_settings import producer_settings
+from mirror_connect.spark_jobs.produce_outcome import TOPIC_AUTHORIZATION_FAILED, reason
+from mirror_connect.spark_jobs.record_batch import NewRecord, stamp
+from mirror_connect.spark_jobs.record_rewrite import build
+
+PACE_S: Final = 0.1
+BACKOFF_S: Final = 1.0
+BACKOFF_MAX_S: Final = 30.0
+# A topic that was just made is known everywhere soon: nothing to tell.
+QUIET_TRIES: Final = 3
+# Of some 100 bytes each, so that a request stays far below what brokers take.
+SYNCS_IN_REQUEST: Final = 2_000
+_NO_PRODUCER: Final = -1
+
+
+class _NotWritten(Exception):
+    """One line: why."""
+
+
+class OffsetSyncs:
+    """The syncs of one task. `queue` hears of acknowledged records; `run` writes until cancelled and never raises.
+
+    `properties`: Java producer properties. `where` is for notices: "source cluster A".
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        client_id: str,
+        topic: str,
+        where: str,
+        lag_max: int,
+        *,
+        lease: Callable[[], bool],
+        notice: Callable[[str], None],
+        counters: MutableMapping[str, int],
+    ) -> None:
+        self.queue = OffsetSyncQueue(lag_max)
+        self._cluster = Cluster(properties, client_id, "producer")
+        self._timeout_ms = producer_settings(properties).request_timeout_ms
+        self._topic = topic
+        self._where = where
+        self._lease = lease
+        self._notice = notice
+        self._counters = counters
+        self._writing = asyncio.Lock()
+        self._failures = 0
+        self._told = False
+
+    async def run(self) -> None:
+        """Writes what waits, again and again."""
+        while True:
+            await asyncio.sleep(PACE_S if not self._failures else self._pause())
+            await self._write()
+
+    async def flush(self, seconds: float) -> None:
+        """Writes what waits now, if that is possible in so little time."""
+        if not self._failures:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._write(), seconds)
+
+    async def close(self) -> None:
+        """Ends the connection."""
+        await self._cluster.close()
+
+    async def _write(self) -> None:
+        async with self._writing:
+            if not self._lease():
+                return
+            syncs = self.queue.take()
+            try:
+                while syncs:
+                    written = syncs[:SYNCS_IN_REQUEST]
+                    await self._send(written)
+                    del syncs[: len(written)]
+                    self._counters["syncs"] = self._counters.get("syncs", 0) + len(written)
+                    self._recovered()
+            except (ClusterUnreachable, ConnectionLost, NotAuthorized, UnsupportedByBroker, _NotWritten) as error:
+                self._failed(str(error))
+            finally:
+                # Not again as a whole: should they be there after all, readers would take the older ones for a rewind.
+                self.queue.give_back(syncs)
+
+    async def _send(self, syncs: list[OffsetSync]) -> None:
+        leader = None if self._failures else self._cluster.leader(self._topic, 0)
+        if leader is None:
+            await self._cluster.refresh([self._topic])
+            leader = self._cluster.leader(self._topic, 0)
+        if leader is None:
+            code = self._cluster.topic_error(self._topic)
+            raise _NotWritten(_explained(code, "") if code else "it has no leader")
+        now = int(time.time() * 1000)
+        batch = build([NewRecord(sync.key(), sync.value(), now) for sync in syncs])
+        payload = stamp(batch, _NO_PRODUCER, -1, -1)
+        request = Produce([ProducePartition(self._topic, 0, [payload])], timeout_ms=self._timeout_ms)
+        answer = await self._cluster.send(leader.node_id, request, purpose="produce")
+        for entry in answer.partitions:
+            if entry.error:
+                raise _NotWritten(_explained(entry.error, entry.message))
+
+    def _failed(self, why: str) -> None:
+        self._failures += 1
+        if self._failures > QUIET_TRIES and not self._told:
+            self._told = True
+            self._notice(
+                f"Offset syncs can't be written to topic {self._topic} on the {self._where}: {why}. Copying goes on, but "
+                "Kafka's own readers can't translate newer positions; it is tried again"
+            )
+
+    def _recovered(self) -> None:
+        if self._told:
+            self._notice(f"Offset syncs are written again to topic {self._topic} on the {self._where}")
+        self._failures, self._told = 0, False
+
+    def _pause(self) -> float:
+        return min(BACKOFF_S * 2.0 ** min(self._failures - 1, 10), BACKOFF_MAX_S)
+
+
+def _explained(code: int, message: str) -> str:
+    if code == codes.UNKNOWN_TOPIC_OR_PARTITION:
+        return "it does not exist there (the connector needs the right to create it, or somebody else has to)"
+    if code == TOPIC_AUTHORIZATION_FAILED:
+        return "not authorized: allow WRITE on it"
+    return reason(code, message)

@@ -1,0 +1,213 @@
+"""Offset syncs and runs as a source task writes them between real clusters, against what truly lies where."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from deploy.local import LocalCluster, start_all
+from mirror_connect.connectors.offset_run_index import RunIndex
+from mirror_connect.connectors.offset_runs import Segment
+from mirror_connect.connectors.offset_syncs import OffsetSync
+from tests.integration.mirror_rig import (
+    OFFSETS_PARTITIONS,
+    OFFSETS_TOPIC,
+    fresh_topic,
+    messages,
+    produce,
+    running,
+    spec_for,
+)
+
+pytestmark = pytest.mark.brokers
+RUNS = "mm2-offset-runs.A.internal"
+COMPACTED = {"cleanup.policy": "compact"}
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[tuple[LocalCluster, LocalCluster]]:
+    source, target = LocalCluster("source"), LocalCluster("target")
+    start_all(source, target)
+    target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS, COMPACTED)
+    source.create_topic("mm2-offset-syncs.B.internal", 1, COMPACTED)
+    target.create_topic("mm2-offset-syncs.A.internal", 1, COMPACTED)
+    target.create_topic(RUNS, 1, COMPACTED)
+    yield source, target
+    source.close()
+    target.close()
+
+
+@pytest.fixture
+def source(clusters: tuple[LocalCluster, LocalCluster]) -> LocalCluster:
+    return clusters[0]
+
+
+@pytest.fixture
+def target(clusters: tuple[LocalCluster, LocalCluster]) -> LocalCluster:
+    return clusters[1]
+
+
+def mirrored_topic(source: LocalCluster, target: LocalCluster) -> str:
+    topic = fresh_topic()
+    source.create_topic(topic, 1)
+    target.create_topic(f"A.{topic}", 1)
+    return topic
+
+
+def numbered(count: int, first: int = 0) -> list[Mapping[str, Any]]:
+    return [{"value": b"%d" % number} for number in range(first, first + count)]
+
+
+def transactions(source: LocalCluster, topic: str, count: int, size: int, *, abort_each: int = 5) -> None:
+    producer = Producer({**source.librdkafka(), "transactional.id": fresh_topic("txn")})
+    producer.init_transactions(20)
+    for number in range(count):
+        producer.begin_transaction()
+        for _ in range(size):
+            producer.produce(topic, b"%d" % number)
+        if number % abort_each == abort_each - 1:
+            producer.abort_transaction(20)
+        else:
+            producer.commit_transaction(20)
+
+
+def syncs(cluster: LocalCluster, name: str, topic: str) -> list[tuple[int, int]]:
+    found = [OffsetSync.decode(m.key(), m.value()) for m in messages(cluster, name)]
+    return [(sync.upstream, sync.downstream) for sync in found if sync.topic == topic]
+
+
+def index(target: LocalCluster, topic: str) -> RunIndex:
+    made = RunIndex()
+    for message in messages(target, RUNS):
+        segment = Segment.decode(message.key(), message.value())
+        if segment.topic == topic:
+            made.add(segment)
+    return made
+
+
+def places(source: LocalCluster, target: LocalCluster, topic: str) -> dict[int, int]:
+    """Upstream offset → downstream offset of the last copy, by the order of records read committed."""
+    upstream = [m.offset() for m in messages(source, topic, isolation="read_committed")]
+    downstream = [m.offset() for m in messages(target, f"A.{topic}")]
+    assert len(upstream) == len(downstream)
+    return dict(zip(upstream, downstream, strict=True))
+
+
+@pytest.mark.kafka_test("OffsetSyncWriterTest.testMaybeQueueOffsetSyncs")
+@pytest.mark.kafka_test("OffsetSyncWriterTest.testPromoteDelayedOffsetSyncs")
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testOffsetSyncsTopicsOnTarget")
+@pytest.mark.parametrize(("location", "name"), [("source", "B"), ("target", "A")])
+async def test_a_sync_for_each_hundred_records_and_for_the_last_one(
+    source: LocalCluster, target: LocalCluster, location: str, name: str
+) -> None:
+    topic = mirrored_topic(source, target)
+    produce(source, topic, numbered(350), **{"batch.num.messages": 1})
+    async with running(spec_for(source, target, {topic: 1}, config={"offset-syncs.topic.location": location})) as task:
+        await task.copied(350)
+        await task.finish()
+    found = syncs(source if location == "source" else target, f"mm2-offset-syncs.{name}.internal", topic)
+    # As a real MirrorMaker 2 does it; a commit in between may have added one.
+    assert {(0, 0), (101, 101), (202, 202), (303, 303), (349, 349)} <= set(found)
+    assert (found[-1], all(up == down for up, down in found), found == sorted(found)) == ((349, 349), True, True)
+    assert task.link.counters["syncs"] == len(found)
+
+
+@pytest.mark.kafka_test(
+    "MirrorConnectorsIntegrationBaseTest.testReplicationWithoutOffsetSyncWillNotCreateOffsetSyncsTopic"
+)
+async def test_nothing_is_written_where_syncs_are_off(source: LocalCluster, target: LocalCluster) -> None:
+    topic = mirrored_topic(source, target)
+    produce(source, topic, numbered(50))
+    async with running(spec_for(source, target, {topic: 1}, config={"emit.offset-syncs.enabled": "false"})) as task:
+        await task.copied(50)
+        await task.finish()
+    assert (syncs(source, "mm2-offset-syncs.B.internal", topic), index(target, topic).newest) == ([], None)
+
+
+async def test_every_position_of_a_transactional_source_translates_to_the_very_record(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic = mirrored_topic(source, target)
+    transactions(source, topic, 40, 3)
+    settings = {"isolation.level": "read_committed"}
+    async with running(spec_for(source, target, {topic: 1}, consumer=settings, config={})) as task:
+        await task.copied(96)
+        await task.until(lambda: task.link.counters.get("commits", 0) > 0)
+        await task.finish()
+    where = places(source, target, topic)
+    found = index(target, topic)
+    wanted = {at: min((d for u, d in where.items() if u >= at), default=96) for at in range(max(where) + 2)}
+    translated = {at: found.translate(at) for at in wanted}
+    assert {at: each and (each.offset, each.exact) for at, each in translated.items()} == {
+        at: (offset, True) for at, offset in wanted.items()
+    }
+
+
+async def test_the_next_task_goes_on_where_the_runs_ended(source: LocalCluster, target: LocalCluster) -> None:
+    topic = mirrored_topic(source, target)
+    spec = spec_for(source, target, {topic: 1}, config={})
+    for first in (0, 100, 200):
+        produce(source, topic, numbered(100, first))
+        async with running(spec, target) as task:
+            await task.copied(100)
+            await task.until(lambda: task.link.counters.get("commits", 0) > 0)
+            await task.finish()
+    found = index(target, topic)
+    assert (found.newest is not None and found.newest.number, found.newest and len(found.newest.runs)) == (0, 1)
+    assert [found.translate(at).offset for at in (0, 150, 300)] == [0, 150, 300]  # type: ignore[union-attr]
+
+
+async def test_after_kills_no_position_skips_a_record_and_in_the_end_none_repeats_one(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic = mirrored_topic(source, target)
+    spec = spec_for(source, target, {topic: 1}, config={})
+    total = 0
+    for _ in range(4):
+        produce(source, topic, numbered(300, total), **{"batch.num.messages": 1})
+        total += 300
+        async with running(spec, target) as task:
+            # Killed somewhere: runs may be written and positions not, or neither.
+            await task.copied(20)
+            await asyncio.sleep(0.45)
+        judge(target, topic, total)
+    async with running(spec, target) as task:
+        produce(source, topic, numbered(5, total))
+        await task.until(lambda: task.link.counters.get("records", 0) >= 5)
+        await asyncio.sleep(1.2)
+        await task.finish()
+    found = judge(target, topic, total)
+    assert all(found.translate(at).exact for at in range(total + 6))  # type: ignore[union-attr]
+
+
+def judge(target: LocalCluster, topic: str, total: int) -> RunIndex:
+    copies = [(int(m.value()), m.offset()) for m in messages(target, f"A.{topic}")]
+    last = dict(copies)
+    found = index(target, topic)
+    for at in range(0, total, 7):
+        translated = found.translate(at)
+        if translated is not None:
+            skipped = [number for number, offset in last.items() if number >= at and offset < translated.offset]
+            assert (at, translated, skipped) == (at, translated, [])
+    return found
+
+
+async def test_without_the_topics_copying_goes_on_and_says_so_once(source: LocalCluster, target: LocalCluster) -> None:
+    topic = mirrored_topic(source, target)
+    produce(source, topic, numbered(100))
+    policy = {"replication.policy.separator": "-", "offset-syncs.topic.location": "target"}
+    spec = spec_for(source, target, {topic: 1}, config=policy)
+    async with running(spec, target) as task:
+        await task.copied(100)
+        await task.until(lambda: len(task.link.notices) >= 2, 30)
+        await task.until(lambda: task.link.counters.get("commits", 0) >= 1)
+        await asyncio.sleep(2.0)
+        await task.finish()
+    assert sorted(line.split(" can't be")[0] for line in task.link.notices) == [
+        "Offset syncs",
+        "Topic mm2-offset-runs-A-internal",
+    ]
