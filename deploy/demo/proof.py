@@ -1,0 +1,143 @@
+"""What the demo claims about the copy, computed from both whole topics as librdkafka reads them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Final, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from deploy.local import LocalCluster
+
+SILENCE_S: Final = 20.0
+
+
+class Record(NamedTuple):
+    """A record without its offset. `timestamp`: its type (1: the producer's clock, 2: the broker's) and milliseconds."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp: tuple[int, int]
+
+
+Topic = Mapping[int, Sequence[Record]]
+"""Partition → its records in order."""
+
+
+class Claim(NamedTuple):
+    """A sentence that names what was looked at, with numbers, and whether it holds."""
+
+    text: str
+    true: bool
+
+
+def compare(source: Topic, target: Topic) -> list[Claim]:
+    """One claim for each property that has to be the same. Records are matched by partition and place in it."""
+    there, here = _sizes(source), _sizes(target)
+    total = sum(there)
+    placed = [(p, record) for p, records in source.items() for record in records]
+    found = [(p, record) for p, records in target.items() for record in records]
+    # As sets that count: an order that changed is no loss.
+    missing = sum((Counter(placed) - Counter(found)).values())
+    foreign = sum((Counter(found) - Counter(placed)).values())
+    pairs = list(_pairs(source, target))
+    return [
+        Claim(
+            f"count: kafka-1 has {_sum(there)} = {total:,} records, kafka-2 {_sum(here)} = {sum(here):,}",
+            there == here and total > 0,
+        ),
+        Claim(
+            f"loss: {missing:,} of {total:,} missing, {foreign:,} twice or not from the source",
+            not missing and not foreign and total > 0,
+        ),
+        _same("order: {} of {} stand at the same place of the same partition", pairs, lambda record: record),
+        _same("keys: {} of {} the same", pairs, lambda record: record.key),
+        _same(
+            f"values: {{}} of {{}} the same, {sum(len(r.value or b'') for _, r in placed):,} bytes, "
+            f"{sum(r.value is None for _, r in placed):,} of them null",
+            pairs,
+            lambda record: record.value,
+        ),
+        _same("headers: {} of {} the same", pairs, lambda record: record.headers),
+        _same("timestamps: {} of {} the same", pairs, lambda record: record.timestamp),
+    ]
+
+
+def read_whole(cluster: LocalCluster, user: str, topic: str) -> dict[int, list[Record]]:
+    """Every record from the beginning of each partition to its present end. RuntimeError if a broker stays silent."""
+    consumer = Consumer(
+        {
+            **cluster.librdkafka(user),
+            "group.id": "demo-proof",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "check.crcs": True,
+            "fetch.wait.max.ms": 50,
+            "allow.auto.create.topics": False,
+        }
+    )
+    try:
+        partitions = sorted(consumer.list_topics(topic, timeout=SILENCE_S).topics[topic].partitions)
+        first = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), SILENCE_S)[0] for p in partitions}
+        consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in first.items()])
+        found: dict[int, list[Record]] = {partition: [] for partition in partitions}
+        open_partitions = set(partitions)
+        while open_partitions:
+            message = consumer.poll(SILENCE_S)
+            if message is None:
+                raise RuntimeError(f"{cluster.name} gave nothing of {topic} for {SILENCE_S:g} s")
+            if error := message.error():
+                if error.code() != KafkaError._PARTITION_EOF:
+                    raise RuntimeError(f"reading {topic} from {cluster.name}: {error.str()}")
+                open_partitions.discard(message.partition())
+                continue
+            headers = tuple(message.headers() or ())
+            kind, milliseconds = message.timestamp()
+            record = Record(message.key(), message.value(), headers, (kind, milliseconds))
+            found[message.partition()].append(record)
+        return found
+    finally:
+        consumer.close()
+
+
+def end_offsets(consumer: Consumer, topic: str) -> dict[int, int]:
+    """Partition → end offset, asked of the brokers; empty while there is no such topic."""
+    known = consumer.list_topics(topic, timeout=SILENCE_S).topics[topic]
+    if known.error is not None:
+        return {}
+    return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), SILENCE_S)[1] for p in known.partitions}
+
+
+def _same(text: str, pairs: list[_Pair], part: Callable[[Record], object]) -> Claim:
+    """`text` has two places: how many are the same, and of how many."""
+    different = [
+        (partition, place)
+        for partition, place, one, other in pairs
+        if one is None or other is None or part(one) != part(other)
+    ]
+    said = text.format(f"{len(pairs) - len(different):,}", f"{len(pairs):,}")
+    if different:
+        said += "; the first that differs: partition {}, record {}".format(*different[0])
+    return Claim(said, bool(pairs) and not different)
+
+
+_Pair = tuple[int, int, Record | None, Record | None]
+
+
+def _pairs(source: Topic, target: Topic) -> Iterator[_Pair]:
+    for partition in sorted({*source, *target}):
+        both = zip_longest(source.get(partition, ()), target.get(partition, ()))
+        for place, (one, other) in enumerate(both):
+            yield partition, place, one, other
+
+
+def _sizes(topic: Topic) -> list[int]:
+    return [len(topic[partition]) for partition in sorted(topic)]
+
+
+def _sum(sizes: list[int]) -> str:
+    return " + ".join(f"{size:,}" for size in sizes) or "0"
