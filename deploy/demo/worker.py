@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
-ROOT = Path(__file__).resolve().parents[2]
+import psutil
+
+from deploy.local.watchdog import watchdog
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+# The worker ends its Spark before itself, and a killed worker's Spark ends when it notices.
+TREE_ENDS_S: Final = 5.0
+SPARK_DAEMON: Final = "mirror_connect.spark_jobs.daemon"
 
 
 class WorkerProcess:
-    """Starts, watches and stops one worker; its log goes to a file and its last lines into errors."""
+    """Starts, watches and stops one worker; its log goes to a file and its last lines into errors.
+
+    It ends with the process that started it, even if that is killed.
+    """
 
     def __init__(self, properties: Path, log: Path, environment: Mapping[str, str]) -> None:
         self._properties = properties
@@ -30,6 +41,7 @@ class WorkerProcess:
                 env=self._environment,
                 start_new_session=True,
             )
+        watchdog().guard_process(self._process.pid)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -42,16 +54,44 @@ class WorkerProcess:
             raise RuntimeError("the worker was not started")
         return self._process.pid
 
+    def tree(self) -> list[psutil.Process]:
+        """The worker and everything below it: Spark's driver, its JVM, its Python processes."""
+        if self._process is None or self._process.poll() is not None:
+            return []  # Its number may be another process's by now.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            root = psutil.Process(self.pid)
+            return [root, *root.children(recursive=True)]
+        return []
+
+    def spark_is_up(self) -> bool:
+        """Whether Spark runs Python: its daemon is there."""
+        return any(SPARK_DAEMON in command for command in self.command_lines())
+
+    def command_lines(self) -> list[list[str]]:
+        """The arguments of every process of the tree."""
+        found = []
+        for process in self.tree():
+            with contextlib.suppress(psutil.Error):
+                found.append(process.cmdline())
+        return found
+
     def stop(self, patience_s: float = 10.0) -> int:
-        """SIGTERM, then after `patience_s` SIGKILL; returns the exit code."""
+        """SIGTERM, then after `patience_s` SIGKILL; returns the exit code. Nothing of the tree is left then."""
         if self._process is None:
             return 0
+        tree = self.tree()
         self._process.terminate()
         try:
-            return self._process.wait(patience_s)
+            code = self._process.wait(patience_s)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            return self._process.wait()
+            code = self._process.wait()
+        watchdog().forget_process(self._process.pid)
+        _, left = psutil.wait_procs(tree, timeout=TREE_ENDS_S)
+        for process in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        return code
 
     def check_alive(self) -> None:
         """RuntimeError with the log's last line if the worker has ended."""

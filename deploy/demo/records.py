@@ -1,0 +1,105 @@
+"""The records of the demo: written to kafka-1 as a program would, and read on kafka-2 as they arrive."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, Producer, TopicPartition
+
+from deploy.demo.proof import end_offsets
+from deploy.demo.stage import READER
+from deploy.local import LocalCluster
+
+SOURCE_TOPIC: Final = "test"
+TARGET_TOPIC: Final = "kafka-1.test"
+PARTITIONS: Final = 2
+WRITTEN_AT_ONCE: Final = 20
+DELIVERY_S: Final = 30.0
+_NOT_YET: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+
+
+class SourceLines:
+    """Real text, line by line, into `test`: the source of Python's own contextlib.
+
+    Keys repeat, as keys do; every tenth record has none. An empty line is a tombstone. A header holds the line's number.
+    """
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._lines = Path(contextlib.__file__).read_bytes().splitlines()
+        self._producer = Producer({**cluster.librdkafka(READER), "compression.type": "lz4", "linger.ms": 5})
+        self._consumer = Consumer({**cluster.librdkafka(READER), "group.id": "demo-ends"})
+        self.written = 0
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @property
+    def all_written(self) -> bool:
+        """Whether each of the lines was."""
+        return self.written >= len(self._lines)
+
+    def write_some(self, count: int = WRITTEN_AT_ONCE) -> None:
+        """The next lines, acknowledged when this returns; nothing when there are no more."""
+        if not self.all_written:
+            self.write(min(count, len(self._lines) - self.written))
+
+    def write(self, count: int) -> None:
+        """The next lines, from the beginning again after the last one. RuntimeError if kafka-1 does not take them."""
+        for number in range(self.written, self.written + count):
+            key = None if number % 10 == 9 else f"key-{number % 7}".encode()
+            value = self._lines[number % len(self._lines)].rstrip() or None
+            self._producer.produce(SOURCE_TOPIC, value, key, headers={"line": str(number + 1).encode()})
+        if self._producer.flush(DELIVERY_S):
+            raise RuntimeError("kafka-1 did not take the demo's records")
+        self.written += count
+
+    def ends(self) -> dict[int, int]:
+        """End offsets of `test` on kafka-1."""
+        return end_offsets(self._consumer, SOURCE_TOPIC)
+
+    def close(self) -> None:
+        """The connections."""
+        self._producer.flush(1)
+        self._consumer.close()
+
+
+class Arrivals:
+    """Follows `kafka-1.test` on kafka-2, from its beginning or from its present end."""
+
+    def __init__(self, cluster: LocalCluster, *, from_beginning: bool = True) -> None:
+        self._consumer = Consumer(
+            {
+                **cluster.librdkafka(READER),
+                "group.id": "demo-reader",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 50,
+                "topic.metadata.refresh.interval.ms": 500,
+            }
+        )
+        start = OFFSET_BEGINNING if from_beginning else OFFSET_END
+        self._consumer.assign([TopicPartition(TARGET_TOPIC, partition, start) for partition in range(PARTITIONS)])
+        self.count = 0
+
+    def poll(self) -> Iterator[str]:
+        """What has arrived since, each record as a line that names its place."""
+        while (message := self._consumer.poll(0.02)) is not None:
+            if error := message.error():
+                if error.code() not in _NOT_YET:
+                    raise RuntimeError(f"reading {TARGET_TOPIC}: {error.str()}")
+                return
+            self.count += 1
+            value = message.value()
+            text = "null" if value is None else value.decode(errors="replace")
+            yield f"kafka-2  {TARGET_TOPIC}-{message.partition()} @ {message.offset():<3} {text}"
+
+    def ends(self) -> dict[int, int]:
+        """End offsets of `kafka-1.test` on kafka-2; empty while it is not there."""
+        return end_offsets(self._consumer, TARGET_TOPIC)
+
+    def close(self) -> None:
+        """The connection."""
+        self._consumer.close()

@@ -1,0 +1,139 @@
+"""What the steps of the demo share: two clusters, a worker, its connectors, the claims; and how all of it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+import httpx
+import psutil
+
+from deploy.demo.proof import Claim
+from deploy.demo.screen import Screen
+from deploy.demo.worker import WorkerProcess
+from deploy.local import LocalCluster
+
+READER: Final = "admin"
+REST_USER: Final = "init"
+REST_PASSWORD: Final = "init-secret"
+PATIENCE_S: Final = 90.0
+
+T = TypeVar("T")
+
+
+@dataclass
+class Stage:
+    """Filled by the steps, in their order; `closing` ends in reverse order what they started."""
+
+    screen: Screen
+    directory: Path
+    closing: contextlib.ExitStack
+    claims: list[Claim] = field(default_factory=list)
+    _source: LocalCluster | None = None
+    _target: LocalCluster | None = None
+    _worker: WorkerProcess | None = None
+    _rest: httpx.Client | None = None
+
+    @property
+    def source(self) -> LocalCluster:
+        """kafka-1."""
+        return _there(self._source)
+
+    @property
+    def target(self) -> LocalCluster:
+        """kafka-2."""
+        return _there(self._target)
+
+    @property
+    def worker(self) -> WorkerProcess:
+        """The one worker."""
+        return _there(self._worker)
+
+    @property
+    def rest(self) -> httpx.Client:
+        """Its REST interface, with credentials."""
+        return _there(self._rest)
+
+    @property
+    def url(self) -> str:
+        """The address of that."""
+        return str(self.rest.base_url).rstrip("/")
+
+    @property
+    def log(self) -> Path:
+        """What the worker says."""
+        return self.directory / "worker.log"
+
+    @property
+    def connectors(self) -> list[str]:
+        """Names of the connectors that deploy-connectors.sh deploys: of the JSON files there are."""
+        return sorted(path.stem for path in (self.directory / "connectors").glob("*.json"))
+
+    def set_clusters(self, source: LocalCluster, target: LocalCluster) -> None:
+        """The two clusters; the demo closes them."""
+        self._source, self._target = source, target
+        self.closing.callback(source.close)
+        self.closing.callback(target.close)
+
+    def set_worker(self, worker: WorkerProcess, url: str) -> None:
+        """A worker, about to be started here; the demo stops it."""
+        self._worker = self.closing.enter_context(worker)
+        self._rest = self.closing.enter_context(httpx.Client(base_url=url, auth=(REST_USER, REST_PASSWORD), timeout=10))
+
+    def prove(self, text: str, true: bool) -> None:
+        """Keep a claim: all of them are shown together, at the end."""
+        self.claims.append(Claim(text, true))
+
+
+def run_script(stage: Stage, what: str, command: list[str | Path], environment: dict[str, str]) -> list[str]:
+    """Run a program to its end, with a progress line; its lines. RuntimeError with the last one if it fails."""
+    output = stage.directory / "script.log"
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            # Ctrl-C goes to the demo alone, which ends it with all that it started.
+            start_new_session=True,
+        )
+    try:
+        stage.screen.wait(what, lambda: process.poll() is not None, PATIENCE_S)
+    finally:
+        if process.poll() is None:
+            kill_tree(process.pid)
+        process.wait()
+    lines = output.read_text(errors="replace").splitlines()
+    if process.returncode:
+        said = lines[-1] if lines else "it said nothing"
+        raise RuntimeError(f"{Path(command[-1]).name} failed with exit code {process.returncode}: {said}")
+    return lines
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a process and everything below it."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        root = psutil.Process(pid)
+        root.suspend()  # so that it can't start another child meanwhile
+        for process in [*root.children(recursive=True), root]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One part of the demo: its headline and what it does."""
+
+    title: str
+    run: Callable[[Stage], None]
+
+
+def _there(value: T | None) -> T:
+    if value is None:
+        raise RuntimeError("a step of the demo is not at its place")
+    return value

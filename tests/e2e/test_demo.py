@@ -1,0 +1,196 @@
+"""`make demo`'s program, whole: what it shows, what it says at its end, and that nothing of it is left, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import psutil
+import pytest
+
+from tests.e2e.product import wait_for
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+# The worker hands its Spark application only a part of its environment: names that begin so are in it.
+MARK: Final = "SPARK_MIRROR_CONNECT_DEMO_TEST"
+# Both start at once on a machine that may be small.
+DEMO_S: Final = 180.0
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+
+
+class Demo:
+    """One run of the demo in a session of its own. `terminal`: its output is a terminal, else a file."""
+
+    def __init__(self, directory: Path, *, terminal: bool) -> None:
+        self.scratch = directory / "tmp"
+        self.scratch.mkdir(exist_ok=True)
+        self.mark = uuid.uuid4().hex
+        self._file = directory / f"{self.mark}.txt"
+        self._terminal: int | None = None
+        self._text = b""
+        # Everything that it starts inherits the mark, and the directory to put its scratch files in.
+        environment = {**os.environ, MARK: self.mark, "TMPDIR": str(self.scratch), "TERM": "xterm"}
+        environment.pop("DEMO_EXIT", None)
+        command = [sys.executable, "-m", "deploy.demo"]
+        if terminal:
+            self._terminal, other = pty.openpty()
+            # setsid --ctty: closing the terminal then hangs up, as it does for a person's shell.
+            command = ["setsid", "--ctty", *command]
+            self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=other, stdout=other, stderr=other)
+            os.close(other)
+            os.set_blocking(self._terminal, False)
+        else:
+            with self._file.open("wb") as file:
+                self.process = subprocess.Popen(
+                    command,
+                    cwd=ROOT,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+
+    def text(self) -> str:
+        """All that it has said."""
+        if self._terminal is None:
+            return self._file.read_text()
+        with contextlib.suppress(OSError):
+            while chunk := os.read(self._terminal, 65_536):
+                self._text += chunk
+        return self._text.decode(errors="replace")
+
+    def wait_until_it_says(self, words: str) -> None:
+        def said() -> bool:
+            text = self.text()
+            assert self.process.poll() is None or words in text, text
+            return words in text
+
+        wait_for(said, f"the demo says {words!r}", DEMO_S)
+
+    def wait_ended(self) -> int:
+        def ended() -> bool:
+            self.text()  # a full terminal would hold it up
+            return self.process.poll() is not None
+
+        wait_for(ended, "the demo has ended", DEMO_S)
+        return int(self.process.returncode)
+
+    def hang_up(self) -> None:
+        """Close the terminal's window."""
+        assert self._terminal is not None
+        os.close(self._terminal)
+        self._terminal = None
+        self._file.touch()
+
+    def alive(self) -> list[psutil.Process]:
+        """Every process that it started, wherever it went."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get(MARK) == self.mark and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+        return found
+
+    def close(self) -> None:
+        for process in self.alive():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.process.wait(30)
+        if self._terminal is not None:
+            os.close(self._terminal)
+
+
+@contextlib.contextmanager
+def _demo(directory: Path, *, terminal: bool) -> Iterator[Demo]:
+    demo = Demo(directory, terminal=terminal)
+    try:
+        yield demo
+    finally:
+        demo.close()
+
+
+def _left(demo: Demo) -> list[str]:
+    """Processes and scratch directories that are there, once everything had a moment to go."""
+    until = time.monotonic() + 10
+    while True:
+        directories = [path.name for path in demo.scratch.iterdir() if "-ports-" not in path.name]
+        left = [str(process) for process in demo.alive()] + directories
+        if not left or time.monotonic() > until:
+            return left
+        time.sleep(0.2)
+
+
+def test_two_demos_at_once_prove_all_they_show_and_leave_nothing(tmp_path: Path) -> None:
+    with _demo(tmp_path, terminal=False) as one, _demo(tmp_path, terminal=False) as two:
+        for demo in (one, two):
+            assert demo.wait_ended() == 0, demo.text()
+            text = demo.text()
+            marks = [line.split()[1] for line in text.splitlines() if line.startswith("  ✔ ")]
+            proven = ["count:", "loss:", "order:", "keys:", "values:", "headers:", "timestamps:"]
+            assert marks == [*proven, "state:", "REST:", "secrets:", "end:"], text
+            assert "✘" not in text
+            assert "curl" not in text  # nothing is invited to look at what is gone
+            assert "\x1b" not in text
+            assert [line for line in text.splitlines() if len(line) > 80] == []
+        assert _left(one) + _left(two) == []
+
+
+def test_on_a_terminal_it_stays_and_every_command_it_prints_works(tmp_path: Path) -> None:
+    with _demo(tmp_path, terminal=True) as demo:
+        demo.wait_until_it_says("until Ctrl-C")
+        demo.wait_until_it_says("3 written, ")
+        text = re.sub(r"\x1b\[[0-9;]*[mK]", "", demo.text()).replace("\r\n", "\n")
+        commands = re.findall(r"^  curl (?:.*\\\n)?.*$", text, re.MULTILINE)
+        assert len(commands) >= 4
+        for command in commands:
+            pasted = command.replace("curl", "curl --silent --show-error --fail-with-body", 1)
+            done = subprocess.run(["bash", "-c", pasted], capture_output=True, text=True, timeout=30, check=False)
+            assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        # Itself, what ends it if it is killed, two brokers, the worker, Spark's driver, JVM, daemon and task: all are found.
+        assert len(demo.alive()) >= 9
+        demo.process.send_signal(signal.SIGINT)
+        assert demo.wait_ended() == 0
+        assert _left(demo) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        pytest.param("1/6", signal.SIGINT, id="ctrl_c_at_once"),
+        pytest.param("kafka-2 are starting", signal.SIGTERM, id="sigterm_while_the_clusters_start"),
+        pytest.param("2/6", signal.SIGHUP, id="sighup_while_the_worker_starts"),
+        pytest.param("3/6", signal.SIGINT, id="ctrl_c_while_the_script_runs"),
+        pytest.param("Spark is starting", signal.SIGTERM, id="sigterm_while_spark_starts"),
+        pytest.param("Spark is up", signal.SIGINT, id="ctrl_c_before_the_connector_runs"),
+        pytest.param("5/6", signal.SIGHUP, id="sighup_while_records_are_copied"),
+        pytest.param("Spark is starting", signal.SIGKILL, id="sigkill_while_spark_starts"),
+    ],
+)
+def test_a_signal_ends_it_at_any_moment_and_nothing_is_left(tmp_path: Path, words: str, number: int) -> None:
+    with _demo(tmp_path, terminal=True) as demo:
+        demo.wait_until_it_says(words)
+        demo.process.send_signal(number)
+        code = demo.wait_ended()
+        assert code == (-number if number == signal.SIGKILL else 128 + number), demo.text()
+        assert "Traceback" not in demo.text()
+        assert _left(demo) == []
+
+
+@pytest.mark.parametrize("words", ["Spark is starting", "until Ctrl-C"], ids=["while_spark_starts", "while_it_stays"])
+def test_a_closed_terminal_ends_it_and_nothing_is_left(tmp_path: Path, words: str) -> None:
+    with _demo(tmp_path, terminal=True) as demo:
+        demo.wait_until_it_says(words)
+        demo.hang_up()
+        demo.wait_ended()
+        assert _left(demo) == []
