@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
@@ -21,6 +22,7 @@ from mirror_connect.cli.verify.link import Link, WorkerRest, described_link, lin
 from mirror_connect.cli.verify.reading import CannotCompareError
 from mirror_connect.cli.verify.run import NOT_COMPARED, Options, Report
 from mirror_connect.cli.verify.run import verify as compare
+from mirror_connect.cli.verify.stored_positions import stored_positions
 from mirror_connect.cli.verify_output import print_report, watcher_for
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
@@ -73,6 +75,10 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
     ] = None,
     policy: Annotated[str | None, typer.Option(help="How remote topics are named: default or identity.")] = None,
     separator: Annotated[str | None, typer.Option(help="replication.policy.separator.")] = None,
+    offsets_topic: Annotated[
+        str | None,
+        typer.Option(help="Topic of the target with the link's positions, where the worker doesn't tell them."),
+    ] = None,
     since: Annotated[
         str | None, typer.Option("--from", help="Records from this time on, as 2026-11-21T08:00:00Z.")
     ] = None,
@@ -116,13 +122,16 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
             link = described_link(source=files[0] or {}, target=files[1] or {}, settings=settings)
         else:
             link = await _of_connector(WorkerRest(worker, _login(user)), connector, settings, *files)
+        if offsets_topic is not None:
+            found = await stored_positions(link.target, offsets_topic, link.source_alias, connector)
+            link = replace(link, positions=found)
         watcher = watcher_for(Console(stderr=True))
         with watcher:
             return await compare(link, options, watcher)
 
     try:
-        # Its executor may hold a thread that waits for a cluster; the interpreter's end doesn't need it.
-        report = asyncio.Runner(loop_factory=uvloop.new_event_loop).run(run())
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            report = runner.run(run())
     except (CannotCompareError, ClusterUnreachable, NotAuthorized, ConfigError) as error:
         _say(str(error))
         _end(NOT_COMPARED)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from deploy.local import LocalCluster
-from tests.integration.mirror_rig import fresh_topic, produce, running, spec_for
+from tests.integration.mirror_rig import OFFSETS_PARTITIONS, OFFSETS_TOPIC, fresh_topic, produce, running, spec_for
 
 pytestmark = pytest.mark.brokers
 Records = list[dict[str, Any]]
@@ -213,3 +216,97 @@ def delete_before(cluster: LocalCluster, topic: str, offset: int) -> None:
     asked = cluster.admin().delete_records([TopicPartition(topic, 0, offset)])
     for future in asked.values():
         future.result(30)
+
+
+async def test_a_link_that_lags_is_compared_up_to_its_position(one_broker: LocalCluster, target: LocalCluster) -> None:
+    topic = both(one_broker, target)
+    if OFFSETS_TOPIC not in target.admin().list_topics(timeout=20).topics:
+        target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS, config={"cleanup.policy": "compact"})
+    produce(one_broker, topic, some(300))
+    spec = spec_for(one_broker, target, {topic: 1})
+    async with running(spec, target) as task:
+        await task.copied(300)
+        await task.finish()
+    produce(one_broker, topic, some(50, 300))
+    code, report = verify(one_broker, target, topic, "--offsets-topic", OFFSETS_TOPIC)
+    (found,) = report["partitions"]
+    assert (code, found["equal"], found["not_copied_yet_offsets"]) == (0, 300, 50)
+    # Without it nobody knows that the last ones are only late.
+    code, report = verify(one_broker, target, topic)
+    assert (code, report["partitions"][0]["faults"]["missing"]) == (1, 50)
+
+
+def test_a_running_connector_is_asked_for_everything(one_broker: LocalCluster, target: LocalCluster) -> None:
+    topic = both(one_broker, target)
+    produce(one_broker, topic, some(120))
+    produce(target, f"A.{topic}", some(100))
+    config = {
+        "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+        "source.cluster.alias": "A",
+        "topics": topic,
+        **{f"source.cluster.{name}": value for name, value in one_broker.client_properties().items()},
+        **{f"target.cluster.{name}": value for name, value in target.client_properties().items()},
+    }
+    place = {"cluster": "A", "partition": 0, "topic": topic}
+    answers = {
+        "/connectors/mirror/config": config,
+        "/connectors/mirror/offsets": {"offsets": [{"partition": place, "offset": {"offset": 99}}]},
+    }
+    with worker_that_answers(answers) as url:
+        done = subprocess.run(
+            [sys.executable, "-m", "mirror_connect.cli", "verify", "mirror", "--worker", url, "--json"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    (found,) = json.loads(done.stdout)["partitions"]
+    assert (done.returncode, found["equal"], found["not_copied_yet_offsets"]) == (0, 100, 20)
+
+
+def test_a_byte_that_flipped_on_the_targets_disk_is_found(one_broker: LocalCluster, target: LocalCluster) -> None:
+    topic = both(one_broker, target)
+    produce(one_broker, topic, some(100))
+    produce(target, f"A.{topic}", some(100))
+    (segment,) = target.partition_directory(f"A.{topic}", 0).glob("*.log")
+    with segment.open("r+b") as file:
+        file.seek(500)
+        byte = file.read(1)[0]
+        file.seek(500)
+        file.write(bytes([byte ^ 1]))
+    code, report = verify(one_broker, target, topic)
+    found = report["partitions"][0]
+    assert (code, found["faults"]["unreadable"], found["faults"]["missing"]) == (1, 1, 0)
+
+
+def test_a_cluster_that_is_away_is_one_line_and_code_2(one_broker: LocalCluster, tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere.properties"
+    nowhere.write_text("bootstrap.servers=127.0.0.1:1\n", "utf-8")
+    done = command(one_broker, one_broker, "any", "--target", str(nowhere))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "target cluster at 127.0.0.1:1 can't be reached" in done.stderr
+
+
+@contextlib.contextmanager
+def worker_that_answers(answers: dict[str, Any]) -> Iterator[str]:
+    """A worker's REST interface, as far as it is asked."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = json.dumps(answers[self.path]).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
