@@ -1,0 +1,205 @@
+"""A broker far away: a forwarder on loopback that delays every byte, both ways, and counts the requests that pass.
+
+Bandwidth stays what it is: only the way takes time, as on a line between continents.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Self
+
+from deploy.local import Listener, LocalCluster
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+HOST: Final = "127.0.0.1"
+# What broker_config calls the listener that tools and brokers use; it stays near.
+INTERNAL: Final = "INTERNAL"
+
+
+class FarLink:
+    """Forwards to `port` on loopback; each byte arrives `one_way_s` later. A context manager with a thread of its own.
+
+    `requests`: how many of each API key have passed; `most_in_flight`: of each, unanswered at once on one connection.
+    """
+
+    def __init__(self, port: int, one_way_s: float) -> None:
+        self.port = 0
+        self.requests: Counter[int] = Counter()
+        self.most_in_flight: Counter[int] = Counter()
+        self._target = port
+        self.one_way_s = one_way_s
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="far-link", daemon=True)
+        self._transports: set[asyncio.Transport] = set()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        server = self._run(self._loop.create_server(lambda: _Near(self), HOST, 0))
+        self._server: asyncio.Server = server
+        self.port = server.sockets[0].getsockname()[1]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._run(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def opened(self, transport: asyncio.Transport) -> None:
+        """A connection was made, to us or by us."""
+        self._transports.add(transport)
+
+    def closed(self, transport: asyncio.Transport | None) -> None:
+        """It is gone."""
+        if transport is not None:
+            self._transports.discard(transport)
+
+    async def connect(self, near: _Near) -> asyncio.Transport:
+        """The broker's end of a connection that `near` is the client's end of."""
+        transport, _ = await self._loop.create_connection(lambda: _Far(near), HOST, self._target)
+        return transport
+
+    async def _end(self) -> None:
+        self._server.close()
+        for transport in tuple(self._transports):
+            transport.abort()
+        await asyncio.sleep(0)
+        await self._server.wait_closed()
+        running = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    def _run(self, coroutine: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
+
+
+class _Frames:
+    """Cuts a stream into Kafka's frames: `on_frame` gets the first two bytes of each."""
+
+    def __init__(self, on_frame: Callable[[int], None]) -> None:
+        self._on_frame = on_frame
+        self._head = bytearray()
+        self._skip = 0
+
+    def feed(self, data: bytes) -> None:
+        at = 0
+        while at < len(data):
+            if self._skip:
+                step = min(self._skip, len(data) - at)
+                self._skip -= step
+                at += step
+                continue
+            step = min(6 - len(self._head), len(data) - at)
+            self._head += data[at : at + step]
+            at += step
+            if len(self._head) == 6:
+                self._skip = int.from_bytes(self._head[:4], "big") - 2
+                self._on_frame(int.from_bytes(self._head[4:], "big"))
+                self._head.clear()
+
+
+class _Late:
+    """Hands on what it is given, in its order, after the delay. None: the end."""
+
+    def __init__(self, link: FarLink) -> None:
+        self._link = link
+        self._queue: deque[bytes | None] = deque()
+        self.sink: asyncio.Transport | None = None
+
+    def put(self, data: bytes | None) -> None:
+        self._queue.append(data)
+        asyncio.get_running_loop().call_later(self._link.one_way_s, self._pass_on)
+
+    def _pass_on(self) -> None:
+        if self.sink is None:
+            # The broker's end is still being connected: again, without losing the turn.
+            asyncio.get_running_loop().call_later(0.001, self._pass_on)
+            return
+        data = self._queue.popleft()
+        if data is None:
+            self.sink.close()
+        elif not self.sink.is_closing():
+            self.sink.write(data)
+
+
+class _Near(asyncio.Protocol):
+    """The client's end."""
+
+    def __init__(self, link: FarLink) -> None:
+        self.link = link
+        self.transport: asyncio.Transport | None = None
+        self.up, self.down = _Late(link), _Late(link)
+        self._asked: deque[int] = deque()
+        self._requests = _Frames(self._request)
+        self.answers = _Frames(self._answer)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = self.down.sink = transport
+        self.link.opened(transport)
+        self._connecting = asyncio.ensure_future(self._connect())
+
+    def data_received(self, data: bytes) -> None:
+        self._requests.feed(data)
+        self.up.put(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.link.closed(self.transport)
+        self.up.put(None)
+
+    async def _connect(self) -> None:
+        try:
+            self.up.sink = await self.link.connect(self)
+        except OSError:
+            assert self.transport is not None
+            self.transport.close()
+
+    def _request(self, api_key: int) -> None:
+        self._asked.append(api_key)
+        self.link.requests[api_key] += 1
+        self.link.most_in_flight[api_key] = max(self.link.most_in_flight[api_key], self._asked.count(api_key))
+
+    def _answer(self, _: int) -> None:
+        if self._asked:
+            self._asked.popleft()
+
+
+class _Far(asyncio.Protocol):
+    """The broker's end."""
+
+    def __init__(self, near: _Near) -> None:
+        self._near = near
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._near.link.opened(transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._near.answers.feed(data)
+        self._near.down.put(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._near.link.closed(self._transport)
+        self._near.down.put(None)
+
+
+@contextlib.contextmanager
+def far_cluster(name: str, round_trip_s: float) -> Iterator[tuple[LocalCluster, FarLink]]:
+    """A cluster of one broker whose PLAINTEXT listener is so far away from everyone; its tools stay near."""
+    cluster = LocalCluster(name)
+    broker = cluster.brokers[0]
+    with FarLink(broker.port(Listener.PLAINTEXT), round_trip_s / 2) as link, contextlib.ExitStack() as closing:
+        closing.callback(cluster.close)
+        # Clients come by the near port, and are led here by the first answer.
+        broker.properties["advertised.listeners"] = (
+            f"{Listener.PLAINTEXT}://{HOST}:{link.port},{INTERNAL}://{HOST}:{broker.port(INTERNAL)}"
+        )
+        yield cluster.start(), link

@@ -1,0 +1,107 @@
+"""Copying over 100 ms of round trip: what is far away is asked for much at once, and sent to before it has answered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from deploy.local import LocalCluster
+from tests.fakes.far_link import FETCH, PRODUCE, FarLink, far_cluster
+from tests.integration.mirror_rig import (
+    OFFSETS_PARTITIONS,
+    OFFSETS_TOPIC,
+    fresh_topic,
+    produce,
+    read,
+    running,
+    spec_for,
+    stored_positions,
+)
+
+pytestmark = pytest.mark.brokers
+
+ROUND_TRIP_S = 0.1
+PARTITIONS = 4
+RECORDS = 24_000
+# About 24 MB in batches of 100 KB.
+ROWS = [{"value": bytes([n % 251]) * 1_000, "key": b"%d" % n, "partition": n % PARTITIONS} for n in range(RECORDS)]
+USUAL = {"linger.ms": 100, "batch.size": 100_000}
+
+
+@pytest.fixture(scope="module")
+def far() -> Iterator[tuple[LocalCluster, FarLink]]:
+    with far_cluster("far", ROUND_TRIP_S) as made:
+        made[0].create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def near() -> Iterator[LocalCluster]:
+    with LocalCluster("near") as cluster:
+        cluster.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS)
+        yield cluster
+
+
+async def copied(source: LocalCluster, target: LocalCluster, link: FarLink) -> tuple[Counter[int], Counter[int]]:
+    """Copies ROWS and compares; (requests, most in flight) by API key, of the copying alone."""
+    topic = fresh_topic("far")
+    source.create_topic(topic, PARTITIONS)
+    target.create_topic(f"A.{topic}", PARTITIONS)
+    produce(source, topic, ROWS, **USUAL)
+    link.requests.clear()
+    link.most_in_flight.clear()
+    spec = spec_for(source, target, {topic: PARTITIONS})
+    async with running(spec) as task:
+        await task.copied(RECORDS)
+        seen = link.requests.copy(), link.most_in_flight.copy()
+        await task.finish()
+    assert read(target, f"A.{topic}") == read(source, topic)
+    each = RECORDS // PARTITIONS - 1
+    assert stored_positions(target, spec.connector) == {(topic, p): each for p in range(PARTITIONS)}
+    assert task.link.notices == []
+    return seen
+
+
+async def test_a_far_target_is_sent_to_before_it_has_answered(
+    far: tuple[LocalCluster, FarLink], near: LocalCluster
+) -> None:
+    target, link = far
+    _, most_in_flight = await copied(near, target, link)
+    assert 3 <= most_in_flight[PRODUCE] <= 5
+
+
+async def test_a_far_source_is_asked_for_much_at_once(far: tuple[LocalCluster, FarLink], near: LocalCluster) -> None:
+    source, link = far
+    requests, _ = await copied(source, near, link)
+    # Kafka's own consumer asks for 1 MiB of a partition at once: that would be six round trips at least.
+    assert 0 < requests[FETCH] <= 6
+
+
+async def test_records_that_come_one_by_one_do_not_wait_for_a_round_trip_each(
+    far: tuple[LocalCluster, FarLink], near: LocalCluster
+) -> None:
+    target, link = far
+    topic = fresh_topic("far")
+    near.create_topic(topic)
+    target.create_topic(f"A.{topic}")
+    rows = [{"value": b"%d" % n} for n in range(3_000)]
+    produce(near, topic, rows, **{"batch.num.messages": 1})
+    link.requests.clear()
+    async with running(spec_for(near, target, {topic: 1})) as task:
+        await task.copied(len(rows))
+        sent = link.requests[PRODUCE]
+        await task.finish()
+    assert [record.value for record in read(target, f"A.{topic}")] == [row["value"] for row in rows]
+    assert sent < len(rows) / 100
+
+
+def test_the_link_delays_and_keeps_the_order(far: tuple[LocalCluster, FarLink]) -> None:
+    cluster, link = far
+    topic = fresh_topic("far")
+    cluster.create_topic(topic)
+    link.requests.clear()
+    produce(cluster, topic, [{"value": b"%d" % n} for n in range(1_000)])
+    assert [int(record.value or b"") for record in read(cluster, topic)] == list(range(1_000))
+    assert link.requests[PRODUCE] > 0
