@@ -1,0 +1,147 @@
+"""A task whose users lack a right on a real broker with ACLs: told by topic and operation, and others are copied."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
+
+from deploy.local import Listener, LocalCluster
+from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.connectors.job_contract import TaskSpec
+from tests.integration.mirror_rig import (
+    OFFSETS_PARTITIONS,
+    OFFSETS_TOPIC,
+    fresh_topic,
+    messages,
+    produce,
+    running,
+    spec_for,
+)
+
+pytestmark = pytest.mark.brokers
+
+READER, WRITER, NOBODY = "User:reader", "User:writer", "nobody"
+TOPIC, TRANSACTIONAL_ID, CLUSTER = ResourceType.TOPIC, ResourceType.TRANSACTIONAL_ID, ResourceType.BROKER
+ROWS = [{"value": b"%d" % number} for number in range(100)]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """Source and target in one: the users are what differs."""
+    users = {name: f"{name}-secret" for name in ("admin", "reader", "writer", NOBODY)}
+    with LocalCluster(
+        "rights", listeners=[Listener.SASL_PLAINTEXT], users=users, authorizer=True, super_users=["admin"]
+    ) as made:
+        made.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS)
+        allow(made, WRITER, AclOperation.WRITE, OFFSETS_TOPIC)
+        yield made
+
+
+def allow(
+    cluster: LocalCluster, principal: str, operation: AclOperation, name: str, kind: ResourceType = TOPIC
+) -> None:
+    binding = AclBinding(kind, name, ResourcePatternType.LITERAL, principal, "*", operation, AclPermissionType.ALLOW)
+    for done in cluster.admin().create_acls([binding]).values():
+        done.result(30)
+
+
+def mirrored(cluster: LocalCluster, *rights: str) -> str:
+    """A topic with records, and its remote topic; `rights`: READ for the reader, WRITE for the writer."""
+    topic = fresh_topic("rights")
+    for name in (topic, f"A.{topic}"):
+        cluster.create_topic(name)
+    produce(cluster, topic, ROWS)
+    if "READ" in rights:
+        allow(cluster, READER, AclOperation.READ, topic)
+    if "WRITE" in rights:
+        allow(cluster, WRITER, AclOperation.WRITE, f"A.{topic}")
+    return topic
+
+
+def spec(cluster: LocalCluster, topics: list[str], *, writer: str = "writer", transactions: bool = True) -> TaskSpec:
+    found = spec_for(
+        cluster,
+        cluster,
+        dict.fromkeys(topics, 1),
+        consumer=cluster.client_properties("reader"),
+        producer=cluster.client_properties(writer),
+    )
+    if transactions:
+        for operation in (AclOperation.WRITE, AclOperation.DESCRIBE):
+            allow(cluster, WRITER, operation, found.transactional_id, TRANSACTIONAL_ID)
+    return found
+
+
+def came(cluster: LocalCluster, topic: str) -> list[bytes | None]:
+    return [message.value() for message in messages(cluster, f"A.{topic}")]
+
+
+WANTED = [row["value"] for row in ROWS]
+
+
+async def test_a_topic_that_may_not_be_written_to_is_named_and_copied_when_it_may(cluster: LocalCluster) -> None:
+    good, bad = mirrored(cluster, "READ", "WRITE"), mirrored(cluster, "READ")
+    async with running(spec(cluster, [good, bad])) as task:
+        await task.copied(100)
+        await task.until(lambda: bool(task.link.notices))
+        assert task.link.notices == [f"Not authorized to write to topic A.{bad} on the target; it is tried again"]
+        assert (came(cluster, good), came(cluster, bad)) == (WANTED, [])
+        allow(cluster, WRITER, AclOperation.WRITE, f"A.{bad}")
+        await task.copied(200)
+        await task.finish()
+    assert came(cluster, bad) == WANTED
+
+
+@pytest.mark.parametrize("sees", [True, False], ids=["may_describe_it", "may_not_even_see_it"])
+async def test_a_topic_that_may_not_be_read_is_named_and_read_when_it_may(cluster: LocalCluster, sees: bool) -> None:
+    good, bad = mirrored(cluster, "READ", "WRITE"), mirrored(cluster, "WRITE")
+    if sees:
+        allow(cluster, READER, AclOperation.DESCRIBE, bad)
+    async with running(spec(cluster, [good, bad])) as task:
+        await task.copied(100)
+        await task.until(lambda: bool(task.link.notices))
+        assert task.link.notices == [
+            f"source partition {bad}-0 may not be read: grant READ on the topic to the source user"
+        ]
+        assert (came(cluster, good), came(cluster, bad)) == (WANTED, [])
+        allow(cluster, READER, AclOperation.READ, bad)
+        await task.copied(200)
+        await task.finish()
+    assert came(cluster, bad) == WANTED
+
+
+async def test_a_user_that_may_write_nothing_fails_the_task_with_the_right_that_is_missing(
+    cluster: LocalCluster,
+) -> None:
+    async with running(spec(cluster, [mirrored(cluster, "READ")], writer=NOBODY)) as task:
+        with pytest.raises(NotAuthorized, match=r"^[^\n]*allow IDEMPOTENT_WRITE on its cluster[^\n]*$"):
+            await task.copied(1)
+
+
+async def test_without_the_transactional_id_it_is_said_once_and_copied(cluster: LocalCluster) -> None:
+    topic = mirrored(cluster, "READ", "WRITE")
+    wanted = spec(cluster, [topic], transactions=False)
+    async with running(wanted) as task:
+        await task.copied(100)
+        await task.finish()
+    assert len(task.link.notices) == 1
+    assert f"transactional id {wanted.transactional_id} on the target (WRITE and DESCRIBE" in task.link.notices[0]
+    assert came(cluster, topic) == WANTED
+
+
+async def test_positions_that_may_not_be_written_are_named_while_records_are_copied(cluster: LocalCluster) -> None:
+    topic, elsewhere = mirrored(cluster, "READ", "WRITE"), fresh_topic("offsets")
+    cluster.create_topic(elsewhere, OFFSETS_PARTITIONS)
+    async with running(replace(spec(cluster, [topic]), offsets_topic=elsewhere)) as task:
+        await task.copied(100)
+        await task.until(lambda: bool(task.link.notices))
+        assert task.link.notices == [f"Not authorized to write to topic {elsewhere} on the target; it is tried again"]
+        allow(cluster, WRITER, AclOperation.WRITE, elsewhere)
+        async with asyncio.timeout(20):
+            while not any(True for _ in messages(cluster, elsewhere)):
+                await asyncio.sleep(0.2)
+        await task.finish()
