@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -16,6 +12,7 @@ from deploy.local import Listener, LocalCluster
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
 from mirror_connect.kafka_io.cluster import Cluster
+from tests.fakes.token_endpoint import TokenEndpoint
 
 pytestmark = pytest.mark.brokers
 
@@ -163,56 +160,24 @@ async def test_the_check_of_the_host_can_be_switched_off_for_both_clients(
 
 
 @pytest.fixture
-def endpoint() -> Iterator[str]:
-    class Tokens(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            right = base64.b64encode(b"me:oauth-secret").decode()
-            if self.headers["Authorization"] == f"Basic {right}":
-                now = int(time.time())
-                claims = {"sub": "me", "iat": now, "exp": now + 3600, "scope": "kafka"}
-                parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
-                         for part in ({"alg": "none"}, claims)]  # fmt: skip
-                status, body = 200, {"access_token": ".".join([*parts, ""]), "expires_in": 3600, "token_type": "Bearer"}
-            else:
-                status, body = 401, {"error": "invalid_client"}
-            content = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class calls it so
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Tokens)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/token"
-    server.shutdown()
-    server.server_close()
-    thread.join(10)
+def endpoint() -> Iterator[TokenEndpoint]:
+    with TokenEndpoint() as made:
+        yield made
 
 
-def with_tokens(cluster: LocalCluster, endpoint: str, secret: str) -> dict[str, str]:
-    return {
-        "bootstrap.servers": cluster.bootstrap(Listener.SASL_PLAINTEXT),
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "OAUTHBEARER",
-        "sasl.oauthbearer.token.endpoint.url": endpoint,
-        "sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
-        f'clientId="me" clientSecret="{secret}" scope="kafka";',
-    }
+def with_tokens(cluster: LocalCluster, endpoint: TokenEndpoint, secret: str) -> dict[str, str]:
+    return endpoint.client_properties(cluster.bootstrap(Listener.SASL_PLAINTEXT), secret)
 
 
-async def test_both_clients_log_in_with_client_credentials(cluster: LocalCluster, endpoint: str) -> None:
+async def test_both_clients_log_in_with_client_credentials(cluster: LocalCluster, endpoint: TokenEndpoint) -> None:
     properties = with_tokens(cluster, endpoint, "oauth-secret")
     found = ClusterAdmin(properties, "cluster", 30).cluster_id(), await id_by_wire(properties)
     assert found == (cluster.cluster_id, cluster.cluster_id)
 
 
-async def test_refused_client_credentials_are_told_by_both_clients(cluster: LocalCluster, endpoint: str) -> None:
+async def test_refused_client_credentials_are_told_by_both_clients(
+    cluster: LocalCluster, endpoint: TokenEndpoint
+) -> None:
     properties = with_tokens(cluster, endpoint, "not-the-secret")
     texts = []
     with pytest.raises(NotAuthorized) as by_wire:
