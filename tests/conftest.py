@@ -13,7 +13,8 @@ from deploy.local import LocalCluster
 @pytest.fixture(scope="session")
 def source_cluster() -> Iterator[LocalCluster]:
     """The cluster `source`, shared by the session: don't stop it."""
-    with LocalCluster("source") as cluster:
+    # A quota is by default an average of ten seconds: ten seconds' worth comes at once, and then nothing for as long.
+    with LocalCluster("source", properties={"quota.window.num": "3"}) as cluster:
         yield cluster
 
 

@@ -1,4 +1,4 @@
-"""One worker with Spark for every test that needs none of its own: a start costs ten seconds of both cores."""
+"""What many tests share: one worker with Spark (a start costs ten seconds of both cores), and the topics of identity."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from deploy.local import LocalCluster
+from tests.e2e.identity_topics import Written, write_all
 from tests.e2e.product import Product
 
 
@@ -15,3 +16,9 @@ def product(target_cluster: LocalCluster) -> Iterator[Product]:
     """A worker on the session's target cluster: don't stop it, and delete the connectors that you made."""
     with Product(target_cluster, group="shared") as worker:
         yield worker
+
+
+@pytest.fixture(scope="session")
+def written(source_cluster: LocalCluster) -> Written:
+    """The source topics of every shape, filled once: only read them."""
+    return write_all(source_cluster)

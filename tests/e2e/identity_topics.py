@@ -6,6 +6,7 @@ import contextlib
 import sysconfig
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from deploy.local import LocalCluster
-from tests.e2e.product import wait_for
+from tests.e2e.product import end_offsets, wait_for
 from tests.e2e.reading import batches, records
 
 # Codec → partitions of its topic.
@@ -23,8 +24,53 @@ SHAPES_PARTITIONS, SINGLES_PARTITIONS = 3, 4
 # Old enough to be seen as what it is, and not the producer's clock.
 EXPLICIT_MS: Final = 1_000_000_000_123
 BIG: Final = 900 * 1024
+# Topic of the source → partitions. Prefixed as no other test's topics are, so that one pattern takes them all.
+PREFIX: Final = "identity"
+SHAPES, SINGLES, TX, COMPACTED, APPENDED = (
+    f"{PREFIX}-{n}" for n in ("shapes", "singles", "tx", "compacted", "appended")
+)
+TEXTS: Final = {f"{PREFIX}-text-{codec}": partitions for codec, partitions in TEXT.items()}
+SAME_OFFSETS: Final = {**TEXTS, SHAPES: SHAPES_PARTITIONS, SINGLES: SINGLES_PARTITIONS}
+ALL: Final = {**SAME_OFFSETS, TX: 2, COMPACTED: 1, APPENDED: 2}
+# Old timestamps are what retention deletes by.
+KEEP: Final = {"retention.ms": "-1"}
 
 Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What lies in the source: records of each topic, lines of text, and how many records of TX are committed."""
+
+    source: LocalCluster
+    records: Mapping[str, int]
+    text_lines: int
+    committed: int
+
+
+def write_all(source: LocalCluster) -> Written:
+    """Creates and fills every topic of ALL."""
+    for topic, partitions in ALL.items():
+        if topic == APPENDED:
+            source.create_topic(topic, partitions, {"message.timestamp.type": "LogAppendTime"})
+        elif topic != COMPACTED:
+            source.create_topic(topic, partitions, KEEP)
+    counts = {COMPACTED: produce_compacted(source, COMPACTED)}
+    text_lines = produce_text(source, lambda codec: f"{PREFIX}-text-{codec}")
+    counts |= {topic: sum(end_offsets(source, topic).values()) for topic in TEXTS}
+    counts[SHAPES] = produce_shapes(source, SHAPES)
+    produce_singles(source, SINGLES)
+    counts[SINGLES] = 4_000
+    counts[TX], committed = produce_transactions(source, TX)
+    for codec in TEXT:
+        produce(
+            source,
+            APPENDED,
+            [{"value": f"{codec} {n}", "partition": n % 2, "timestamp": EXPLICIT_MS} for n in range(200)],
+            **{"compression.type": codec},
+        )
+    counts[APPENDED] = 200 * len(TEXT)
+    return Written(source, counts, text_lines, committed)
 
 
 def produce(cluster: LocalCluster, topic: str, records_: Iterable[Fields], **settings: Any) -> None:

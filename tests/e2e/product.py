@@ -261,6 +261,12 @@ class Product:
         return "\n".join(self.log_text().splitlines()[-lines:])
 
 
+def wait_gone(processes: list[psutil.Process], seconds: float) -> None:
+    """Wait until none of them is alive."""
+    alive = psutil.wait_procs(processes, timeout=seconds)[1]
+    assert [each for each in alive if _alive(each)] == []
+
+
 def worker_properties(cluster: LocalCluster, group: str, port: int) -> dict[str, str]:
     """What a worker needs to start: the same for Apache's Connect (deploy.local.connect) with the same `group`."""
     login = cluster.client_properties()

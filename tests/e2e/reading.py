@@ -116,6 +116,15 @@ def batches(cluster: LocalCluster, topic: str, partition: int) -> list[Batch]:
     return found
 
 
+def data_batches(cluster: LocalCluster, topic: str, partition: int) -> list[tuple[int, int, int, int, int, bytes]]:
+    """Of each batch what a copy keeps: codec, offsets, timestamps, count, and the bytes of its records."""
+    return [
+        (b.attributes & 7, b.last_offset_delta, b.base_timestamp, b.max_timestamp, b.size, b.records)
+        for b in batches(cluster, topic, partition)
+        if not b.attributes & CONTROL
+    ]
+
+
 def dumped(cluster: LocalCluster, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Dump]:
     """What DumpLogSegments prints of these partitions, all in one run of it, without what is a copy's own."""
     files = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -27,15 +26,18 @@ from tests.e2e.product import (
     mirror_config,
     wait_ends,
     wait_for,
+    wait_gone,
 )
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
 PARTITIONS: Final = 4
 RATE: Final = 2_000
-SESSION_S: Final = 6
-# Longer than the session: the group gives the worker up meanwhile. `CRASH_SUSPEND_S=60` is the long version.
-SUSPENDED_S: Final = float(os.environ.get("CRASH_SUSPEND_S", "9"))
+PROPERTIES: Final = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "2000"}
+# Longer than the session: the group gives the worker up meanwhile.
+SUSPENDED_S: Final = 9.0
+# Longer than everything that is waited for, but for the 90 s that a silent driver is given.
+LONG_S: Final = 60.0
 LOADED_S: Final = 1.0
 
 
@@ -80,8 +82,7 @@ def clusters() -> Iterator[tuple[LocalCluster, LocalCluster]]:
 @pytest.fixture(scope="module")
 def worker(clusters: tuple[LocalCluster, LocalCluster]) -> Iterator[Product]:
     """The module's one worker; every test leaves it running."""
-    properties = {"session.timeout.ms": str(SESSION_S * 1000), "heartbeat.interval.ms": "2000"}
-    with Product(clusters[1], group="crashes", properties=properties) as product:
+    with Product(clusters[1], group="crashes", properties=PROPERTIES) as product:
         yield product
 
 
@@ -90,13 +91,19 @@ def link(
     clusters: tuple[LocalCluster, LocalCluster], worker: Product, topic_name: Callable[[str], str]
 ) -> Iterator[Link]:
     """A topic and a connector of the test's own, copying already."""
-    source, target = clusters
-    found = Link(source, target, worker, topic_name("numbers"))
-    source.create_topic(found.topic, PARTITIONS)
-    worker.put(found.topic, mirror_config(source, target, found.topic))
-    worker.wait_running(found.topic)
+    with linked(*clusters, worker, topic_name("numbers")) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def linked(source: LocalCluster, target: LocalCluster, product: Product, topic: str) -> Iterator[Link]:
+    """A new topic and its connector in this worker, copying already."""
+    found = Link(source, target, product, topic)
+    source.create_topic(topic, PARTITIONS)
+    product.put(topic, mirror_config(source, target, topic))
+    product.wait_running(topic)
     yield found
-    worker.delete(found.topic)
+    product.delete(topic)
 
 
 def copied_whole(link: Link, writer: Writer, capsys: pytest.CaptureFixture[str], times: int = 1) -> None:
@@ -129,12 +136,6 @@ def settled_ends(link: Link, seconds: float = 1.0) -> dict[int, int]:
     return before
 
 
-def gone(processes: list[psutil.Process], seconds: float) -> None:
-    """Waits until none of them is alive."""
-    alive = psutil.wait_procs(processes, timeout=seconds)[1]
-    assert [each for each in alive if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []
-
-
 @pytest.mark.parametrize(
     ("parts", "orphans"),
     [
@@ -158,7 +159,7 @@ def test_a_kill_loses_nothing_and_repeats_a_second_at_most(
         if not parts or WORKER in parts:
             product.start()
         # The successor may run before the last orphan has ended; the data shows below that it does not write.
-        gone([process for part in orphans for process in tree[part]], 15)
+        wait_gone([process for part in orphans for process in tree[part]], 15)
         link.wait_copying()
         time.sleep(LOADED_S)
     copied_whole(link, writer, capsys)
@@ -178,12 +179,45 @@ def test_a_suspension_longer_than_the_session_loses_nothing(
         if WORKER in parts:
             # Its lease is over, so its tasks have stopped to write, although they run.
             settled_ends(link)
-        for process in suspended:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(signal.SIGCONT)
+        go_on(suspended)
         link.wait_copying()
         time.sleep(LOADED_S)
     copied_whole(link, writer, capsys)
+
+
+def test_a_minute_of_suspension_of_a_worker_and_of_anothers_jvm_loses_nothing(
+    link: Link, topic_name: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Two workers that know nothing of each other: both wait through the same minute.
+    with (
+        Product(link.target, group="suspended-jvm", properties=PROPERTIES) as product,
+        linked(link.source, link.target, product, topic_name("numbers")) as other,
+    ):
+        parts = {link: WORKER, other: JVM}
+        with (
+            Writer(link.source, link.topic, PARTITIONS, RATE) as first,
+            Writer(other.source, other.topic, PARTITIONS, RATE) as second,
+        ):
+            for each in parts:
+                each.wait_copying()
+            suspended = [
+                process for each, part in parts.items() for process in each.product.signal(signal.SIGSTOP, part)
+            ]
+            time.sleep(LONG_S)
+            settled_ends(link)
+            go_on(suspended)
+            for each in parts:
+                each.wait_copying()
+            time.sleep(LOADED_S)
+        copied_whole(link, first, capsys)
+        copied_whole(other, second, capsys)
+
+
+def go_on(suspended: list[psutil.Process]) -> None:
+    """SIGCONT, to those that are still there."""
+    for process in suspended:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGCONT)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

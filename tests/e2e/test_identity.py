@@ -14,32 +14,28 @@ import pytest
 
 from deploy.local import LocalCluster
 from tests.e2e.identity_topics import (
+    ALL,
+    APPENDED,
     BIG,
+    COMPACTED,
     EXPLICIT_MS,
+    KEEP,
+    PREFIX,
+    SAME_OFFSETS,
+    SHAPES,
     SHAPES_PARTITIONS,
-    SINGLES_PARTITIONS,
+    SINGLES,
     TEXT,
     TEXT_LINES,
-    produce,
-    produce_compacted,
-    produce_shapes,
-    produce_singles,
-    produce_text,
-    produce_transactions,
+    TEXTS,
+    TX,
+    Written,
 )
 from tests.e2e.product import Product, end_offsets, mirror_config, wait_for
-from tests.e2e.reading import CONTROL, DELETE_HORIZON, batches, dumped, records
+from tests.e2e.reading import DELETE_HORIZON, batches, data_batches, dumped, records
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
-# Topic of the source → partitions. Prefixed as no other test's topics are, so that one pattern takes them all.
-PREFIX = "identity"
-SHAPES, SINGLES, TX, COMPACTED, APPENDED = (
-    f"{PREFIX}-{n}" for n in ("shapes", "singles", "tx", "compacted", "appended")
-)
-TEXTS = {f"{PREFIX}-text-{codec}": partitions for codec, partitions in TEXT.items()}
-SAME_OFFSETS = {**TEXTS, SHAPES: SHAPES_PARTITIONS, SINGLES: SINGLES_PARTITIONS}
-ALL = {**SAME_OFFSETS, TX: 2, COMPACTED: 1, APPENDED: 2}
 LZ4 = 3
 # Alias of the source in a connector → how it is told to leave out aborted transactions.
 COMMITTED_ONLY = {"C": "consumer_isolation_level", "D": "source_consumer_isolation_level"}
@@ -56,33 +52,10 @@ class Copied:
 
 
 @pytest.fixture(scope="module")
-def copied(source_cluster: LocalCluster, target_cluster: LocalCluster, product: Product) -> Iterator[Copied]:
-    """Everything produced and copied, once."""
-    source, target = source_cluster, target_cluster
-    for topic, partitions in ALL.items():
-        # Old timestamps are what retention deletes by.
-        keep = {"retention.ms": "-1"}
-        if topic == APPENDED:
-            source.create_topic(topic, partitions, {"message.timestamp.type": "LogAppendTime"})
-        elif topic != COMPACTED:
-            source.create_topic(topic, partitions, keep)
-        if topic == SHAPES:
-            target.create_topic(f"A.{topic}", partitions, keep)
-    expected = {COMPACTED: produce_compacted(source, COMPACTED)}
-    text_lines = produce_text(source, lambda codec: f"{PREFIX}-text-{codec}")
-    expected |= {topic: sum(end_offsets(source, topic).values()) for topic in TEXTS}
-    expected[SHAPES] = produce_shapes(source, SHAPES)
-    produce_singles(source, SINGLES)
-    expected[SINGLES] = 4_000
-    expected[TX], committed = produce_transactions(source, TX)
-    for codec in TEXT:
-        produce(
-            source,
-            APPENDED,
-            [{"value": f"{codec} {n}", "partition": n % 2, "timestamp": EXPLICIT_MS} for n in range(200)],
-            **{"compression.type": codec},
-        )
-    expected[APPENDED] = 200 * len(TEXT)
+def copied(written: Written, target_cluster: LocalCluster, product: Product) -> Iterator[Copied]:
+    """Everything copied, once."""
+    source, target, expected = written.source, target_cluster, written.records
+    target.create_topic(f"A.{SHAPES}", SHAPES_PARTITIONS, KEEP)
     names = {alias: f"identity-{alias}" for alias in ("A", *COMMITTED_ONLY)}
     product.put(names["A"], mirror_config(source, target, f"{PREFIX}-.*"))
     for alias, setting in COMMITTED_ONLY.items():
@@ -97,8 +70,8 @@ def copied(source_cluster: LocalCluster, target_cluster: LocalCluster, product: 
 
     wait_for(all_there, f"all of {expected} is copied", 120, 0.5)
     for alias in COMMITTED_ONLY:
-        wait_ends_sum(target, f"{alias}.{TX}", committed)
-    yield Copied(source, target, text_lines, committed)
+        wait_ends_sum(target, f"{alias}.{TX}", written.committed)
+    yield Copied(source, target, written.text_lines, written.committed)
     for name in names.values():
         product.delete(name)
 
@@ -168,15 +141,6 @@ def test_the_shapes_are_what_they_are_called(copied: Copied) -> None:
     assert sum(record.value is None for record in came) == 3 * len(TEXT)
     assert sum(len(record.value or b"") == BIG for record in came) == len(TEXT)
     assert [name for name, _ in max(came, key=lambda r: len(r.headers)).headers][:2] == ["a", "a"]
-
-
-def data_batches(cluster: LocalCluster, topic: str, partition: int) -> list[tuple[int, int, int, int, int, bytes]]:
-    """Of each batch what a copy keeps: codec, offsets, timestamps, count, and the bytes of its records."""
-    return [
-        (b.attributes & 7, b.last_offset_delta, b.base_timestamp, b.max_timestamp, b.size, b.records)
-        for b in batches(cluster, topic, partition)
-        if not b.attributes & CONTROL
-    ]
 
 
 @pytest.mark.parametrize("topic", TEXTS)

@@ -1,0 +1,71 @@
+"""How far a copy has come, watched ten times a second: what was on the target when something happened to the copier."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import Final, Self
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from deploy.local import LocalCluster
+
+EVERY_S: Final = 0.1
+
+Partition = tuple[str, int]
+
+
+class Progress:
+    """End offsets of some partitions of a cluster, from `with` to its end. Times are those of time.monotonic()."""
+
+    def __init__(self, cluster: LocalCluster, partitions: Iterable[Partition]) -> None:
+        self._admin = cluster.admin()
+        self._asked = {TopicPartition(*each): OffsetSpec.latest() for each in partitions}
+        self._samples: list[tuple[float, Mapping[Partition, int]]] = []
+        self._turn = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self.look()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.look()
+
+    @property
+    def ends(self) -> Mapping[Partition, int]:
+        """The newest end offsets."""
+        return self._samples[-1][1]
+
+    @property
+    def total(self) -> int:
+        """Records on the target, repeats included."""
+        return sum(self.ends.values())
+
+    def written(self, partition: Partition, offset: int) -> float:
+        """When a record at this offset was first seen."""
+        return next(looked for looked, ends in self._samples if ends[partition] > offset)
+
+    def still(self, seconds: float) -> bool:
+        """Whether nothing has come for so long."""
+        now = time.monotonic()
+        older = [ends for looked, ends in self._samples if looked <= now - seconds]
+        return bool(older) and older[-1] == self.ends
+
+    def look(self) -> Mapping[Partition, int]:
+        """The end offsets now."""
+        with self._turn:
+            asked = self._admin.list_offsets(self._asked, request_timeout=30)
+            ends = {(each.topic, each.partition): found.result(30).offset for each, found in asked.items()}
+            self._samples.append((time.monotonic(), ends))
+        return ends
+
+    def _watch(self) -> None:
+        while not self._stop.wait(EVERY_S):
+            self.look()

@@ -1,0 +1,216 @@
+"""Identity once more, with kill -9 in the middle: Spark's tree, then a task's process, then the worker, in one copy.
+
+The copy may repeat what came in the second before each kill, by going back, and is the source in everything else. Who says
+so is librdkafka, DumpLogSegments and the segment files, as without kills.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
+
+import pytest
+
+from deploy.local import LocalCluster
+from tests.e2e.identity_topics import ALL, KEEP, PREFIX, TEXTS, TX, Written
+from tests.e2e.product import DAEMON, DRIVER, JVM, TASK, WORKER, Product, mirror_config, wait_for, wait_gone
+from tests.e2e.progress import Partition, Progress
+from tests.e2e.reading import batches, data_batches, dumped, records
+from tests.e2e.rewinds import Rewind, rewinds
+
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+
+NAME: Final = "identity-kills"
+ALIAS: Final = "K"
+# Spark's tree is killed from its root down: nothing can restart a part of it.
+KILLS: Final = ((DRIVER, JVM, DAEMON, TASK), (TASK,), (WORKER,))
+# Unslowed, all would be copied before the first kill. The largest batch has to pass within a quota's two seconds.
+BYTES_PER_SECOND: Final = 700_000
+# How long records flow before a kill: positions are committed twice a second.
+FLOWS_S: Final = 1.5
+SECOND: Final = 1.0
+
+Row = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """`come`: records on the target when it was certain that nothing copied any more."""
+
+    when: float
+    come: Mapping[Partition, int]
+
+
+@dataclass(frozen=True)
+class Survived:
+    """Both clusters after all kills, when the copy stands still; `wanted`: what each partition of the source holds."""
+
+    source: LocalCluster
+    target: LocalCluster
+    progress: Progress
+    kills: list[Kill]
+    wanted: Mapping[Partition, list[Row]]
+
+
+@pytest.fixture(scope="module")
+def survived(written: Written, target_cluster: LocalCluster) -> Survived:
+    """Everything copied by a worker that was killed on its way, and is gone."""
+    source, target = written.source, target_cluster
+    for topic, partitions in ALL.items():
+        target.create_topic(f"{ALIAS}.{topic}", partitions, KEEP)
+    slow(source, BYTES_PER_SECOND)
+    config = mirror_config(
+        source,
+        target,
+        f"{PREFIX}-.*",
+        source_cluster_alias=ALIAS,
+        consumer_isolation_level="read_committed",
+        # One answer must not use up the quota.
+        consumer_fetch_max_bytes="65536",
+        consumer_max_partition_fetch_bytes="65536",
+    )
+    properties = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "2000"}
+    copies = [(f"{ALIAS}.{topic}", partition) for topic, count in ALL.items() for partition in range(count)]
+    with Product(target, group=NAME, properties=properties) as product, Progress(target, copies) as progress:
+        product.put(NAME, config)
+        wanted = {
+            (topic, partition): rows(source, topic, partition)
+            for topic, count in ALL.items()
+            for partition in range(count)
+        }
+        whole = sum(map(len, wanted.values()))
+        kills = [kill(product, progress, parts) for parts in KILLS]
+        slow(source, None)
+
+        def complete() -> bool:
+            product.check_alive()
+            ends = progress.ends
+            return all(
+                ends[f"{ALIAS}.{topic}", partition] >= len(want) for (topic, partition), want in wanted.items()
+            ) and progress.still(2.0)
+
+        wait_for(complete, f"all {whole} records have come", 90)
+    return Survived(source, target, progress, kills, wanted)
+
+
+def slow(source: LocalCluster, bytes_per_second: int | None) -> None:
+    """What the source gives to the connector's task in a second; None: as much as it can."""
+    change = ["--delete-config", "consumer_byte_rate"]
+    if bytes_per_second is not None:
+        change = ["--add-config", f"consumer_byte_rate={bytes_per_second}"]
+    whom = ["--entity-type", "clients", "--entity-name", f"{ALIAS}->B|{NAME}-0|replication-consumer"]
+    connect = ["--bootstrap-server", "{bootstrap}", "--command-config", "{config}"]
+    source.run_tool("kafka.admin.ConfigCommand", [*connect, "--alter", *whom, *change])
+
+
+def kill(product: Product, progress: Progress, parts: tuple[str, ...]) -> Kill:
+    """kill -9 while records flow; the worker is started again, the rest comes by itself."""
+    for pause in (FLOWS_S, 0):
+        before = progress.total
+        wait_for(lambda before=before: progress.total > before, f"records come before {parts} is killed", 60, 0.02)
+        time.sleep(pause)
+    tree = product.parts()
+    doomed = [process for part in parts if part != WORKER for process in tree[part]]
+    when = time.monotonic()
+    product.kill(*parts)
+    wait_gone(doomed, 5)
+    come = progress.look()
+    if WORKER in parts:
+        product.start()
+        wait_gone([process for part in (DRIVER, JVM, DAEMON, TASK) for process in tree[part]], 15)
+    return Kill(when, come)
+
+
+def rows(cluster: LocalCluster, topic: str, partition: int) -> list[Row]:
+    """What a record has to keep; only what is committed."""
+    found = records(cluster, topic, partition, isolation="read_committed")
+    return [(each.key, each.value, each.headers, each.timestamp) for each in found]
+
+
+def starts(cluster: LocalCluster, topic: str, partition: int) -> set[int]:
+    return {batch.base_offset for batch in batches(cluster, topic, partition)}
+
+
+@pytest.fixture(scope="module")
+def jumps(survived: Survived) -> dict[Partition, list[Rewind]]:
+    """The jumps back of each partition of the source; AssertionError if anything else tells the copy from its source."""
+    found = {}
+    for (topic, partition), want in survived.wanted.items():
+        copy = f"{ALIAS}.{topic}", partition
+        try:
+            found[topic, partition] = rewinds(want, rows(survived.target, *copy), starts(survived.target, *copy))
+        except AssertionError as error:
+            raise AssertionError(f"{topic}-{partition}: {error}") from None
+    return found
+
+
+def test_each_kill_came_while_records_were_copied(survived: Survived) -> None:
+    whole = sum(map(len, survived.wanted.values()))
+    come = [sum(each.come.values()) for each in survived.kills]
+    assert come == sorted(set(come))
+    assert 0 < come[0] < come[-1] < whole
+    for each in survived.kills:
+        assert any(0 < each.come[f"{ALIAS}.{topic}", p] < len(want) for (topic, p), want in survived.wanted.items())
+
+
+def test_every_record_is_there_in_order_and_comes_again_only_by_a_jump_back(
+    jumps: dict[Partition, list[Rewind]],
+) -> None:
+    # That nothing else differs was found when the jumps were looked for.
+    assert jumps.keys() == {(topic, partition) for topic, count in ALL.items() for partition in range(count)}
+    assert max(map(len, jumps.values())) <= len(KILLS)
+
+
+def test_what_was_there_a_second_before_a_kill_is_not_repeated(
+    survived: Survived, jumps: dict[Partition, list[Rewind]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ages, repeated = [0.0] * len(survived.kills), [0] * len(survived.kills)
+    for (topic, partition), each in jumps.items():
+        copy = f"{ALIAS}.{topic}", partition
+        for jump in each:
+            # The writer of the last record before the jump was killed by the first kill after it: the next one went back.
+            first = jump.at - jump.repeated
+            cause = next((n for n, kill in enumerate(survived.kills) if kill.come[copy] >= jump.at), None)
+            assert cause is not None, f"{topic}-{partition} goes back without a kill: {jump}"
+            ages[cause] = max(ages[cause], survived.kills[cause].when - survived.progress.written(copy, first))
+            repeated[cause] += jump.repeated
+    with capsys.disabled():
+        told = [f"{count}, {age:.1f} s old at most" for count, age in zip(repeated, ages, strict=True)]
+        print(f" [repeated after each kill: {'; '.join(told)}]", end="")
+    assert max(ages) <= SECOND
+
+
+def test_no_record_of_an_aborted_transaction_is_there(survived: Survived) -> None:
+    values = [row[1] or b"" for p in range(ALL[TX]) for row in rows(survived.target, f"{ALIAS}.{TX}", p)]
+    assert {value.split()[-1] for value in values} == {b"True"}
+
+
+@pytest.mark.parametrize("topic", TEXTS)
+def test_batches_copied_as_they_are_keep_their_bytes_through_kills(survived: Survived, topic: str) -> None:
+    for partition in range(TEXTS[topic]):
+        was = data_batches(survived.source, topic, partition)
+        rewinds(was, data_batches(survived.target, f"{ALIAS}.{topic}", partition))
+
+
+def test_kafkas_own_tool_reads_the_source_with_jumps_back(
+    survived: Survived, jumps: dict[Partition, list[Rewind]]
+) -> None:
+    partitions = [(topic, partition) for topic, count in TEXTS.items() for partition in range(count)]
+    was = dumped(survived.source, partitions)
+    came = dumped(survived.target, [(f"{ALIAS}.{topic}", partition) for topic, partition in partitions])
+    for topic, partition in partitions:
+        old, new = was[topic, partition], came[f"{ALIAS}.{topic}", partition]
+        assert new.invalid == [], f"{topic}-{partition}"
+        begins = {0, *accumulate(int(count) for count, _, _ in new.batches)}
+        found = rewinds(
+            [without_offset(line) for line in old.records], [without_offset(line) for line in new.records], begins
+        )
+        assert found == jumps[topic, partition], f"{topic}-{partition}"
+
+
+def without_offset(line: str) -> str:
+    """A record as DumpLogSegments prints it, but for the offset, which a repetition moves."""
+    return line.partition(" ")[2].partition(" ")[2] if line.startswith("offset: ") else line
