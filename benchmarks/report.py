@@ -42,7 +42,7 @@ HOW: Final = {
         " record of each round counts, seen in the target's end offsets every 0.2 s; so do the CPU seconds, user and"
         " system, of all processes of the side: worker, Spark driver, JVM, Python daemon and tasks; or Connect's JVM."
         " MirrorMaker 2 runs in Kafka Connect's distributed worker with its defaults, which include an offset sync for"
-        " every 100 records. mirror-connect does not write offset syncs yet, so MirrorMaker 2 is measured without them,"
+        " every 100 records; mirror-connect writes them, too, and runs of offsets. MirrorMaker 2 is measured without them,"
         " too. The brokers' CPU is beside the sides', not in it."
     ),
     "Latency": (

@@ -9,6 +9,7 @@ from mirror_connect.connectors.assignment import TopicPartition
 from mirror_connect.connectors.binary_records import UnreadableRecord
 from mirror_connect.connectors.offset_syncs import (
     MOST_AT_ONCE,
+    MOST_OF_A_BATCH,
     OffsetSync,
     OffsetSyncQueue,
     SyncRule,
@@ -125,6 +126,46 @@ def test_syncs_that_wait_for_a_topic_do_not_pile_up() -> None:
         queue.committed()
     syncs = pairs(queue.take())
     assert (len(syncs) <= MOST_AT_ONCE, syncs[-1], syncs == sorted(syncs)) == (True, (9_999, 9_999), True)
+
+
+def test_of_a_flood_of_syncs_some_of_each_batch_are_made_and_the_newest_of_all_is_kept() -> None:
+    queue = OffsetSyncQueue(0)
+    for number in range(50):
+        queue.acked(ORDERS, number * 1000, number * 1000, 1000)
+    syncs = pairs(queue.take())
+    assert (len(syncs) <= MOST_AT_ONCE, syncs[-1], syncs == sorted(syncs)) == (True, (49_999, 49_999), True)
+
+
+def test_a_batch_with_gaps_is_synced_at_its_runs() -> None:
+    queue = OffsetSyncQueue(100)
+    queue.acked_runs(ORDERS, [(0, 3), (4, 2), (9, 1)], 0)
+    assert pairs(queue.take()) == [(0, 0), (4, 3), (9, 5)]
+
+
+def test_of_many_gaps_some_are_synced_and_the_last_is() -> None:
+    queue = OffsetSyncQueue(100)
+    queue.acked_runs(ORDERS, [(2 * number, 1) for number in range(1000)], 0)
+    syncs = pairs(queue.take())
+    assert (len(syncs) <= MOST_OF_A_BATCH, syncs[-1]) == (True, (1998, 999))
+    assert all(up == 2 * down for up, down in syncs)
+
+
+def test_of_syncs_that_were_not_written_the_newest_comes_again_and_first() -> None:
+    queue = OffsetSyncQueue(0)
+    queue.acked(ORDERS, 0, 0, 5)
+    taken = queue.take()
+    queue.acked(ORDERS, 5, 5, 1)
+    queue.give_back(taken)
+    assert pairs(queue.take()) == [(4, 4), (5, 5)]
+
+
+def test_what_was_not_written_of_a_partition_given_away_is_forgotten() -> None:
+    queue = OffsetSyncQueue(0)
+    queue.acked(ORDERS, 0, 0, 5)
+    taken = queue.take()
+    queue.forget(ORDERS)
+    queue.give_back(taken)
+    assert queue.take() == []
 
 
 def test_a_partition_that_comes_back_is_synced_at_once() -> None:
