@@ -224,13 +224,13 @@ class OffsetRuns:
             if not self._writing.done():
                 self._is_late()
                 return False
+            self._writing.result()
             self._writing = None
             if self._off:
                 return False
-        self._late = 0.0
-        if self._told:
-            self._told = False
-            self._notice(f"Offset runs are written again to topic {self._topic} on the target")
+            if self._late:
+                self._recovered()
+                deadline = time.monotonic() + seconds
         return not self._unknown
 
     async def _until_known(self, deadline: float) -> None:
@@ -321,6 +321,12 @@ class OffsetRuns:
             self._off = True
             self._waiting.clear()
             self._notice(f"Offset runs are not recorded until this task starts again, copying goes on: {error}")
+
+    def _recovered(self) -> None:
+        self._late = 0.0
+        if self._told:
+            self._told = False
+            self._notice(f"Offset runs are written again to topic {self._topic} on the target")
 
     def _is_late(self) -> None:
         now = time.monotonic()

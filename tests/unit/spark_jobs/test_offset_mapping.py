@@ -292,6 +292,29 @@ async def test_runs_that_could_not_be_written_follow(world: World) -> None:
     assert world.index.translate(9).offset == 9  # type: ignore[union-attr]
 
 
+async def test_after_a_topic_was_late_positions_wait_for_their_runs_again(world: World) -> None:
+    world.target.producers.before = on(RUNS, 7)
+    sent, unanswered = 0, []
+
+    def watch(request: Produce) -> int:
+        nonlocal sent
+        topics = [batch.topic for batch in request.batches]
+        sent += RUNS in topics
+        if OFFSETS in topics:
+            unanswered.append(sent - world.link.counters.get("runs", 0))
+        return 0
+
+    async with world.running(world.spec()):
+        world.records(10)
+        await world.copied(10)
+        world.target.producers.delay = lambda: 0.03
+        world.target.producers.before = watch
+        for _ in range(50):
+            world.records(10)
+            await asyncio.sleep(0.02)
+    assert (len(unanswered) > 10, set(unanswered[-5:])) == (True, {0})
+
+
 async def test_a_topic_that_refuses_runs_ends_them_and_nothing_else(world: World) -> None:
     world.target.producers.before = on(RUNS, REFUSED)
     async with world.running(world.spec()):
