@@ -20,8 +20,9 @@ from mirror_connect.connectors.replication_policy import replication_policy
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.offset_runs_reader import read_newest
-from mirror_connect.spark_jobs.offset_runs_writer import WRITE_WAIT_S, OffsetRuns, PartitionRuns
+from mirror_connect.spark_jobs.offset_runs_writer import WRITE_WAIT_S, OffsetRuns
 from mirror_connect.spark_jobs.offset_syncs_writer import OffsetSyncs
+from mirror_connect.spark_jobs.partition_runs import PartitionRuns
 from mirror_connect.spark_jobs.record_batch import Outgoing
 from mirror_connect.spark_jobs.worker_link import WorkerLink
 

@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Final
 
-from mirror_connect.connectors.binary_records import INT16, INT32, UnreadableRecord, text_bytes
+from mirror_connect.connectors.binary_records import INT32, UnreadableRecord
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.job_contract import TaskPartition
-from mirror_connect.connectors.offset_runs import NO_ID, RunRecorder, Segment
+from mirror_connect.connectors.offset_runs import NO_ID, Segment
 from mirror_connect.kafka_io.connection import ConnectionLost
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.own_records import OwnRecords
+from mirror_connect.spark_jobs.partition_runs import PartitionRuns
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import NewRecord
 
@@ -32,8 +32,6 @@ RETRY_S: Final = 1.0
 RETRY_MAX_S: Final = 30.0
 QUIET_TRIES: Final = 3
 QUIET_S: Final = 10.0
-# Of one partition, while its newest segment isn't known yet.
-MOST_EARLY: Final = 10_000
 # Of all, while the topic can't be written to; segments that are forgotten make readers begin anew behind them.
 MOST_WAITING: Final = 16_384
 
@@ -42,107 +40,6 @@ TopicId = Callable[[str], bytes | None]
 # or it may not be read. ClusterUnreachable, NotAuthorized, ConnectionLost.
 ReadNewest = Callable[[set[bytes]], Awaitable[Mapping[bytes, tuple[bytes, bytes]] | None]]
 _SLOT_BYTES: Final = INT32.size
-
-
-class PartitionRuns:
-    """One partition's recorder, from the moment on that it is known what an earlier task has left."""
-
-    def __init__(self, owner: OffsetRuns, partition: TaskPartition, reading_from: int | None) -> None:
-        self.partition = partition
-        self.key = INT16.pack(0) + text_bytes(partition.topic) + INT32.pack(partition.partition)
-        self.recorder: RunRecorder | None = None
-        self.caught_up = False
-        self._owner = owner
-        self._reading_from = reading_from
-        self._known = False
-        self._newest: Segment | None = None
-        # (upstream, count, downstream, linked) as acknowledged, joined where they follow each other.
-        self._early: list[tuple[int, int, int, bool]] = []
-        # Ends of what was acknowledged last; before that everything lies lower.
-        self._upstream = self._downstream = sys.maxsize
-        # The source's end as this life first heard of it.
-        self._end: int | None = None
-
-    def acked(self, upstream: int, count: int, downstream: int, *, linked: bool) -> None:
-        """See RunRecorder.acked."""
-        recorder = self.recorder
-        if upstream < self._upstream or downstream < self._downstream:
-            recorder = self._looked_at_anew()
-        if recorder is not None:
-            recorder.acked(upstream, count, downstream, linked=linked)
-            if self.caught_up and recorder.owes:
-                recorder.caught_up()
-        else:
-            self._wait(upstream, count, downstream, linked=linked)
-        self._upstream, self._downstream = upstream + count, downstream + count
-        self._owner.dirty[self] = None
-
-    def acked_runs(self, runs: Sequence[tuple[int, int]], downstream: int, *, linked: bool) -> None:
-        """See RunRecorder.acked_runs."""
-        upstream, count = runs[0]
-        self.acked(upstream, count, downstream, linked=linked)
-        rest, downstream = runs[1:], downstream + count
-        if not rest:
-            return
-        if self.recorder is not None:
-            self.recorder.acked_runs(rest, downstream)
-        else:
-            for upstream, count in rest:
-                self._wait(upstream, count, downstream, linked=True)
-                downstream += count
-        self._upstream = rest[-1][0] + rest[-1][1]
-        self._downstream += sum(count for _, count in rest)
-
-    def known(self, newest: Segment | None) -> None:
-        """What an earlier task has left; what was acknowledged meanwhile is recorded now."""
-        self._known, self._newest = True, newest
-        early, self._early = self._early, []
-        if early or newest is not None:
-            recorder = self._made()
-            for upstream, count, downstream, linked in early:
-                recorder.acked(upstream, count, downstream, linked=linked)
-            self._owner.dirty[self] = None
-
-    def passed(self, position: int, source_end: int) -> None:
-        """All up to `position` is mirrored or passed over; `source_end` as last heard, -1 if nothing was."""
-        if self._end is None and source_end >= 0:
-            self._end = source_end
-        if self._end is None or position + 1 < self._end or not self._known:
-            return
-        self.caught_up = True
-        if self.recorder is not None and self.recorder.owes:
-            self.recorder.caught_up()
-            self._owner.dirty[self] = None
-
-    def _looked_at_anew(self) -> RunRecorder | None:
-        """At the first batch of a life, and where one of the topics may be another one of the same name than before."""
-        if self.recorder is None:
-            return self._made() if self._known else None
-        self.recorder.topics_are(*self._ids())
-        return self.recorder
-
-    def _made(self) -> RunRecorder:
-        recorder = self.recorder = RunRecorder(self.partition.topic, self.partition.partition, *self._ids())
-        recorder.resume(self._newest, self._reading_from)
-        self._newest = None
-        return recorder
-
-    def _ids(self) -> tuple[bytes, bytes]:
-        owner, partition = self._owner, self.partition
-        return owner.source_id(partition.topic) or NO_ID, owner.target_id(partition.remote_topic) or NO_ID
-
-    def _wait(self, upstream: int, count: int, downstream: int, *, linked: bool) -> None:
-        early = self._early
-        if early:
-            first, length, lies, its = early[-1]
-            if (first + length, lies + length) == (upstream, downstream):
-                early[-1] = (first, length + count, lies, its)
-                return
-        if len(early) >= MOST_EARLY:
-            # As if somebody else had mirrored up to here.
-            early.clear()
-            self._reading_from, linked = upstream, False
-        early.append((upstream, count, downstream, linked))
 
 
 class OffsetRuns:
@@ -162,9 +59,9 @@ class OffsetRuns:
         notice: Callable[[str], None],
         counters: MutableMapping[str, int],
     ) -> None:
-        self.source_id = source_id
-        self.target_id = target_id
-        self.dirty: dict[PartitionRuns, None] = {}
+        self._source_id = source_id
+        self._target_id = target_id
+        self._dirty: dict[PartitionRuns, None] = {}
         self._topic = topic
         self._producer = producer
         self._read_newest = read_newest
@@ -186,7 +83,7 @@ class OffsetRuns:
 
     def add(self, partition: TaskPartition, reading_from: int | None) -> PartitionRuns:
         """A partition that is now this task's; `reading_from` as in RunRecorder.resume."""
-        runs = self._partitions[partition] = PartitionRuns(self, partition, reading_from)
+        runs = self._partitions[partition] = PartitionRuns(partition, reading_from, self._ids, self._dirty)
         self._unknown[runs] = self._behind[runs] = None
         self._news.set()
         self._all_known.clear()
@@ -196,7 +93,7 @@ class OffsetRuns:
         """Another task has it now, and writes its segments."""
         runs = self._partitions.pop(partition, None)
         if runs is not None:
-            for kept in (self._unknown, self._behind, self.dirty):
+            for kept in (self._unknown, self._behind, self._dirty):
                 kept.pop(runs, None)
             for key in [key for key in self._waiting if key[:-_SLOT_BYTES] == runs.key]:
                 del self._waiting[key]
@@ -286,6 +183,9 @@ class OffsetRuns:
                 runs.known(self._decoded(found.get(runs.key)))
         return None
 
+    def _ids(self, partition: TaskPartition) -> tuple[bytes, bytes]:
+        return self._source_id(partition.topic) or NO_ID, self._target_id(partition.remote_topic) or NO_ID
+
     def _decoded(self, record: tuple[bytes, bytes] | None) -> Segment | None:
         if record is None:
             return None
@@ -296,7 +196,8 @@ class OffsetRuns:
             return None
 
     def _collect(self) -> None:
-        dirty, self.dirty = self.dirty, {}
+        dirty = list(self._dirty)
+        self._dirty.clear()
         waiting = self._waiting
         for runs in dirty:
             if runs.recorder is not None:
