@@ -18,6 +18,9 @@ from mirror_connect.cli.verify.plan import Job
 from mirror_connect.cli.verify.run import Report, Result, Watcher
 
 _LINE_EVERY_S: Final = 10.0
+_OPTIONAL: Final = ("repeated", "not comparable", *map(str, Kind))
+# Of what is no terminal: a file or a pipe has no margin.
+_WIDE: Final = 200
 _WORDS: Final = (
     "The copy is equal to its source.",
     "The copy differs from its source.",
@@ -129,11 +132,16 @@ def watcher_for(console: Console) -> _Watching:
 
 def print_report(report: Report, console: Console) -> None:
     """The table by topic, then what is wrong and where, then the sentence that counts."""
+    if not console.is_terminal:
+        console.width = _WIDE
+    topics = _by_topic(report.results)
+    # Terminals are narrow: what is nowhere has no column.
+    columns = ["partitions", "equal"]
+    columns += [name for name in _OPTIONAL if any(counts[name] for counts in topics.values())]
     table = Table("topic", "target", box=None, pad_edge=False)
-    columns = ("partitions", "equal", "as batches", "repeated", "not comparable", *map(str, Kind))
     for name in columns:
-        table.add_column(name, justify="right")
-    for (topic, remote), counts in _by_topic(report.results).items():
+        table.add_column(name, justify="right", no_wrap=True)
+    for (topic, remote), counts in topics.items():
         table.add_row(Text(topic), Text(remote), *(f"{counts[name]:,}" for name in columns))
     console.print(table)
     for result in report.results:
@@ -156,7 +164,6 @@ def _by_topic(results: Sequence[Result]) -> dict[tuple[str, str], Counter[str]]:
         counts = topics.setdefault((result.job.topic, result.job.remote), Counter())
         counts["partitions"] += 1
         counts["equal"] += found.equal
-        counts["as batches"] += found.by_batch
         counts["repeated"] += found.repeated
         counts["not comparable"] += found.gone_from_source + found.gone_from_target
         for kind in Kind:

@@ -25,6 +25,8 @@ Key = tuple[str, int]
 T = TypeVar("T")
 
 _BUFFER: Final = 32 << 20
+# Only what is there already is read; a partition that is added needn't wait behind a fetch that waits for news.
+_FIXED: Final = {"fetch.max.wait.ms": "10", "fetch.min.bytes": "1"}
 _LOOK_BYTES: Final = 1 << 20
 # A partition that can't be read gets so long to recover, as a restarted broker needs it.
 PATIENCE_S: Final = 30.0
@@ -55,7 +57,7 @@ class ClusterReader:
         self._logs: dict[SourcePartition, PartitionLog] = {}
         self.fetcher = Fetcher(
             self._cluster,
-            {**properties, "auto.offset.reset": "earliest", "isolation.level": isolation},
+            {**properties, "auto.offset.reset": "earliest", "isolation.level": isolation, **_FIXED},
             on_records=self._take,
             # The fetcher was written to read sources, and its lines begin so.
             on_notice=lambda line: on_notice(f"{place}{line.removeprefix('source')}"),

@@ -105,6 +105,15 @@ def test_faults_are_printed_with_their_places() -> None:
     assert lines[-1].startswith("The copy differs from its source.")
 
 
+def test_the_table_has_columns_for_what_there_is() -> None:
+    found = Findings(equal=1_234)
+    assert printed(report(found)).splitlines()[0].split() == ["topic", "target", "partitions", "equal"]
+    found.add(Fault(Kind.MISSING, (5, 5), None))
+    head, row, *_ = printed(report(found)).splitlines()
+    assert head.split() == ["topic", "target", "partitions", "equal", "missing"]
+    assert row.split() == ["orders", "A.orders", "1", "1,234", "1"]
+
+
 def test_the_json_has_the_outcome_and_every_place() -> None:
     found = Findings(equal=99)
     found.add(Fault(Kind.CHANGED, (9, 9), (7, 7), detail="key null instead of 3 bytes"))
