@@ -118,28 +118,26 @@ class OffsetSyncQueue:
 
     def acked(self, partition: TopicPartition, upstream: int, downstream: int, count: int = 1) -> None:
         """The target has acknowledged `count` records, dense on both sides."""
-        rule = self._rule(partition)
-        pending = self._pending.get(partition)
-        if pending is None:
-            syncs = rule.acked(upstream, downstream, count, MOST_OF_A_BATCH)
+        pending = self._pending.get(partition, [])
+        syncs = self._rule(partition).acked(upstream, downstream, count, _room(len(pending)))
+        if not pending:
             if syncs:
                 self._pending[partition] = syncs
-            return
-        # What waits already is thinned soon, so that of a flood of syncs hardly any is made in vain.
-        room = max(1, min(MOST_OF_A_BATCH, (MOST_AT_ONCE - len(pending)) // MOST_OF_A_BATCH))
-        pending += rule.acked(upstream, downstream, count, room)
-        if len(pending) > MOST_AT_ONCE:
-            self._pending[partition] = list(thinned(pending, MOST_AT_ONCE))
+        elif len(pending) + len(syncs) > MOST_AT_ONCE:
+            self._pending[partition] = list(thinned([*pending, *syncs], MOST_AT_ONCE))
+        else:
+            self._pending[partition] += syncs
 
     def acked_runs(self, partition: TopicPartition, runs: Sequence[tuple[int, int]], downstream: int) -> None:
         """The same for records with gaps upstream: (upstream, count) of each run; downstream they are dense.
 
-        Each run would make a sync, so more than MOST_OF_A_BATCH of them are thinned before.
+        Each run makes a sync at least, so of too many of them only some are looked at, evenly and with the last.
         """
-        if len(runs) > MOST_OF_A_BATCH:
+        room = _room(len(self._pending.get(partition, ())))
+        if len(runs) > room:
             starts = accumulate((count for _, count in runs), initial=downstream)
             placed = [(upstream, count, start) for (upstream, count), start in zip(runs, starts, strict=False)]
-            for upstream, count, start in thinned(placed, MOST_OF_A_BATCH):
+            for upstream, count, start in thinned(placed, room):
                 self.acked(partition, upstream, start, count)
             return
         for upstream, count in runs:
@@ -176,6 +174,11 @@ class OffsetSyncQueue:
         if rule is None:
             rule = self._rules[partition] = SyncRule(partition, self._lag_max)
         return rule
+
+
+def _room(waiting: int) -> int:
+    """How many syncs of a batch are worth making: what waits already is thinned soon, and most would be made in vain."""
+    return max(1, min(MOST_OF_A_BATCH, (MOST_AT_ONCE - waiting) // MOST_OF_A_BATCH))
 
 
 def thinned(items: Sequence[T], most: int) -> Sequence[T]:
