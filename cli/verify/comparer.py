@@ -107,7 +107,13 @@ class Comparer:
         self._source.take_batch()
         self._target.take_batch()
         self._findings.by_batch += ours.count
-        self._matched(ours.base_offset, ours.last_offset, ours.count, theirs.base_offset, theirs.last_offset)
+        first, place, again = ours.base_offset, theirs.base_offset, self._done_to - ours.base_offset
+        if 0 < again < ours.count:
+            # The end of what is repeated and the beginning of what is new, in one batch.
+            self._matched(first, first + again - 1, again, place, place + again - 1)
+            first, place = first + again, place + again
+        count = ours.count - (first - ours.base_offset)
+        self._matched(first, ours.last_offset, count, place, theirs.last_offset)
         self._wrote((theirs.producer_id, theirs.producer_epoch), ours.last_offset)
         return True
 

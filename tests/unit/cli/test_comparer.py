@@ -136,6 +136,14 @@ async def test_what_a_restarted_copier_repeats_is_no_fault(back: int) -> None:
     assert findings.faults(strict=True) == back
 
 
+async def test_a_batch_may_end_a_repeat_and_go_on_with_what_is_new() -> None:
+    source = [encode(RECORDS[:100]), encode(RECORDS[100:110]), encode(RECORDS[110:])]
+    first = packed(RECORDS[:104], producer_id=1)
+    again = [numbered(RECORDS[90:100], 104), numbered(RECORDS[100:110], 114), numbered(RECORDS[110:], 124)]
+    findings = await compare(source, first + [encode(each, producer_id=1, producer_epoch=1) for each in again])
+    assert (findings.faults(), findings.repeated, findings.equal) == (0, 14, 300)
+
+
 async def test_a_copier_that_is_ended_while_it_repeats_makes_no_faults() -> None:
     parts = [(0, 200), (100, 180), (120, 150), (130, 300)]
     copy, at = [], 0
