@@ -8,6 +8,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartiti
 from confluent_kafka.admin import AdminClient
 
 from deploy.local import LocalCluster, start_all
+from deploy.local.kafka_tools import run_tool
 from mirror_connect.connectors.checkpoints import Checkpoint
 from mirror_connect.connectors.heartbeats import Heartbeat
 from mirror_connect.connectors.job_contract import TaskSpec
@@ -116,7 +118,8 @@ def commit(cluster: LocalCluster, group: str, topic: str, offset: int, metadata:
     asked = [ConsumerGroupTopicPartitions(group, [position])]
     admin = AdminClient(cluster.librdkafka())  # its answers come only while it lives
     for future in admin.alter_consumer_group_offsets(asked).values():
-        future.result(20)
+        # A partition that was refused is no error of the call.
+        assert [each.error for each in future.result(20).topic_partitions] == [None]
 
 
 def committed(cluster: LocalCluster, group: str, topic: str) -> int | None:
@@ -198,6 +201,7 @@ async def test_a_heartbeat_task_keeps_its_place_in_connect_offsets_as_java_does(
 # --- checkpoints --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testReplicationWithEmptyPartition")
 @pytest.mark.parametrize(
     ("with_runs", "upstream", "downstream"),
     [
@@ -235,6 +239,21 @@ async def test_a_checkpoint_keeps_its_place_in_connect_offsets_as_java_does(
     assert places(target, of.connector) == [(key, b'{"offset":0}')]
 
 
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testNoCheckpointsIfNoRecordsAreMirrored")
+async def test_a_topic_of_which_nothing_was_mirrored_has_no_checkpoint(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    (topic, other), group = (a_pair(source, target) for _ in range(2)), fresh_topic("g")
+    mapped_by_syncs(source, other, (0, 0))
+    for each in (topic, other):
+        commit(source, group, each, 5)
+    async with running(spec(source, target, "Checkpoint", group), None, run_checkpoint_task) as task:
+        await task.until(lambda: bool(task.link.counters.get("records")))
+        await task.finish()
+    assert [each.topic for each in checkpoints(target, group)] == [f"A.{other}"]
+
+
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testRestartReplication")
 async def test_after_a_restart_only_news_is_written(source: LocalCluster, target: LocalCluster) -> None:
     topic, group = a_pair(source, target), fresh_topic("g")
     mapped_by_syncs(source, topic, (0, 0), (10, 10))
@@ -265,6 +284,7 @@ async def test_a_sync_that_comes_while_the_task_runs_moves_the_checkpoint_on(
     assert [each.downstream for each in checkpoints(target, group)] == [1, 20]
 
 
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testOneWayReplicationWithAutoOffsetSync")
 async def test_a_group_that_goes_on_on_the_target_reads_the_next_record(
     source: LocalCluster, target: LocalCluster
 ) -> None:
@@ -333,6 +353,36 @@ async def test_a_group_of_the_new_protocol_is_translated_while_it_reads(
     assert [each.downstream for each in checkpoints(target, group)] == [17]
 
 
+# --- Kafka's own readers --------------------------------------------------------------------------------------------------
+
+
+async def test_kafkas_own_client_reads_checkpoints_and_heartbeats(
+    source: LocalCluster, target: LocalCluster, tmp_path: Path
+) -> None:
+    topic, group = a_pair(source, target), fresh_topic("g")
+    # A link's heartbeats are emitted at its source and copied along with the rest.
+    target.create_topic("A.heartbeats", 1)
+    mapped_by_syncs(source, topic, (0, 100))
+    mapped_by_runs(target, topic, (0, 90, 100))
+    commit(source, group, topic, 57)
+    async with running(spec(source, target, "Checkpoint", group), None, run_checkpoint_task) as task:
+        await task.until(lambda: bool(task.link.counters.get("records")))
+        await task.finish()
+    told = await asyncio.to_thread(
+        run_tool,
+        str(Path(__file__).parents[1] / "java" / "ReadByMirrorClient.java"),
+        ["{config}", "A", group],
+        properties=target.client_properties(),
+        directory=tmp_path,
+    )
+    assert told.splitlines() == [
+        "upstream [A]",
+        "hops 1",
+        f"checkpoints [{CHECKPOINTS}]",
+        f"offsets {{A.{topic}-0=157 }}",
+    ]
+
+
 # --- groups -------------------------------------------------------------------------------------------------------------
 
 
@@ -353,6 +403,18 @@ async def test_groups_are_listed_with_what_they_are_and_whether_they_are_active(
         classic: (GroupKind.CONSUMER, True),
         new: (GroupKind.CONSUMER, True),
     }
+
+
+async def test_a_share_group_is_told_from_those_of_consumers(source: LocalCluster) -> None:
+    topic, group = fresh_topic(), fresh_topic("share")
+    source.create_topic(topic, 1)
+    to = ["--bootstrap-server", "{bootstrap}", "--command-config", "{config}"]
+    arguments = [*to, "--topic", topic, "--group", group, "--timeout-ms", "3000"]
+    await asyncio.to_thread(source.run_tool, "org.apache.kafka.tools.consumer.ConsoleShareConsumer", arguments)
+    cluster = Cluster(source.client_properties(), "test", "admin")
+    listed = await ConsumerGroups(cluster).listed()
+    await cluster.close()
+    assert listed[group].kind is GroupKind.SHARE
 
 
 @pytest.mark.parametrize("metadata", ["", "a note", "méta-x"])

@@ -213,6 +213,7 @@ async def test_a_right_to_a_group_that_is_missing_is_its_trouble() -> None:
     assert list((await groups_of(cluster).read(["g"])).troubles) == ["g"]
 
 
+@pytest.mark.kafka_test("MirrorCheckpointTaskTest.testNoCheckpointForTopicWithNullOffsetAndMetadata")
 async def test_partitions_without_a_position_are_left_out() -> None:
     offsets = [
         CommittedOffset("a", 0, -1, "", 0),

@@ -281,6 +281,7 @@ async def test_a_source_that_goes_away_is_named_once_and_waited_for(world: World
         assert len([line for line in task.link.notices if "can't be asked" in line]) == 1
 
 
+@pytest.mark.kafka_test("CheckpointStoreTest.testReadCheckpointsTopicError")
 async def test_where_earlier_checkpoints_cannot_be_read_only_new_syncs_count(world: World) -> None:
     world.syncs((0, 0), (1000, 1000))
     world.commits("h", 1000)
@@ -346,6 +347,7 @@ async def test_groups_are_left_alone_unless_that_is_asked_for(world: World) -> N
     assert world.target.groups == {}
 
 
+@pytest.mark.kafka_test("MirrorCheckpointConfigTest.testConsumerConfigsForOffsetSyncsTopic")
 async def test_syncs_are_read_from_the_target_if_that_is_their_place(world: World) -> None:
     topic = "mm2-offset-syncs.A.internal"
     world.target.topic(topic)
