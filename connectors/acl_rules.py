@@ -5,7 +5,7 @@ Beyond it, both off unless asked for: prefixed bindings, and taking back what wa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -71,3 +71,28 @@ def to_remove(
     Only what is known to have been copied: a binding made by hand on the target is nobody's to take away.
     """
     return sorted((set(copied) - set(wanted)) & set(existing))
+
+
+class SeenBindings:
+    """Which bindings of the source each copy stands for, of all that were seen since this was made."""
+
+    def __init__(self) -> None:
+        self._sources: dict[AclBinding, set[AclBinding]] = {}
+
+    def note(self, copies: Mapping[AclBinding, Collection[AclBinding]]) -> None:
+        """`copies`: binding of the source → its bindings on the target."""
+        for source, remote in copies.items():
+            for binding in remote:
+                self._sources.setdefault(binding, set()).add(source)
+
+    def revoked(self, given: Collection[AclBinding]) -> set[AclBinding]:
+        """Copies of which the source gives no binding any more that they stand for.
+
+        A binding that the source still gives is not revoked, though it may not be copied now: its topics may be gone.
+        """
+        return {remote for remote, sources in self._sources.items() if sources.isdisjoint(given)}
+
+    def forget(self, copies: Collection[AclBinding]) -> None:
+        """They are off the target."""
+        for each in copies:
+            self._sources.pop(each, None)

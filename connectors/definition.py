@@ -23,6 +23,9 @@ class ConnectorDefinition:
     class_name: ClassVar[str]
     task_class: ClassVar[str]
     keys: ClassVar[ConfigTable]
+    # Of this product alone. No part of the definition that Connect's REST tells, which stays the one that tools know;
+    # checked, and told in a validation, where a config has them.
+    own_keys: ClassVar[ConfigTable] = ConfigTable()
     type: ClassVar[str] = "source"
     version: ClassVar[str] = KAFKA_VERSION
 
@@ -66,6 +69,8 @@ class ConnectorDefinition:
     ) -> dict[str, ValidatedKey]:
         """Every setting checked; `as_written` as in ConfigTable.validate_all."""
         results = self.validation_order.validate_all(config, as_written)
+        own = self.own_keys.validate_all(config, as_written)
+        results |= {name: own[name] for name in self.own_keys.keys if name in config}
         self.check(results, config, config if as_written is None else as_written)
         return results
 

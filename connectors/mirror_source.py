@@ -49,21 +49,20 @@ KEYS: Final = MIRROR_KEYS + ConfigTable(
     Key("topics.exclude", LIST, TOPICS_EXCLUDE_DEFAULT, HIGH,
         "Topics not to copy; wins over topics.", validator=distinct()),
     Key("config.properties.exclude", LIST, CONFIG_PROPERTIES_EXCLUDE_DEFAULT, HIGH,
-        "Topic configs never to copy: names and regular expressions. Checked; configs are not copied yet.",
+        "Topic configs never to copy: names and regular expressions, whole names only.",
         validator=distinct()),
     Key("topic.filter.class", CLASS, DEFAULT_TOPIC_FILTER, LOW, "What decides which topics are copied.",
         validator=stands_for("TopicFilter")),
     Key("config.property.filter.class", CLASS, DEFAULT_CONFIG_PROPERTY_FILTER, LOW,
-        "What decides which topic configs are copied. None are yet.", validator=stands_for("ConfigPropertyFilter")),
+        "What decides which topic configs are copied.", validator=stands_for("ConfigPropertyFilter")),
     Key("consumer.poll.timeout.ms", LONG, 1000, LOW, "No effect: a fetch waits for source.consumer.fetch.max.wait.ms."),
     Key("refresh.topics.enabled", BOOLEAN, True, LOW, "Whether to look for new topics and partitions again and again."),
     Key("refresh.topics.interval.seconds", LONG, 600, LOW, "Seconds between two such looks."),
     Key("sync.topic.configs.enabled", BOOLEAN, True, LOW,
-        "Whether configs of remote topics follow their sources. Not in effect yet."),
-    Key("sync.topic.configs.interval.seconds", LONG, 600, LOW, "Seconds between two such rounds. Not in effect yet."),
-    Key("sync.topic.acls.enabled", BOOLEAN, True, LOW,
-        "Whether ACLs of remote topics follow their sources. Not in effect yet."),
-    Key("sync.topic.acls.interval.seconds", LONG, 600, LOW, "Seconds between two such rounds. Not in effect yet."),
+        "Whether configs of remote topics follow their sources. New topics get their sources' in any case."),
+    Key("sync.topic.configs.interval.seconds", LONG, 600, LOW, "Seconds between two such rounds."),
+    Key("sync.topic.acls.enabled", BOOLEAN, True, LOW, "Whether ACLs of remote topics follow their sources."),
+    Key("sync.topic.acls.interval.seconds", LONG, 600, LOW, "Seconds between two such rounds."),
     Key("replication.factor", INT, 2, LOW, "Replication factor of new remote topics; -1: as the target's brokers say."),
     Key("offset-syncs.topic.replication.factor", SHORT, 3, LOW,
         "Replication factor of new topics of offset-syncs and of runs; fewer where there are fewer brokers."),
@@ -78,18 +77,21 @@ KEYS: Final = MIRROR_KEYS + ConfigTable(
         "Whether heartbeats topics are copied whatever topics and topics.exclude say."),
     METRIC_NAMES_KEY,
 )
+
+PREFIXED_ACLS: Final = "sync.topic.acls.prefixed.enabled"
+REMOVE_ACLS: Final = "sync.topic.acls.remove.enabled"
+OWN_KEYS: Final = ConfigTable(
+    Key(PREFIXED_ACLS, BOOLEAN, False, LOW,
+        "Whether PREFIXED ACLs are copied too, where they cover a topic that is copied."),
+    Key(REMOVE_ACLS, BOOLEAN, False, LOW,
+        "Whether an ACL that this connector saw at the source is deleted on the target once the source has revoked it. "
+        "What it saw is forgotten when it restarts."),
+)
 # fmt: on
 
 # What MirrorMaker 2 does and this connector doesn't yet: named in the log when a config asks for it. A line here goes away
 # with what it is about. The values are those with which nothing is missed; a name that ends in a dot is a prefix.
 NOT_YET: Final[Mapping[str, frozenset[str]]] = {
-    "sync.topic.configs.enabled": frozenset({"false"}),
-    "sync.topic.configs.interval.seconds": frozenset(),
-    "config.properties.exclude": frozenset(),
-    "config.property.filter.class": frozenset(),
-    "use.defaults.from": frozenset(),
-    "sync.topic.acls.enabled": frozenset({"false"}),
-    "sync.topic.acls.interval.seconds": frozenset(),
     "transaction.boundary": frozenset({"poll"}),
     "transaction.boundary.interval.ms": frozenset(),
 }
@@ -101,6 +103,7 @@ class MirrorSource(ConnectorDefinition):
     class_name = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
     task_class = "org.apache.kafka.connect.mirror.MirrorSourceTask"
     keys: ClassVar[ConfigTable] = KEYS
+    own_keys: ClassVar[ConfigTable] = OWN_KEYS
 
     def check(
         self,
@@ -128,6 +131,11 @@ def topic_selection(settings: Settings) -> TopicSelection:
         target_alias=settings.text("target.cluster.alias"),
         heartbeats=settings.boolean("heartbeats.replication.enabled"),
     )
+
+
+def own_boolean(settings: Settings, name: str) -> bool:
+    """A BOOLEAN of OWN_KEYS, which have a value only where one is given."""
+    return settings.boolean(name) if name in settings else bool(OWN_KEYS.keys[name].default)
 
 
 def _not_yet(config: Mapping[str, str]) -> list[str]:

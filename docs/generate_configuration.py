@@ -124,6 +124,7 @@ def _connector(definition: ConnectorDefinition) -> list[str]:
         f"`connector.class`: {names}.\n",
         _table(own),
         "\nSecurity settings without a prefix are checked and not used, as in MirrorMaker 2.\n",
+        *(["Of this product alone:\n", _table(definition.own_keys), ""] if definition.own_keys.keys else []),
         "### Settings of every source connector\n",
         _table(CONNECTOR_KEYS + SOURCE_KEYS),
         "",

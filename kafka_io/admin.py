@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
@@ -38,6 +38,7 @@ _TELLING: Final = (*_CREDENTIALS, KafkaError._SSL, KafkaError._RESOLVE, KafkaErr
 # When no broker at all can be connected to, so long is waited for a restart before the caller is told.
 _ALL_DOWN_SECONDS: Final = 5.0
 _SLICE: Final = 0.05
+Thing = TypeVar("Thing")
 # librdkafka's own lines would say everything twice, and go to standard error.
 _quiet: Final = logging.getLogger("mirror_connect.librdkafka")
 _quiet.setLevel(logging.CRITICAL + 1)
@@ -161,6 +162,26 @@ class ClusterAdmin:
             ).offset
             for each, future in asked.items()
         }
+
+    def each(
+        self, ask: Callable[[AdminClient, float], Mapping[Thing, Future[Any]]], what: Callable[[Thing], str]
+    ) -> dict[Thing, Any]:
+        """One request about many things: what came of each, or the NotAuthorized or AdminError that it met.
+
+        `ask` gets the client and a request timeout in seconds; `what` tells of one thing in its error. ClusterUnreachable
+        is no matter of one thing, and raised. For the siblings of this module.
+        """
+        try:
+            asked = ask(self._client, self._timeout)
+        except KafkaException as problem:
+            raise self._explained("asked for something", problem.args[0]) from None
+        found: dict[Thing, Any] = {}
+        for thing, future in asked.items():
+            try:
+                found[thing] = self._wait(what(thing), future)
+            except (NotAuthorized, AdminError) as error:
+                found[thing] = error
+        return found
 
     def _configs(self, kind: ResourceType, name: str, what: str) -> dict[str, ConfigValue]:
         resource = ConfigResource(kind, name)

@@ -6,11 +6,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mirror_connect.app.connector_part.config_sync import ConfigSync, Links
 from mirror_connect.app.connector_part.host import PartHost
+from mirror_connect.app.connector_part.joined_troubles import JoinedTroubles
 from mirror_connect.app.connector_part.mapping_topics import make_mapping_topics
 from mirror_connect.app.connector_part.remote_topics import bring_up_to_date
 from mirror_connect.app.connector_part.rounds import Rounds
 from mirror_connect.app.connector_part.target_choice import TargetChooser
+from mirror_connect.app.connector_part.topic_followers import Known, TopicFollowers
 from mirror_connect.connectors.assignment import Assignment, TopicPartition, redeal, task_configs
 from mirror_connect.connectors.config_table import Settings
 from mirror_connect.connectors.mirror_settings import source_admin
@@ -35,10 +38,14 @@ class PartConfig:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one look at both clusters found: the partitions to copy, and a line for each topic that is in trouble."""
+    """What one look at both clusters found: the partitions to copy, and a line for each topic that is in trouble.
+
+    `links`: source topic → remote topic, of those that are there on both.
+    """
 
     partitions: Sequence[TopicPartition]
     troubles: Sequence[str]
+    links: Links
 
 
 class MirrorSourcePart:
@@ -53,10 +60,13 @@ class MirrorSourcePart:
         self._source: ClusterAdmin | None = None
         self._target: ClusterAdmin | None = None
         self._mapping_topics_made = False
+        self._configs = ConfigSync(config.settings)
         settings = config.settings
         refreshes = settings.boolean("refresh.topics.enabled")
         every_s = float(settings.integer("refresh.topics.interval.seconds")) if refreshes else 0.0
-        self._rounds = Rounds(config.name, host, self._look, self._deal, every_s)
+        troubles = JoinedTroubles(host)
+        self._rounds = Rounds(config.name, troubles.main(), self._look, self._deal, every_s)
+        self._followers = TopicFollowers(settings, troubles)
 
     def start(self) -> None:
         """Begins to look, in the background."""
@@ -69,10 +79,14 @@ class MirrorSourcePart:
     async def stop(self) -> None:
         """Ends it. A Kafka call under way is left to its own time limit; its result goes nowhere."""
         await self._rounds.stop()
+        await self._followers.stop()
 
     def _deal(self, found: Found) -> None:
         self._assignment = redeal(self._assignment, found.partitions, self._config.settings.integer("tasks.max"))
         self._host.reconfigure(self._config.name, task_configs(self._config.raw, self._assignment))
+        # After the first look, as in MirrorMaker: now there is something to follow.
+        if self._source is not None and self._target is not None:
+            self._followers.know(Known(self._source, self._target, found.links))
 
     # --- in the thread of the rounds ------------------------------------------------------------------------------
 
@@ -95,14 +109,19 @@ class MirrorSourcePart:
         self._selection.judge(found)
         source = {topic: count for topic, count in found.items() if self._selection.should_replicate(topic)}
         existing = self._target.topics()
-        wanted = {policy.remote_topic(alias, topic): count for topic, count in source.items()}
-        changes = bring_up_to_date(self._target, wanted, existing, settings.integer("replication.factor"))
+        remote = {topic: policy.remote_topic(alias, topic) for topic in source}
+        wanted = {remote[topic]: count for topic, count in source.items()}
+        new = self._configs.for_new_topics(self._source, [topic for topic in source if remote[topic] not in existing])
+        configs = {remote[topic]: each for topic, each in new.configs.items()}
+        changes = bring_up_to_date(self._target, wanted, existing, settings.integer("replication.factor"), configs)
+        refused = new.unreadable | changes.refused
         for line in changes.made:
             log.info("Connector %s: %s", self._config.name, line)
         # A partition that the target does not have (yet) waits: its task would fail, and take others along.
         partitions = [
             TopicPartition(topic, partition)
             for topic, count in sorted(source.items())
-            for partition in range(min(count, changes.there[policy.remote_topic(alias, topic)]))
+            for partition in range(min(count, changes.there[remote[topic]]))
         ]
-        return Found(partitions, troubles + [line for _, line in sorted(changes.refused.items())])
+        links = {topic: name for topic, name in remote.items() if changes.there[name] > 0}
+        return Found(partitions, troubles + [line for _, line in sorted(refused.items())], links)

@@ -101,7 +101,10 @@ class Rounds(Generic[Found]):
                 self._take(found)
                 if not found.troubles and self._every_s <= 0:
                     return
-                pause = RETRY_S[-1] if found.troubles else self._every_s
+                pause = self._every_s
+                if found.troubles:
+                    # Never later than without them.
+                    pause = min(RETRY_S[-1], self._every_s) if self._every_s > 0 else RETRY_S[-1]
             await asyncio.sleep(pause)
 
     def _say_trouble(self, line: str | None) -> None:

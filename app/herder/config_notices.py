@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 _OF_MIRROR_MAKER: Final = frozenset(
     {
         "use.defaults.from",
+        *(name for definition in DEFINITIONS for name in definition.own_keys.keys),
         *(name for definition in DEFINITIONS for name in definition.validation_order.keys),
     }
 )

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from mirror_connect.app.connector_part import mirror_source, rounds
+from mirror_connect.app.connector_part import config_sync, mirror_source, rounds, topic_followers
 from mirror_connect.app.connector_part.mirror_source import MirrorSourcePart, PartConfig
 from mirror_connect.app.connector_part.target_choice import Target
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.assignment import Assignment, TopicPartition
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.topic_configs import ConfigSource, TopicConfig
 from mirror_connect.kafka_io.admin import AdminError
+from mirror_connect.kafka_io.topic_config_admin import Described
 
 CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+
+REFUSED = "replication factor 2 is larger than 1 brokers"
 
 
 class FakeCluster:
@@ -26,16 +30,21 @@ class FakeCluster:
         self.existing = dict(topics)
         self.failures: list[Exception] = []
         self.refusals: dict[str, Exception] = {}
+        self.unreadable: dict[str, str] = {}
+        self.configs: dict[str, Mapping[str, str] | None] = {}
 
     def topics(self) -> dict[str, int]:
         if self.failures:
             raise self.failures.pop(0)
         return dict(self.existing)
 
-    def create_topic(self, topic: str, partitions: int, replication_factor: int) -> None:
+    def create_topic(
+        self, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str] | None = None
+    ) -> None:
         if topic in self.refusals:
             raise self.refusals[topic]
         self.existing[topic] = partitions
+        self.configs[topic] = configs
 
     def create_partitions(self, topic: str, total: int) -> None:
         self.create_topic(topic, total, 0)
@@ -81,6 +90,8 @@ class World:
             "topics": "orders",
             "refresh.topics.interval.seconds": "1",
             "emit.offset-syncs.enabled": "false",
+            "sync.topic.configs.enabled": "false",
+            "sync.topic.acls.enabled": "false",
             **{name.replace("__", "."): value for name, value in more.items()},
         }
         settings = connector_definition(CLASS).settings(config)
@@ -94,10 +105,17 @@ class World:
                 await asyncio.sleep(0.005)
 
 
+def described(admin: FakeCluster, topics: Collection[str]) -> Described:
+    configs = {topic: [TopicConfig("flush.ms", "9", ConfigSource.TOPIC)] for topic in topics}
+    lines = {topic: admin.unreadable[topic] for topic in topics if topic in admin.unreadable}
+    return Described({topic: each for topic, each in configs.items() if topic not in lines}, lines)
+
+
 @pytest.fixture
 async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     made = World()
     monkeypatch.setattr(mirror_source, "ClusterAdmin", made.admin)
+    monkeypatch.setattr(config_sync, "describe_topic_configs", described)
     monkeypatch.setattr(rounds, "RETRY_S", (0.01,))
     yield made
     for part in made.parts:
@@ -124,14 +142,14 @@ async def test_what_ran_before_stays_where_it_was(world: World) -> None:
 
 
 async def test_a_topic_that_cannot_be_created_waits_and_the_others_are_copied(world: World) -> None:
-    world.target.refusals["A.orders"] = AdminError("replication factor 2 is larger than 1 brokers", 38)
+    world.target.refusals["A.orders"] = AdminError(REFUSED, 1)
     world.start(topics="orders,other")
     await world.until(lambda heard: ["other-0"] in heard)
-    assert world.host.heard[:2] == ["started", ("troubled", "replication factor 2 is larger than 1 brokers")]
+    assert world.host.heard[:2] == ["started", ("troubled", REFUSED)]
 
 
 async def test_a_topic_is_copied_once_it_can_be_created_and_the_trouble_is_over(world: World) -> None:
-    world.target.refusals["A.orders"] = AdminError("no", 38)
+    world.target.refusals["A.orders"] = AdminError("no", 1)
     world.start()
     await world.until(lambda heard: ("troubled", "no") in heard)
     world.target.refusals.clear()
@@ -142,7 +160,7 @@ async def test_a_topic_is_copied_once_it_can_be_created_and_the_trouble_is_over(
 async def test_many_troubles_are_told_in_a_line_that_can_be_read(world: World) -> None:
     topics = [f"t{number}" for number in range(9)]
     world.source.existing = dict.fromkeys(topics, 1)
-    world.target.refusals = {f"A.{topic}": AdminError(f"no {topic}", 38) for topic in topics}
+    world.target.refusals = {f"A.{topic}": AdminError(f"no {topic}", 1) for topic in topics}
     world.start(topics=",".join(topics))
     await world.until(lambda heard: len(heard) > 1)
     assert world.host.heard[1] == ("troubled", "no t0; no t1; no t2; and 6 more")
@@ -215,3 +233,87 @@ async def test_a_trouble_that_lasts_is_logged_once(world: World, caplog: pytest.
     world.start()
     await world.until(lambda heard: ["orders-0,orders-1"] in heard)
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == ["Connector c: away"]
+
+
+async def test_a_new_topic_gets_its_sources_configs_whether_or_not_they_are_synced_later(world: World) -> None:
+    world.start()
+    await world.until(lambda heard: len(heard) == 2)
+    assert world.target.configs["A.orders"] == {"flush.ms": "9"}
+
+
+async def test_a_new_topic_whose_configs_cannot_be_read_waits_and_the_others_are_copied(world: World) -> None:
+    world.source.unreadable["orders"] = "no right"
+    world.start(topics="orders,other")
+    await world.until(lambda heard: ["other-0"] in heard)
+    ((_, line),) = [each for each in world.host.heard if each[0] == "troubled"]
+    assert line.startswith("topic orders is not copied: no right; grant DESCRIBE_CONFIGS")
+
+
+class Follower:
+    """Stands for ConfigSync: answers what it is told, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.links: list[Mapping[str, str]] = []
+        self.answers: list[list[str] | Exception] = []
+
+    def __call__(self, settings: Any) -> Follower:
+        return self
+
+    def follow(self, source: FakeCluster, target: FakeCluster, links: Mapping[str, str]) -> list[str]:
+        self.links.append(links)
+        answer = self.answers.pop(0) if self.answers else []
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def follower(monkeypatch: pytest.MonkeyPatch) -> Follower:
+    made = Follower()
+    monkeypatch.setattr(topic_followers, "ConfigSync", made)
+    return made
+
+
+SYNCED = {"sync__topic__configs__enabled": "true", "sync__topic__configs__interval__seconds": "1"}
+
+
+async def test_remote_topics_follow_their_sources_on_a_schedule_of_their_own(world: World, follower: Follower) -> None:
+    world.start(**SYNCED, refresh__topics__enabled="false")
+    await world.until(lambda _: len(follower.links) == 2)
+    assert follower.links == [{"orders": "A.orders"}] * 2
+
+
+async def test_a_topic_that_is_not_on_the_target_is_not_followed(world: World, follower: Follower) -> None:
+    world.target.refusals["A.orders"] = AdminError("no", 1)
+    world.start(**SYNCED, topics="orders,other")
+    await world.until(lambda _: bool(follower.links))
+    assert follower.links[0] == {"other": "A.other"}
+
+
+async def test_a_sync_that_is_switched_off_is_not_begun(world: World, follower: Follower) -> None:
+    world.start()
+    await world.until(lambda heard: len(heard) == 2)
+    await asyncio.sleep(0.02)
+    assert follower.links == []
+
+
+@pytest.mark.parametrize("error", [ClusterUnreachable("away"), NotAuthorized("no right"), AdminError("no", 1)])
+async def test_a_sync_that_fails_is_a_line_and_not_the_connectors_end(
+    world: World, follower: Follower, error: Exception
+) -> None:
+    follower.answers = [error]
+    world.start(**SYNCED)
+    await world.until(lambda heard: ("troubled", None) in heard)
+    assert world.host.heard == [
+        "started",
+        ["orders-0,orders-1"],
+        ("troubled", f"topic configs are not synced: {error}"),
+        ("troubled", None),
+    ]
+
+
+async def test_troubles_of_topics_and_of_their_configs_stand_side_by_side(world: World, follower: Follower) -> None:
+    world.target.refusals["A.orders"] = AdminError("no", 1)
+    follower.answers = [["not that config"]] * 9
+    world.start(**SYNCED, topics="orders,other")
+    await world.until(lambda heard: ("troubled", "no; not that config") in heard)

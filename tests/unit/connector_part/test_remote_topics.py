@@ -16,8 +16,10 @@ class FakeAdmin:
     def __init__(self, failures: Mapping[str, Exception]) -> None:
         self.failures = failures
         self.made: list[tuple[str, int, int | None]] = []
+        self.configs: dict[str, str] = {}
 
-    def create_topic(self, topic: str, partitions: int, replication_factor: int) -> None:
+    def create_topic(self, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
+        self.configs = dict(configs)
         self._do(topic, partitions, replication_factor)
 
     def create_partitions(self, topic: str, total: int) -> None:
@@ -33,7 +35,8 @@ def changes(
     wanted: Mapping[str, int], existing: Mapping[str, int], **failures: Exception
 ) -> tuple[Changes, list[tuple[str, int, int | None]]]:
     admin = FakeAdmin(failures)
-    return bring_up_to_date(cast("ClusterAdmin", admin), wanted, existing, 2), admin.made
+    configs: dict[str, dict[str, str]] = {topic: {} for topic in wanted}
+    return bring_up_to_date(cast("ClusterAdmin", admin), wanted, existing, 2, configs), admin.made
 
 
 def test_a_topic_that_is_not_there_is_created_like_its_source() -> None:
@@ -54,7 +57,8 @@ def test_a_topic_with_more_partitions_is_left_as_it_is() -> None:
 @pytest.mark.parametrize("refusal", [AdminError("factor 2 is larger than 1", 38), NotAuthorized("no right to it")])
 def test_a_refused_topic_is_told_and_the_others_go_on(refusal: Exception) -> None:
     found, made = changes({"a": 1, "b": 1}, {}, a=refusal)
-    assert (found.refused, [topic for topic, *_ in made], found.there) == ({"a": str(refusal)}, ["b"], {"a": 0, "b": 1})
+    assert ([topic for topic, *_ in made], found.there) == (["b"], {"a": 0, "b": 1})
+    assert found.refused["a"].startswith(str(refusal))
 
 
 def test_growth_that_is_refused_leaves_the_partitions_there_are() -> None:
@@ -65,3 +69,36 @@ def test_growth_that_is_refused_leaves_the_partitions_there_are() -> None:
 def test_a_cluster_that_is_away_is_no_matter_of_one_topic() -> None:
     with pytest.raises(ClusterUnreachable):
         changes({"t": 1}, {}, t=ClusterUnreachable("away"))
+
+
+def refused(error: AdminError, configs: Mapping[str, str]) -> str:
+    admin = cast("ClusterAdmin", FakeAdmin({"t": error}))
+    return bring_up_to_date(admin, {"t": 1}, {}, 2, {"t": configs}).refused["t"]
+
+
+def test_a_topic_is_created_with_its_configs() -> None:
+    admin = FakeAdmin({})
+    bring_up_to_date(cast("ClusterAdmin", admin), {"t": 1}, {}, 2, {"t": {"flush.ms": "9"}})
+    assert admin.configs == {"flush.ms": "9"}
+
+
+def test_a_topic_whose_configs_are_not_known_is_not_created() -> None:
+    admin = FakeAdmin({})
+    found = bring_up_to_date(cast("ClusterAdmin", admin), {"t": 1}, {}, 2, {})
+    assert (admin.made, found.there, found.refused) == ([], {"t": 0}, {})
+
+
+def test_a_config_that_is_refused_is_named_with_its_value_and_what_to_set() -> None:
+    line = refused(AdminError("Unknown topic config name: new.one", 40), {"new.one": "7", "flush.ms": "9"})
+    assert line == (
+        "Unknown topic config name: new.one; its source has new.one=7: allow that on the target, add the name to "
+        "config.properties.exclude of the connector, or create the topic by hand"
+    )
+
+
+def test_all_configs_are_named_where_the_refusal_names_none() -> None:
+    assert "its source has flush.ms=1, x=2:" in refused(AdminError("a policy says no", 44), {"x": "2", "flush.ms": "1"})
+
+
+def test_a_replication_factor_that_is_refused_names_its_setting() -> None:
+    assert refused(AdminError("no", 38), {"a": "1"}) == "no; set replication.factor of the connector, which is 2"

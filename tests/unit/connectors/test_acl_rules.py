@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_connect.connectors.acl_rules import AclBinding, remote_bindings, to_add, to_remove
+from mirror_connect.connectors.acl_rules import AclBinding, SeenBindings, remote_bindings, to_add, to_remove
 from mirror_connect.connectors.filters import NameFilter, TopicSelection
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 
@@ -78,3 +78,25 @@ def test_only_what_is_missing_is_added() -> None:
 def test_only_what_was_copied_before_is_removed() -> None:
     revoked, by_hand, gone = (replace(READ, principal=f"User:{name}") for name in ("revoked", "hand", "gone"))
     assert to_remove({READ, revoked, gone}, {READ}, {READ, revoked, by_hand}) == [revoked]
+
+
+def test_a_copy_is_revoked_when_no_binding_of_the_source_stands_for_it_any_more() -> None:
+    all_of_it, copy = replace(READ, operation="ALL"), replace(READ, name="A.orders")
+    seen = SeenBindings()
+    seen.note({READ: {copy}, all_of_it: {copy}})
+    assert (seen.revoked({all_of_it}), seen.revoked(set())) == (set(), {copy})
+
+
+def test_a_binding_that_the_source_still_gives_is_not_revoked_though_it_is_not_copied_now() -> None:
+    prefixed, copy = replace(READ, pattern="PREFIXED"), replace(READ, pattern="PREFIXED", name="A.orders")
+    seen = SeenBindings()
+    seen.note({prefixed: {copy}})
+    seen.note({prefixed: set()})
+    assert seen.revoked({prefixed}) == set()
+
+
+def test_what_was_removed_is_revoked_no_more() -> None:
+    seen = SeenBindings()
+    seen.note({READ: {READ}})
+    seen.forget({READ})
+    assert seen.revoked(set()) == set()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.mirror_source import NOT_YET, MirrorSource, topic_selection
+from mirror_connect.connectors.mirror_source import NOT_YET, REMOVE_ACLS, MirrorSource, own_boolean, topic_selection
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 RECORDED = json.loads((FIXTURES / "validate-MirrorSourceConnector.json").read_text())
@@ -118,3 +118,13 @@ def test_selection_is_built_from_the_settings() -> None:
         "t",
         "heartbeats",
     ]
+
+
+def test_a_setting_of_our_own_is_checked_where_it_is_given() -> None:
+    with pytest.raises(ConfigError, match=r"sync\.topic\.acls\.remove\.enabled"):
+        SOURCE.settings({**VALID, REMOVE_ACLS: "perhaps"})
+
+
+@pytest.mark.parametrize(("given", "value"), [({}, False), ({REMOVE_ACLS: "true"}, True)])
+def test_a_setting_of_our_own_is_off_unless_given(given: dict[str, str], value: bool) -> None:
+    assert own_boolean(SOURCE.settings({**VALID, **given}), REMOVE_ACLS) is value

@@ -26,7 +26,7 @@ def test_every_worker_setting_is_judged() -> None:
 
 
 def test_every_connector_setting_is_judged() -> None:
-    names = {key.name for definition in DEFINITIONS for key in definition.definition_order}
+    names = {key.name for each in DEFINITIONS for key in (*each.definition_order, *each.own_keys)}
     assert _missing(sorted(names), CONNECTOR) == []
 
 

@@ -1,0 +1,73 @@
+"""What makes remote topics follow their sources beside the topic refresh: configs and ACLs, each in rounds of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mirror_connect.app.connector_part.acl_sync import AclSync, acl_sync_every_s
+from mirror_connect.app.connector_part.config_sync import ConfigSync, Links, config_sync_every_s
+from mirror_connect.app.connector_part.joined_troubles import JoinedTroubles
+from mirror_connect.app.connector_part.rounds import Rounds
+from mirror_connect.connectors.config_table import Settings
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+
+Follow = Callable[[ClusterAdmin, ClusterAdmin, Links], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a topic refresh found last: both clusters, and the topics that are copied and there on both."""
+
+    source: ClusterAdmin
+    target: ClusterAdmin
+    links: Links
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What one round met with."""
+
+    troubles: list[str]
+
+
+class TopicFollowers:
+    """Begins with the first topics that are known. A failure of theirs is a line for the user, never the connector's end."""
+
+    def __init__(self, settings: Settings, troubles: JoinedTroubles) -> None:
+        self._known: Known | None = None
+        self._going = False
+        name = settings.originals.get("name", "")
+        self._rounds = [
+            Rounds(name, troubles.beside(), self._round(what, follow), lambda _: None, every_s)
+            for what, follow, every_s in (
+                ("topic configs are not synced", ConfigSync(settings).follow, config_sync_every_s(settings)),
+                ("topic ACLs are not synced", AclSync(settings).follow, acl_sync_every_s(settings)),
+            )
+            if every_s > 0
+        ]
+
+    def know(self, known: Known) -> None:
+        """From now on these are followed; on the event loop."""
+        self._known = known
+        if not self._going:
+            self._going = True
+            for rounds in self._rounds:
+                rounds.start()
+
+    async def stop(self) -> None:
+        """Ends it."""
+        for rounds in self._rounds:
+            await rounds.stop()
+
+    def _round(self, what: str, follow: Follow) -> Callable[[], Followed]:
+        def once() -> Followed:
+            known = self._known
+            assert known is not None  # rounds start with it
+            try:
+                return Followed(follow(known.source, known.target, known.links))
+            except (ClusterUnreachable, NotAuthorized, AdminError) as error:
+                return Followed([f"{what}: {error}"])
+
+        return once

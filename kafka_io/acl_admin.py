@@ -1,0 +1,113 @@
+"""ACLs of topics: described, created and deleted. Blocking, for an executor; one refused binding keeps no other from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any, Final
+
+from confluent_kafka.admin import (
+    AclBinding as Binding,
+)
+from confluent_kafka.admin import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from mirror_connect.connectors.acl_rules import AclBinding
+from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+
+SECURITY_DISABLED: Final = 54
+# Bindings in a request.
+AT_ONCE: Final = 500
+
+
+def topic_acls(admin: ClusterAdmin) -> set[AclBinding] | None:
+    """Every ACL that names topics, of whatever pattern; None if the cluster has no authorizer.
+
+    ClusterUnreachable, NotAuthorized (it takes DESCRIBE on the cluster), AdminError.
+    """
+    wanted = AclBindingFilter(
+        ResourceType.TOPIC,
+        None,
+        ResourcePatternType.ANY,
+        None,
+        None,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    (answer,) = admin.each(
+        lambda client, left: {"": client.describe_acls(wanted, request_timeout=left)}, lambda _: "asked for ACLs"
+    ).values()
+    if isinstance(answer, AdminError) and answer.code == SECURITY_DISABLED:
+        return None
+    if isinstance(answer, Exception):
+        raise answer
+    return {_ours(each) for each in answer}
+
+
+def create_acls(admin: ClusterAdmin, bindings: Sequence[AclBinding]) -> dict[AclBinding, str]:
+    """Creates bindings; one line for each that was refused."""
+
+    def create(client: AdminClient, some: Sequence[AclBinding], left: float) -> Sequence[Future[Any]]:
+        return list(client.create_acls([_theirs(each, Binding) for each in some], request_timeout=left).values())
+
+    return _refused(admin, bindings, create, "was not created")
+
+
+def delete_acls(admin: ClusterAdmin, bindings: Sequence[AclBinding]) -> dict[AclBinding, str]:
+    """Deletes exactly these bindings; one line for each that was refused."""
+
+    def delete(client: AdminClient, some: Sequence[AclBinding], left: float) -> Sequence[Future[Any]]:
+        filters = [_theirs(each, AclBindingFilter) for each in some]
+        return list(client.delete_acls(filters, request_timeout=left).values())
+
+    return _refused(admin, bindings, delete, "was not deleted")
+
+
+def told(binding: AclBinding) -> str:
+    """A binding as people say it."""
+    return (
+        f"{binding.permission} {binding.operation} for {binding.principal} from host {binding.host} "
+        f"on {binding.pattern} topic {binding.name}"
+    )
+
+
+def _refused(admin: ClusterAdmin, bindings: Sequence[AclBinding], ask: Any, how: str) -> dict[AclBinding, str]:
+    refused: dict[AclBinding, str] = {}
+    for start in range(0, len(bindings), AT_ONCE):
+        some = bindings[start : start + AT_ONCE]
+        answers = admin.each(
+            lambda client, left, some=some: dict(zip(some, ask(client, some, left), strict=True)),  # type: ignore[misc]
+            lambda binding: f"ACL {told(binding)} {how}",
+        )
+        refused |= {binding: str(answer) for binding, answer in answers.items() if isinstance(answer, Exception)}
+    return refused
+
+
+def _theirs(binding: AclBinding, kind: Any) -> Any:
+    return kind(
+        ResourceType[binding.resource],
+        binding.name,
+        ResourcePatternType[binding.pattern],
+        binding.principal,
+        binding.host,
+        AclOperation[binding.operation],
+        AclPermissionType[binding.permission],
+    )
+
+
+def _ours(binding: Binding) -> AclBinding:
+    return AclBinding(
+        binding.restype.name,
+        binding.resource_pattern_type.name,
+        binding.name,
+        binding.principal,
+        binding.host,
+        binding.operation.name,
+        binding.permission_type.name,
+    )
