@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -79,9 +80,14 @@ def link(product: Product, source_cluster: LocalCluster, target_cluster: LocalCl
 def commit(cluster: LocalCluster, group: str, topic: str, offset: int) -> None:
     admin = AdminClient(cluster.librdkafka())
     asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset)])]
-    for future in admin.alter_consumer_group_offsets(asked).values():
-        # A partition that was refused is no error of the call.
-        assert [each.error for each in future.result(20).topic_partitions] == [None]
+    until = time.monotonic() + 20
+    while True:
+        (future,) = admin.alter_consumer_group_offsets(asked).values()
+        # What a coordinator that is still loading refuses is no error of the call.
+        if not any(each.error for each in future.result(20).topic_partitions):
+            return
+        assert time.monotonic() < until, "the group's coordinator takes no position within 20 s"
+        time.sleep(0.1)
 
 
 def committed(cluster: LocalCluster, group: str, topic: str) -> int | None:

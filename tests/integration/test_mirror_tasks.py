@@ -117,9 +117,14 @@ def commit(cluster: LocalCluster, group: str, topic: str, offset: int, metadata:
     position = TopicPartition(topic, 0, offset, metadata) if metadata else TopicPartition(topic, 0, offset)
     asked = [ConsumerGroupTopicPartitions(group, [position])]
     admin = AdminClient(cluster.librdkafka())  # its answers come only while it lives
-    for future in admin.alter_consumer_group_offsets(asked).values():
-        # A partition that was refused is no error of the call.
-        assert [each.error for each in future.result(20).topic_partitions] == [None]
+    until = time.monotonic() + 20
+    while True:
+        (future,) = admin.alter_consumer_group_offsets(asked).values()
+        # What a coordinator that is still loading refuses is no error of the call.
+        if not any(each.error for each in future.result(20).topic_partitions):
+            return
+        assert time.monotonic() < until, "the group's coordinator takes no position within 20 s"
+        time.sleep(0.1)
 
 
 def committed(cluster: LocalCluster, group: str, topic: str) -> int | None:
