@@ -238,6 +238,8 @@ class PartitionLog:
                 async with asyncio.timeout(1.0):
                     await self._news.wait()
             except TimeoutError:
+                if self._queue:
+                    break  # it came in the very moment in which the wait ended
                 state = self._reader.fetcher.state(self._key)
                 if state.position is not None and state.position >= self._end:
                     return None  # what was left is gone

@@ -189,11 +189,21 @@ async def _compare(
             start=job.start,
             progress=lambda offset: watcher.advanced(job, offset),
         ).run()
+        findings.error = findings.error or unread(job, left, right)
     finally:
         left.close()
         right.close()
         ours.close()
         theirs.close()
+
+
+def unread(job: Job, source: Side, target: Side) -> str | None:
+    """Why a comparison that has come to its end has not read all it had to: nothing is called equal that was not read."""
+    if source.position < job.until:
+        return f"the source's log ended at offset {source.position}, it had {job.until} when the comparison began"
+    if target.position < job.target_end:
+        return f"the target's log ended at offset {target.position}, it had {job.target_end} when the comparison began"
+    return None
 
 
 async def _beginning(job: Job, source: Side, target: PartitionLog) -> int:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
 from deploy.local import LocalCluster
 from tests.integration.mirror_rig import OFFSETS_PARTITIONS, OFFSETS_TOPIC, fresh_topic, produce, running, spec_for
@@ -157,6 +158,7 @@ def test_aborted_transactions_of_the_source_are_left_out(
             producer.abort_transaction(30)
         else:
             producer.commit_transaction(30)
+    everything_ends(one_broker, topic, 306)
     committed = [record for number in (0, 2, 4) for record in some(50, 50 * number)]
     produce(target, f"A.{topic}", committed)
     reading = tmp_path / "source.properties"
@@ -166,6 +168,21 @@ def test_aborted_transactions_of_the_source_are_left_out(
     assert (code, report["partitions"][0]["equal"]) == (0, 150)
     # Read uncommitted, the aborted ones are at the source and not on the target.
     assert verify(one_broker, target, topic)[1]["partitions"][0]["faults"]["missing"] == 150
+
+
+def everything_ends(cluster: LocalCluster, topic: str, end: int) -> None:
+    """Waits for the last marker: the coordinator writes it after the producer has had its answer."""
+    place = TopicPartition(topic, 0)
+    deadline = time.monotonic() + 30
+    while True:
+        asked = cluster.admin().list_offsets(
+            {place: OffsetSpec.latest()}, isolation_level=IsolationLevel.READ_COMMITTED
+        )
+        found = asked[place].result(30).offset
+        if found >= end:
+            return
+        assert time.monotonic() < deadline, f"committed up to {found} only"
+        time.sleep(0.05)
 
 
 def test_what_the_targets_compaction_took_is_not_missing(one_broker: LocalCluster, target: LocalCluster) -> None:
