@@ -19,9 +19,11 @@ from confluent_kafka.admin import (
 )
 
 from mirror_connect.connectors.acl_rules import AclBinding
-from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.kafka_io.wire_acls import AclEntry, DescribeTopicAcls
 
 SECURITY_DISABLED: Final = 54
+WHAT: Final = "asked for the ACLs of topics"
 # Bindings in a request.
 AT_ONCE: Final = 500
 
@@ -31,23 +33,12 @@ def topic_acls(admin: ClusterAdmin) -> set[AclBinding] | None:
 
     ClusterUnreachable, NotAuthorized (it takes DESCRIBE on the cluster), AdminError.
     """
-    wanted = AclBindingFilter(
-        ResourceType.TOPIC,
-        None,
-        ResourcePatternType.ANY,
-        None,
-        None,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
-    (answer,) = admin.each(
-        lambda client, left: {"": client.describe_acls(wanted, request_timeout=left)}, lambda _: "asked for ACLs"
-    ).values()
-    if isinstance(answer, AdminError) and answer.code == SECURITY_DISABLED:
+    answer = admin.ask(DescribeTopicAcls(), WHAT)
+    if answer.error == SECURITY_DISABLED:
         return None
-    if isinstance(answer, Exception):
-        raise answer
-    return {_ours(each) for each in answer}
+    if answer.error:
+        raise admin.refusal(WHAT, answer.error)
+    return {binding for each in answer.acls if (binding := _ours(each)) is not None}
 
 
 def create_acls(admin: ClusterAdmin, bindings: Sequence[AclBinding]) -> dict[AclBinding, str]:
@@ -101,13 +92,17 @@ def _theirs(binding: AclBinding, kind: Any) -> Any:
     )
 
 
-def _ours(binding: Binding) -> AclBinding:
-    return AclBinding(
-        binding.restype.name,
-        binding.resource_pattern_type.name,
-        binding.name,
-        binding.principal,
-        binding.host,
-        binding.operation.name,
-        binding.permission_type.name,
-    )
+def _ours(entry: AclEntry) -> AclBinding | None:
+    """None for one of a kind that this client doesn't know, and so could not create."""
+    try:
+        return AclBinding(
+            ResourceType(entry.resource).name,
+            ResourcePatternType(entry.pattern).name,
+            entry.name,
+            entry.principal,
+            entry.host,
+            AclOperation(entry.operation).name,
+            AclPermissionType(entry.permission).name,
+        )
+    except ValueError:
+        return None

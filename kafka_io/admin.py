@@ -6,6 +6,7 @@ topic by asking for it. An object may be used from several threads, and needs no
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import threading
@@ -20,6 +21,9 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 
 from mirror_connect.connectors.errors import AddressUnknown, ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.client_settings import librdkafka_config
+from mirror_connect.kafka_io.cluster import Cluster
+from mirror_connect.kafka_io.connection import UnsupportedByBroker
+from mirror_connect.kafka_io.wire_codec import Request
 
 _CREDENTIALS: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 _RIGHTS: Final = frozenset(
@@ -72,6 +76,8 @@ class ClusterAdmin:
         self, properties: Mapping[str, str], what: str, timeout: float = 60.0, client_id: str | None = None
     ) -> None:
         config = librdkafka_config(properties, "admin", client_id)
+        self._properties = dict(properties)
+        self._client_id = client_id or ""
         self._what = what
         self._timeout = timeout
         self._addresses: str = config["bootstrap.servers"]
@@ -183,6 +189,29 @@ class ClusterAdmin:
                 found[thing] = error
         return found
 
+    def ask(self, request: Request[Thing], what: str) -> Thing:
+        """A request of our own, where librdkafka's answer hides something; sent to whichever broker answers."""
+
+        async def answer() -> Thing:
+            cluster = Cluster(self._properties, self._client_id, kind="admin")
+            try:
+                return await cluster.any_node(request)
+            finally:
+                await cluster.close()
+
+        try:
+            return asyncio.run(asyncio.wait_for(answer(), self._timeout))
+        except TimeoutError:
+            raise self._unreachable(what, f"no answer within {self._timeout:g} s") from None
+        except ClusterUnreachable as error:
+            raise ClusterUnreachable(f"The {self._named()} can't be reached ({what}): {error}") from None
+        except UnsupportedByBroker as error:
+            raise AdminError(f"{what}: {error} ({self._named()})", KafkaError.UNSUPPORTED_VERSION) from None
+
+    def refusal(self, what: str, code: int) -> Exception:
+        """What an error code in such an answer means to the caller."""
+        return self._explained(what, KafkaError(code))
+
     def _configs(self, kind: ResourceType, name: str, what: str) -> dict[str, ConfigValue]:
         resource = ConfigResource(kind, name)
         found = self._answer(
@@ -238,7 +267,9 @@ class ClusterAdmin:
 
     def _explained(self, what: str, error: KafkaError) -> Exception:
         if error.code() in _RIGHTS:
-            return NotAuthorized(f"The {self._named()} denied it ({what}): {error.str()} ({self._identity})")
+            # Of a request that a broker handed on to the controller the text is that whole request, in Java's words.
+            text = KafkaError(error.code()).str() if error.str().startswith("Request Request(") else error.str()
+            return NotAuthorized(f"The {self._named()} denied it ({what}): {text} ({self._identity})")
         if error.code() in _CREDENTIALS:
             with self._lock:
                 self._trouble = None  # the next call tries anew

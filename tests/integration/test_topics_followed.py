@@ -1,0 +1,316 @@
+"""Configs and ACLs of remote topics on real brokers: at creation, followed later, and what keeps them from it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any, cast
+
+import pytest
+
+from deploy.local import Listener, LocalCluster
+from mirror_connect.app.connector_part.config_sync import ConfigSync
+from mirror_connect.app.connector_part.mirror_source import MirrorSourcePart, PartConfig
+from mirror_connect.app.connector_part.target_choice import TargetChooser
+from mirror_connect.app.worker_config import WorkerConfig
+from mirror_connect.connectors import connector_definition
+from mirror_connect.connectors.acl_rules import AclBinding
+from mirror_connect.connectors.topic_configs import ConfigChange, ConfigSource
+from mirror_connect.kafka_io.acl_admin import create_acls, delete_acls, topic_acls
+from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.kafka_io.topic_config_admin import alter_topic_configs, describe_topic_configs
+from tests.fakes.part_host import FakeHost
+
+pytestmark = pytest.mark.brokers
+
+CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+ADMIN, READER = "admin", "reader"
+Started = Callable[..., FakeHost]
+
+
+@pytest.fixture(scope="module")
+def source_broker() -> Iterator[LocalCluster]:
+    users = {name: f"{name}-secret" for name in (ADMIN, READER)}
+    with LocalCluster(
+        "given",
+        listeners=[Listener.SASL_PLAINTEXT],
+        users=users,
+        authorizer=True,
+        super_users=[ADMIN],
+        # What the broker's own file says is copied to no topic.
+        properties={"log.segment.bytes": "20000000"},
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def target_broker() -> Iterator[LocalCluster]:
+    with LocalCluster(
+        "followed", listeners=[Listener.SASL_PLAINTEXT], users={ADMIN: "secret"}, authorizer=True, super_users=[ADMIN]
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def source(source_broker: LocalCluster) -> ClusterAdmin:
+    return ClusterAdmin(source_broker.client_properties(ADMIN), "source cluster")
+
+
+@pytest.fixture(scope="module")
+def target(target_broker: LocalCluster) -> ClusterAdmin:
+    return ClusterAdmin(target_broker.client_properties(ADMIN), "target cluster")
+
+
+class Worker:
+    def __init__(self, cluster: LocalCluster) -> None:
+        self.cluster = cluster
+
+    def client(self, kind: str) -> dict[str, str]:
+        return self.cluster.client_properties(ADMIN)
+
+    def own_client(self, kind: str) -> dict[str, str]:
+        return self.cluster.client_properties(ADMIN)
+
+
+@pytest.fixture
+async def start(source_broker: LocalCluster, target_broker: LocalCluster) -> AsyncIterator[Started]:
+    parts: list[MirrorSourcePart] = []
+
+    def started(topics: str, user: str = ADMIN, **more: str) -> FakeHost:
+        client = source_broker.client_properties(user)
+        config = {
+            "name": "c",
+            "connector.class": CLASS,
+            "source.cluster.alias": "A",
+            "topics": topics,
+            "replication.factor": "1",
+            "refresh.topics.interval.seconds": "1",
+            "sync.topic.configs.interval.seconds": "1",
+            "sync.topic.acls.interval.seconds": "1",
+            "emit.offset-syncs.enabled": "false",
+            **{f"source.cluster.{name}": value for name, value in client.items()},
+            **{name.replace("__", "."): value for name, value in more.items()},
+        }
+        host = FakeHost()
+        settings = connector_definition(CLASS).settings(config)
+        targets = TargetChooser(cast("WorkerConfig", Worker(target_broker)))
+        part = MirrorSourcePart(PartConfig("c", config, settings, []), targets, host)
+        parts.append(part)
+        part.start()
+        return host
+
+    yield started
+    for part in parts:
+        await part.stop()
+
+
+async def until(condition: Callable[[], Any], seconds: float = 20) -> None:
+    async with asyncio.timeout(seconds):
+        while not await asyncio.to_thread(condition):
+            await asyncio.sleep(0.1)
+
+
+def own(admin: ClusterAdmin, topic: str) -> dict[str, str | None]:
+    """What is set on the topic itself; nothing while it isn't there."""
+    configs = describe_topic_configs(admin, [topic]).configs.get(topic, [])
+    return {each.name: each.value for each in configs if each.source is ConfigSource.TOPIC}
+
+
+def alter(admin: ClusterAdmin, topic: str, **values: str | None) -> None:
+    steps = [ConfigChange(name.replace("_", "."), value) for name, value in values.items()]
+    assert alter_topic_configs(admin, {topic: steps}) == {}
+
+
+async def test_a_new_remote_topic_has_what_is_set_on_its_source_and_nothing_of_the_brokers_file(
+    start: Started, source: ClusterAdmin, target: ClusterAdmin, topic_name: Callable[[str], str]
+) -> None:
+    topic = topic_name("made")
+    configs = {"cleanup.policy": "compact", "retention.ms": "12345", "min.insync.replicas": "1"}
+    source.create_topic(topic, 1, 1, configs)
+    host = start(topic, sync__topic__configs__enabled="false")
+    await host.rounds()
+    # min.insync.replicas is in the default config.properties.exclude.
+    assert own(target, f"A.{topic}") == {"cleanup.policy": "compact", "retention.ms": "12345"}
+
+
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testSyncTopicConfigs")
+async def test_a_change_and_a_removal_at_the_source_are_followed(
+    start: Started, source: ClusterAdmin, target: ClusterAdmin, topic_name: Callable[[str], str]
+) -> None:
+    topic = topic_name("followed")
+    source.create_topic(topic, 1, 1, {"retention.ms": "12345", "flush.ms": "9"})
+    host = start(topic)
+    await host.rounds()
+    alter(source, topic, retention_ms="54321", flush_ms=None)
+    await until(lambda: own(target, f"A.{topic}") == {"retention.ms": "54321"})
+
+
+async def test_what_is_set_by_hand_on_the_target_is_taken_back_unless_it_is_excluded(
+    start: Started, source: ClusterAdmin, target: ClusterAdmin, topic_name: Callable[[str], str]
+) -> None:
+    topic = topic_name("hand")
+    source.create_topic(topic, 1, 1)
+    target.create_topic(f"A.{topic}", 1, 1, {"flush.ms": "9", "retention.ms": "7", "min.insync.replicas": "1"})
+    start(topic, config__properties__exclude="retention\\..*,min.insync.replicas")
+    await until(lambda: own(target, f"A.{topic}") == {"retention.ms": "7", "min.insync.replicas": "1"})
+
+
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testReplicateSourceDefault")
+async def test_the_sources_defaults_are_set_where_they_are_asked_for(
+    start: Started, source: ClusterAdmin, target: ClusterAdmin, topic_name: Callable[[str], str]
+) -> None:
+    topic = topic_name("defaults")
+    source.create_topic(topic, 1, 1)
+    # 4.3.1's default of flush.ms, whatever is set on the target.
+    target.create_topic(f"A.{topic}", 1, 1, {"flush.ms": "9"})
+    start(topic, use__defaults__from="source")
+    await until(lambda: own(target, f"A.{topic}").get("flush.ms") == "9223372036854775807")
+    assert "segment.bytes" not in own(target, f"A.{topic}")
+
+
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testReplicateTargetDefault")
+async def test_the_targets_defaults_hold_else(
+    start: Started, source: ClusterAdmin, target: ClusterAdmin, topic_name: Callable[[str], str]
+) -> None:
+    topic = topic_name("defaults")
+    source.create_topic(topic, 1, 1)
+    target.create_topic(f"A.{topic}", 1, 1, {"flush.ms": "9"})
+    start(topic)
+    await until(lambda: own(target, f"A.{topic}") == {})
+
+
+async def test_nothing_is_sent_where_both_sides_agree(
+    source: ClusterAdmin, target: ClusterAdmin, topic_name: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = topic_name("agreed")
+    for admin, name in ((source, topic), (target, f"A.{topic}")):
+        admin.create_topic(name, 1, 1, {"flush.ms": "9"})
+    config = {"name": "c", "connector.class": CLASS, "source.cluster.alias": "A"}
+    sent: list[Mapping[str, Any]] = []
+    monkeypatch.setattr(
+        "mirror_connect.app.connector_part.config_sync.alter_topic_configs",
+        lambda admin, changes: sent.append(changes) or {},
+    )
+    sync = ConfigSync(connector_definition(CLASS).settings(config))
+    assert (sync.follow(source, target, {topic: f"A.{topic}"}), sent) == ([], [])
+
+
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testMissingDescribeConfigsAcl")
+async def test_a_topic_that_may_not_be_described_is_named_and_the_others_follow(
+    start: Started, source: ClusterAdmin, target: ClusterAdmin, topic_name: Callable[[str], str]
+) -> None:
+    good, bad = topic_name("good"), topic_name("bad")
+    rights = [acl(topic, operation="DESCRIBE", principal=f"User:{READER}") for topic in (good, bad)]
+    rights.append(acl(good, operation="DESCRIBE_CONFIGS", principal=f"User:{READER}"))
+    assert create_acls(source, rights) == {}
+    for topic in (good, bad):
+        source.create_topic(topic, 1, 1, {"flush.ms": "9"})
+        target.create_topic(f"A.{topic}", 1, 1)
+    host = start(f"{good},{bad}", READER, sync__topic__acls__enabled="false")
+    await until(lambda: own(target, f"A.{good}") == {"flush.ms": "9"})
+    await host.until(lambda heard: any(bad in str(each[1]) for each in heard if each[0] == "troubled"))
+
+
+async def test_a_new_topic_that_may_not_be_described_waits_and_the_others_are_created(
+    start: Started, source: ClusterAdmin, target: ClusterAdmin, topic_name: Callable[[str], str]
+) -> None:
+    good, bad = topic_name("good"), topic_name("bad")
+    rights = [acl(topic, operation="DESCRIBE", principal=f"User:{READER}") for topic in (good, bad)]
+    rights.append(acl(good, operation="DESCRIBE_CONFIGS", principal=f"User:{READER}"))
+    assert create_acls(source, rights) == {}
+    for topic in (good, bad):
+        source.create_topic(topic, 1, 1)
+    host = start(f"{good},{bad}", READER, sync__topic__acls__enabled="false")
+    await host.rounds()
+    lines = [each[1] for each in host.heard if each[0] == "troubled"]
+    assert [task["task.assigned.partitions"] for task in host.tasks] == [f"{good}-0"]
+    assert lines[0].startswith(f"topic {bad} is not copied: ")
+    assert "grant DESCRIBE_CONFIGS" in lines[0]
+    assert f"A.{bad}" not in target.topics()
+
+
+def acl(
+    name: str,
+    *,
+    pattern: str = "LITERAL",
+    principal: str = "User:u",
+    operation: str = "READ",
+    permission: str = "ALLOW",
+) -> AclBinding:
+    return AclBinding("TOPIC", pattern, name, principal, "*", operation, permission)
+
+
+def acls(admin: ClusterAdmin, topic: str) -> set[AclBinding]:
+    return {each for each in topic_acls(admin) or () if each.name == topic}
+
+
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testAclFiltering")
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testAclTransformation")
+async def test_acls_of_copied_topics_are_copied_by_mirrormakers_rules(
+    start: Started, source: ClusterAdmin, target: ClusterAdmin, topic_name: Callable[[str], str]
+) -> None:
+    topic = topic_name("acls")
+    source.create_topic(topic, 1, 1)
+    given = [
+        acl(topic, principal="User:reader"),
+        acl(topic, principal="User:all", operation="ALL"),
+        acl(topic, principal="User:writer", operation="WRITE"),
+        acl(topic, principal="User:denied", operation="WRITE", permission="DENY"),
+        acl(topic, principal="User:prefix", pattern="PREFIXED"),
+    ]
+    assert create_acls(source, given) == {}
+    remote = f"A.{topic}"
+    wanted = {
+        acl(remote, principal="User:reader"),
+        acl(remote, principal="User:all"),
+        acl(remote, principal="User:denied", operation="WRITE", permission="DENY"),
+    }
+    start(topic)
+    await until(lambda: acls(target, remote) >= wanted)
+    assert await asyncio.to_thread(acls, target, remote) == wanted
+
+
+async def test_what_the_source_revokes_stays_by_default_and_goes_on_request(
+    start: Started, source: ClusterAdmin, target: ClusterAdmin, topic_name: Callable[[str], str]
+) -> None:
+    kept, revoked = topic_name("kept"), topic_name("revoked")
+    for topic in (kept, revoked):
+        source.create_topic(topic, 1, 1)
+        assert create_acls(source, [acl(topic)]) == {}
+    by_hand = acl(f"A.{revoked}", principal="User:hand")
+    assert create_acls(target, [by_hand]) == {}
+    start(kept)
+    start(revoked, sync__topic__acls__remove__enabled="true")
+    await until(lambda: acls(target, f"A.{kept}") and len(acls(target, f"A.{revoked}")) == 2)
+    assert delete_acls(source, [acl(kept), acl(revoked)]) == {}
+    await until(lambda: acls(target, f"A.{revoked}") == {by_hand})
+    assert await asyncio.to_thread(acls, target, f"A.{kept}") == {acl(f"A.{kept}")}
+
+
+async def test_prefixed_acls_are_copied_on_request(
+    start: Started, source: ClusterAdmin, target: ClusterAdmin, topic_name: Callable[[str], str]
+) -> None:
+    topic = topic_name("prefixed")
+    source.create_topic(topic, 1, 1)
+    assert create_acls(source, [acl(topic[:-1], pattern="PREFIXED")]) == {}
+    start(topic, sync__topic__acls__prefixed__enabled="true")
+    await until(lambda: acls(target, f"A.{topic[:-1]}") == {acl(f"A.{topic[:-1]}", pattern="PREFIXED")})
+
+
+async def test_a_missing_right_to_acls_is_told_and_the_topics_are_copied(
+    start: Started, source: ClusterAdmin, topic_name: Callable[[str], str]
+) -> None:
+    topic = topic_name("noacls")
+    source.create_topic(topic, 1, 1)
+    rights = [acl(topic, operation=each, principal=f"User:{READER}") for each in ("DESCRIBE", "DESCRIBE_CONFIGS")]
+    assert create_acls(source, rights) == {}
+    host = start(topic, READER)
+    await host.until(lambda heard: any(each[0] == "troubled" for each in heard))
+    lines = [each[1] for each in host.heard if each[0] == "troubled"]
+    assert lines[0].startswith("topic ACLs are not synced: The source cluster A at ")
+    assert "Cluster authorization failed" in lines[0]
+    assert ("started" in host.heard, len(host.tasks)) == (True, 1)
+
+
+def test_a_cluster_without_an_authorizer_has_no_acls_to_tell(one_broker: LocalCluster) -> None:
+    assert topic_acls(ClusterAdmin(one_broker.client_properties(), "source cluster")) is None
