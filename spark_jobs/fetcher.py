@@ -52,7 +52,7 @@ class Fetcher:
 
     `settings`: Java consumer properties, see fetch_settings.py. `buffer_limit_bytes` bounds unreleased and in-flight
     bytes together (exceeded by at most one batch per broker). `on_notice` gets one line for each thing a user should
-    know, once. Raises ConfigError for a wrong setting.
+    know, once, `side` says there whose cluster it is. Raises ConfigError for a wrong setting.
     """
 
     def __init__(
@@ -63,8 +63,10 @@ class Fetcher:
         on_records: Callable[[Fetched], None],
         on_notice: Callable[[str], None],
         buffer_limit_bytes: int = 32 << 20,
+        side: str = "source",
     ) -> None:
         self._cluster = cluster
+        self._side = side
         self._settings = FetchSettings.of(settings)
         self._on_records = on_records
         self._on_notice = on_notice
@@ -156,12 +158,12 @@ class Fetcher:
         except ClusterUnreachable as error:
             self._refresh_at = time.monotonic() + self._settings.retry_backoff_max_s
             if not self._unreachable:
-                self._on_notice(f"source cluster: {error}; tried again until it answers")
+                self._on_notice(f"{self._side} cluster: {error}; tried again until it answers")
             self._unreachable = str(error)
             return
         if self._unreachable:
             self._unreachable = ""
-            self._on_notice("source cluster: answers again")
+            self._on_notice(f"{self._side} cluster: answers again")
         for work in list(self._work.values()):
             self._check_incarnation(work)
             code = self._metadata_error(work)
@@ -299,7 +301,7 @@ class Fetcher:
         if node in self._troubled:
             self._troubled.discard(node)
             at = self._cluster.nodes.get(node)
-            self._on_notice(f"source broker {f'{at.host}:{at.port}' if at else node}: answers again")
+            self._on_notice(f"{self._side} broker {f'{at.host}:{at.port}' if at else node}: answers again")
         if answer.error == codes.NONE:
             session.answered(answer.session_id)
             self._take(node, session, answer)
@@ -427,7 +429,7 @@ class Fetcher:
         self._want_metadata()
         if node not in self._troubled:
             self._troubled.add(node)
-            self._on_notice(f"source {reason}; tried again until it answers")
+            self._on_notice(f"{self._side} {reason}; tried again until it answers")
 
     def _say(self, line: str | None) -> None:
         if line:

@@ -78,7 +78,8 @@ class CheckpointTask:
         self._groups = ConsumerGroups(self._source)
         self._memory = CheckpointMemory(frozenset(spec.assigned_groups))
         self._translated = asyncio.Event()
-        self._trouble: str | None = None
+        # What is tried in vain at present.
+        self._vain: set[str] = set()
         self._unreadable: dict[str, str] = {}
         self._syncs_missed = False
         self._translator = self._new_translator(must_read_to_end=False)
@@ -122,7 +123,7 @@ class CheckpointTask:
         # that groups get to where they were told to go on.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._translated.wait(), pace_s)
-        await every(pace_s, lambda: self._unless_away(lambda: sync.run(self._memory)))
+        await every(pace_s, lambda: self._unless_away("moving groups", lambda: sync.run(self._memory)))
 
     # --- what was known ---------------------------------------------------------------------------------------------
 
@@ -164,9 +165,11 @@ class CheckpointTask:
     async def _begin(self, reader: TopicReader, topic: str, deliver: Callable[[ReadRecord], None]) -> bool:
         while True:
             try:
-                return await reader.follow(topic, deliver)
+                following = await reader.follow(topic, deliver)
+                self._vain.discard(f"reading topic {topic}")
+                return following
             except ClusterUnreachable as error:
-                self._say(str(error))
+                self._say(f"reading topic {topic}", str(error))
             await asyncio.sleep(RETRY_S)
 
     def _skipping(self, topic: str, add: Callable[[bytes | None, bytes | None], None]) -> Callable[[ReadRecord], None]:
@@ -186,7 +189,7 @@ class CheckpointTask:
     # --- rounds -----------------------------------------------------------------------------------------------------
 
     async def _round(self) -> None:
-        checkpoints = await self._unless_away(self._translate)
+        checkpoints = await self._unless_away("translating positions", self._translate)
         if checkpoints is None:
             return
         news = self._memory.take(checkpoints)
@@ -217,20 +220,20 @@ class CheckpointTask:
             for checkpoint in translator.checkpoints(group, committed, self._source.topic_id, self._target.topic_id)
         ]
 
-    async def _unless_away(self, do: Callable[[], Awaitable[Any]]) -> Any:
+    async def _unless_away(self, what: str, do: Callable[[], Awaitable[Any]]) -> Any:
         """The result; None, and a line once, while a cluster is away: the next round is soon enough."""
         try:
             result = await do()
         except (ClusterUnreachable, ConnectionLost) as error:
-            self._say(str(error))
+            self._say(what, str(error))
             return None
-        self._trouble = None
+        self._vain.discard(what)
         return result
 
-    def _say(self, trouble: str) -> None:
-        if self._trouble is None:
-            self._link.notice(f"A cluster can't be asked: {trouble}; it is tried again")
-        self._trouble = trouble
+    def _say(self, what: str, trouble: str) -> None:
+        if what not in self._vain:
+            self._link.notice(f"{what.capitalize()} has to wait: {trouble}; it is tried again")
+        self._vain.add(what)
 
     def _say_unreadable(self, troubles: dict[str, str]) -> None:
         for why in sorted(set(troubles.values())):
@@ -254,7 +257,7 @@ class CheckpointTask:
 
     def _reader(self, properties: Any, side: str, role: str) -> TopicReader:
         cluster = self._cluster(properties, role, "consumer")
-        return TopicReader(cluster, properties, f"{side} cluster", self._link.notice)
+        return TopicReader(cluster, properties, side, self._link.notice)
 
     def _cluster(self, properties: Any, role: str, kind: Kind) -> Cluster:
         spec = self._spec

@@ -32,7 +32,7 @@ async def read_newest(
             newest[record.key[:-SLOT_BYTES]] = (record.key, record.value)
 
     cluster = Cluster(properties, client_id)
-    reader = TopicReader(cluster, properties, "target cluster", notice)
+    reader = TopicReader(cluster, properties, "target", notice)
     reading = asyncio.create_task(reader.run())
     ended: asyncio.Task[bool] | None = None
     try:

@@ -22,25 +22,26 @@ _FIXED: Final = {"auto.offset.reset": "earliest", "isolation.level": "read_uncom
 
 
 class TopicReader:
-    """Topics of one cluster, partition 0 of each. `properties`: those of a Java consumer. `name` is for notices.
+    """Topics of one cluster, partition 0 of each. `properties`: those of a Java consumer; `side`: source or target, for notices.
 
     `run` has to be under way for anything to come. `deliver` is called in the event loop, in the log's order, and must
     not block.
     """
 
     def __init__(
-        self, cluster: Cluster, properties: Mapping[str, str], name: str, notice: Callable[[str], None]
+        self, cluster: Cluster, properties: Mapping[str, str], side: str, notice: Callable[[str], None]
     ) -> None:
         self._cluster = cluster
-        self._name = name
+        self._name = f"{side} cluster"
         self._notice = notice
         self._delivers: dict[str, Deliver] = {}
         self._fetcher = Fetcher(
             cluster,
             {**properties, **_FIXED},
             on_records=self._take,
-            on_notice=lambda line: notice(f"Reading topics of the {name}: {line}"),
+            on_notice=lambda line: notice(f"Reading topics: {line}"),
             buffer_limit_bytes=_BUFFER,
+            side=side,
         )
 
     async def run(self) -> None:

@@ -278,7 +278,7 @@ async def test_a_source_that_goes_away_is_named_once_and_waited_for(world: World
         world.commits("g", 100)
         world.source.away = False
         await task.until(lambda: len(world.checkpoints) > 1)
-        assert len([line for line in task.link.notices if "can't be asked" in line]) == 1
+        assert len([line for line in task.link.notices if "has to wait" in line]) == 1
 
 
 @pytest.mark.kafka_test("CheckpointStoreTest.testReadCheckpointsTopicError")
