@@ -152,7 +152,9 @@ class Standing:
                 if self._membership.is_leader and not self._ending:
                     self._reconciler.lead()
         elif not leads and self._reconciler.leading and not self._ending:
-            log.warning("This worker leads no more: it stops all connectors and tasks")
+            leader = self._membership.leader_url
+            why = f"{leader} leads" if leader else "its cluster has not answered for too long, so another may lead"
+            log.warning("This worker leads no more (%s): it stops all connectors and tasks", why)
             await self._reconciler.retire()
         elsewhere = None if self._membership.is_leader else self._membership.leader_url
         if elsewhere is not None and elsewhere != self._stands_by_for:
