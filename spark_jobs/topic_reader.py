@@ -22,7 +22,7 @@ _FIXED: Final = {"auto.offset.reset": "earliest", "isolation.level": "read_uncom
 
 
 class TopicReader:
-    """Topics of one cluster, partition 0 of each. `properties`: those of a Java consumer; `side`: source or target, for texts.
+    """Topics of one cluster, partition 0 of each. `properties`: those of a Java consumer; `side`: source or target.
 
     `run` has to be under way for anything to come. `deliver` is called in the event loop, in the log's order, and must
     not block.
