@@ -54,6 +54,8 @@ class JavaProcess:
         self.name = name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
+        # Native libraries (lz4, snappy) are unpacked there and stay after a kill; with `log` they go.
+        options = (*options, f"-Djava.io.tmpdir={log.parent}")
         command = [*java_arguments(main_class, heap=heap, options=options, version=version), *arguments]
         guard = watchdog()
         with log.open("ab") as output:
