@@ -56,7 +56,7 @@ lint: setup types
 	@said=$$($(BIN)/lint-imports 2>&1) && echo 'Import directions kept.' || { echo "$$said"; exit 1; }
 
 test: lint
-	@$(BIN)/python -m pytest $(TESTS)
+	@$(BIN)/python -m tests.run $(TESTS)
 
 docs: setup
 	@$(BIN)/python -m docs.generate_configuration > docs/configuration.md
