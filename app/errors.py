@@ -25,6 +25,16 @@ class BadRequest(ConnectError):
     status = 400
 
 
+class NotStopped(BadRequest):
+    """Offsets are to be changed of a connector that may be writing them."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
+            f"specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
+        )
+
+
 class Unauthorized(ConnectError):
     """No credentials, or wrong ones."""
 
@@ -106,6 +116,15 @@ class NotLeader(Conflict):
         if leader_url is not None:
             text += f". This worker stands by; send the request to the leader, {leader_url}"
         super().__init__(text)
+
+
+class StaleConfiguration(Conflict):
+    """What was asked for before is still under way. Passes with time."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Cannot complete request momentarily due to stale configuration (typically caused by a concurrent config change)"
+        )
 
 
 class TaskWithoutOwner(Conflict):

@@ -104,6 +104,7 @@ class Worker:
             make_part=PartFactory(targets, lambda name: self._configs.snapshot().tasks(name)),
             resolver=config.resolver,
             worker_id=self._worker_id,
+            offsets_of=specs.offsets_of,
             topic_tracking=TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset),
             rules=ConfigRules(
                 OverridePolicy.of(config.override_policy, config.override_allowlist),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from mirror_connect.connectors.known_classes import KNOWN_CLASSES
@@ -108,7 +109,7 @@ def _double(text: str) -> float | None:
 
 
 def java_text(value: object) -> str:
-    """What Java's string concatenation makes of a value: `null`, `true`, `[a, b]`, `1.0E8`."""
+    """What Java's string concatenation makes of a value: `null`, `true`, `[a, b]`, `{a=b}`, `1.0E8`."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -117,6 +118,8 @@ def java_text(value: object) -> str:
         return _java_double(value)
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(java_text, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{java_text(name)}={java_text(member)}' for name, member in value.items())}}}"
     return str(value)
 
 

@@ -60,6 +60,12 @@ class ConnectorDefinition:
         Error texts quote `as_written`, never `config`, whose values may come from a config provider.
         """
 
+    def check_offset(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> None:
+        """Whether an offset that somebody wants to set for a source partition is of the connector's form: RefusedOffset.
+
+        Members in the order of connectors/java_maps.py, as texts quote them.
+        """
+
     def warnings(self, config: Mapping[str, str]) -> list[str]:
         """One line for each thing in a valid config that has no effect or may surprise."""
         return []

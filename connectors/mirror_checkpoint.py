@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from mirror_connect.connectors.config_table import (
     BOOLEAN,
@@ -42,6 +42,7 @@ from mirror_connect.connectors.mirror_settings import (
     MIRROR_KEYS,
     mirror_warnings,
 )
+from mirror_connect.connectors.offset_checks import check_offset, check_partition_number, check_text
 from mirror_connect.connectors.validators import distinct, one_of, stands_for
 
 CHECKPOINT_TASK_CLASS: Final = "org.apache.kafka.connect.mirror.MirrorCheckpointTask"
@@ -93,6 +94,13 @@ class MirrorCheckpoint(ConnectorDefinition):
         _check_emission(results, config)
         check_expressions(results, config, as_written, ("groups", "groups.exclude", "topics", "topics.exclude"))
         refuse_transforms(results)
+
+    def check_offset(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> None:
+        """See ConnectorDefinition: as MirrorCheckpointConnector.alterOffsets."""
+        check_text(partition, "group")
+        check_text(partition, "topic")
+        check_partition_number(partition)
+        check_offset(partition, offset, only_zero=True)
 
     def warnings(self, config: Mapping[str, str]) -> list[str]:
         """What has no effect on a connector that writes bytes of its own."""

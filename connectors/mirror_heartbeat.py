@@ -6,7 +6,7 @@ Declares its settings and the split into tasks. Writing the records is spark_job
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from mirror_connect.connectors.config_table import BOOLEAN, LONG, LOW, SHORT, ConfigTable, Key, Settings, ValidatedKey
 from mirror_connect.connectors.definition import ConnectorDefinition
@@ -15,6 +15,7 @@ from mirror_connect.connectors.mirror_settings import (
     MIRROR_KEYS,
     mirror_warnings,
 )
+from mirror_connect.connectors.offset_checks import check_offset, check_text
 
 HEARTBEAT_TASK_CLASS: Final = "org.apache.kafka.connect.mirror.MirrorHeartbeatTask"
 
@@ -42,6 +43,12 @@ class MirrorHeartbeat(ConnectorDefinition):
     ) -> None:
         """Refusals of what would fail or be ignored silently later; Java has no rules here."""
         refuse_transforms(results)
+
+    def check_offset(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> None:
+        """See ConnectorDefinition: as MirrorHeartbeatConnector.alterOffsets."""
+        check_text(partition, "sourceClusterAlias")
+        check_text(partition, "targetClusterAlias")
+        check_offset(partition, offset, only_zero=True)
 
     def warnings(self, config: Mapping[str, str]) -> list[str]:
         """What has no effect on a connector that writes bytes of its own."""

@@ -6,7 +6,7 @@ Which topics and partitions there are is app/connector_part's to find out; copyi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from mirror_connect.connectors.config_table import (
     BOOLEAN,
@@ -39,6 +39,7 @@ from mirror_connect.connectors.mirror_settings import (
     mirror_warnings,
     source_consumer,
 )
+from mirror_connect.connectors.offset_checks import check_offset, check_partition_number, check_text
 from mirror_connect.connectors.replication_policy import replication_policy
 from mirror_connect.connectors.validators import distinct, one_of, stands_for
 
@@ -116,6 +117,13 @@ class MirrorSource(ConnectorDefinition):
         _check_exactly_once(results, config)
         check_expressions(results, config, as_written, ("topics", "topics.exclude", "config.properties.exclude"))
         refuse_transforms(results)
+
+    def check_offset(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> None:
+        """See ConnectorDefinition: as MirrorSourceConnector.alterOffsets."""
+        check_text(partition, "cluster")
+        check_text(partition, "topic")
+        check_partition_number(partition)
+        check_offset(partition, offset)
 
     def warnings(self, config: Mapping[str, str]) -> list[str]:
         """What has no effect on a copier of batches, and what it doesn't do yet."""

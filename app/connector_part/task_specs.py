@@ -148,6 +148,10 @@ class TaskSpecs:
             target_consumer=target.consumer,
         )
 
+    async def offsets_of(self, resolved: Mapping[str, str]) -> OffsetStore:
+        """The store that tasks of a connector with this resolved config write their positions to. Errors as of `build`."""
+        return (await self._stores.of(await self._targets.chosen(resolved))).store
+
     async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
         """See supervisor.SpecSource."""
         store = (await self._stores.of(self._target_of_task[TaskId(spec.connector, spec.task)])).store

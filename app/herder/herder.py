@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,6 +30,8 @@ from mirror_connect.app.herder.lifecycle import State, TargetState
 from mirror_connect.app.herder.ports import Membership, PartFactory, Resolver, Supervisor
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.restart_plan import RestartPlan
+from mirror_connect.app.herder.source_offsets import Change as OffsetChange
+from mirror_connect.app.herder.source_offsets import SourceOffsets, StoreOf
 from mirror_connect.app.herder.standing import Standing
 from mirror_connect.app.herder.status_book import StatusBook, Subject
 from mirror_connect.app.herder.validation import ConfigRules, Validation
@@ -45,6 +47,7 @@ from mirror_connect.app.herder.views import (
 from mirror_connect.app.storage.config_records import RestartRequest, connector_entry
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
+from mirror_connect.app.storage.offsets import OffsetEntry
 from mirror_connect.app.storage.status import CONNECT_VERSION, Status, StatusStore
 from mirror_connect.app.version import COMMIT
 from mirror_connect.connectors.job_contract import TaskId
@@ -66,7 +69,7 @@ class TopicTracking:
 
 
 class Herder:
-    """See the module. `worker_id` is host:port of the advertised REST listener."""
+    """See the module. `worker_id` is host:port of the advertised REST listener; `offsets_of` opens offset topics."""
 
     def __init__(
         self,
@@ -78,6 +81,7 @@ class Herder:
         make_part: PartFactory,
         resolver: Resolver,
         worker_id: str,
+        offsets_of: StoreOf,
         topic_tracking: TopicTracking = TopicTracking(),
         rules: ConfigRules | None = None,
     ) -> None:
@@ -102,6 +106,7 @@ class Herder:
             track_topics=topic_tracking.enabled,
         )
         self._standing = Standing(membership, configs, statuses, self._reconciler, self._turn)
+        self._offsets = SourceOffsets(configs, self._standing, self._reconciler, resolver, offsets_of)
         self._cluster_id: str | None = None
 
     # --- for whoever builds the worker ------------------------------------------------------------------------------
@@ -203,6 +208,10 @@ class Herder:
             raise Forbidden("Topic tracking is disabled.")
         return sorted(topic.topic for topic in self._statuses.topics(name))
 
+    async def offsets(self, name: str) -> list[OffsetEntry]:
+        """The committed source offsets of a connector."""
+        return await self._offsets.list(name)
+
     def plugins(self) -> list[PluginInfo]:
         """All connector classes."""
         return validation.plugins()
@@ -293,6 +302,14 @@ class Herder:
             raise Forbidden("Topic tracking reset is disabled.")
         async with self._standing.writing():
             await self._statuses.delete_topics(name)
+
+    async def alter_offsets(self, name: str, changes: Sequence[OffsetChange]) -> None:
+        """Sets source offsets of a stopped connector, or forgets them."""
+        await self._offsets.alter(name, changes)
+
+    async def reset_offsets(self, name: str) -> None:
+        """Forgets all source offsets of a stopped connector."""
+        await self._offsets.reset(name)
 
     async def restart(self, name: str) -> None:
         """The connector instance alone; StartFailed if it fails again."""

@@ -124,6 +124,10 @@ class Reconciler:
         self._waiting.setdefault(subject, []).append(future)
         return future
 
+    def may_write(self, name: str) -> bool:
+        """Whether a task of this connector may still write records and positions, asked for or not any more."""
+        return any(task.connector == name for task in self._live)
+
     def restart_connector(self, name: str, *, announced: bool = False) -> None:
         """Starts a connector instance anew, as far as its target state lets it run."""
         snapshot = self._configs.snapshot()

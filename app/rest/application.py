@@ -21,6 +21,7 @@ from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.rest.basic_auth import Authenticator
 from mirror_connect.app.rest.connectors import add_connector_routes
 from mirror_connect.app.rest.negotiation import negotiate
+from mirror_connect.app.rest.offsets import add_offset_routes
 from mirror_connect.app.rest.plugins import add_plugin_routes
 from mirror_connect.app.rest.server import add_server_routes
 from mirror_connect.app.rest.uris import UriGate, whole_name
@@ -55,6 +56,7 @@ def create_api(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> 
     )
     add_server_routes(application, herder)
     add_connector_routes(application, herder)
+    add_offset_routes(application, herder)
     add_plugin_routes(application, herder)
 
     @application.exception_handler(ConnectError)

@@ -19,6 +19,7 @@ from mirror_connect.app.herder.views import (
     ServerInfo,
     StateInfo,
 )
+from mirror_connect.app.storage.offsets import OffsetEntry
 from mirror_connect.connectors.job_contract import TaskId
 
 
@@ -153,6 +154,40 @@ class TopicsBody(Body):
     """The topics of one connector."""
 
     topics: list[str]
+
+
+class OffsetBody(Body):
+    """A source partition and the offset committed for it; what they hold is the connector's matter."""
+
+    partition: dict[str, Any] = Field(examples=[{"cluster": "A", "partition": 0, "topic": "orders"}])
+    offset: dict[str, Any] = Field(examples=[{"offset": 41}])
+
+
+class OffsetsBody(Body):
+    """GET …/offsets."""
+
+    offsets: list[OffsetBody]
+
+    @classmethod
+    def of(cls, entries: Iterable[OffsetEntry]) -> OffsetsBody:
+        """From the herder's answer."""
+        offsets = [OffsetBody(partition=dict(entry.partition), offset=dict(entry.offset)) for entry in entries]
+        return cls(offsets=offsets)
+
+
+class NewOffsetBody(Body):
+    """An offset to set, or null to forget it. Read by hand (app/rest/offsets.py): numbers as they were written."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    partition: dict[str, Any] | None
+    offset: dict[str, Any] | None
+
+
+class MessageBody(Body):
+    """The answer to a change of offsets."""
+
+    message: str
 
 
 class PluginBody(Body):

@@ -26,14 +26,19 @@ class OffsetEntry:
     offset: Offset
 
 
-def offset_key(connector: str, partition: Partition) -> bytes:
-    """The record key; `partition` must have the member order that FORMATS.md §5 gives for the connector."""
-    return json_text.encode([connector, dict(partition)])
+def offset_key(connector: str, partition: Partition | None) -> bytes:
+    """The record key; `partition` must have the member order of connectors/java_maps.py."""
+    return json_text.encode([connector, None if partition is None else dict(partition)])
 
 
 def offset_value(offset: Offset | None) -> bytes | None:
     """The record value; None is the tombstone that forgets a position."""
     return None if offset is None else json_text.encode(dict(offset))
+
+
+def record_size(connector: str, partition: Partition | None, offset: Offset | None) -> int:
+    """Bytes of the record."""
+    return len(offset_key(connector, partition)) + len(offset_value(offset) or b"")
 
 
 class OffsetStore:
@@ -72,9 +77,20 @@ class OffsetStore:
                     found.append(OffsetEntry(partition, offset))
         return found
 
-    async def put(self, connector: str, offsets: Iterable[tuple[Partition, Offset | None]]) -> None:
+    async def put(self, connector: str, offsets: Iterable[tuple[Partition | None, Offset | None]]) -> None:
         """Write positions; None forgets one. Only while no task of the connector runs."""
         await self._log.append_all([(offset_key(connector, part), offset_value(offset)) for part, offset in offsets])
+        await self._log.read_to_end()
+
+    async def forget(self, connector: str) -> None:
+        """Forget everything stored for a connector, keys that Java would spell otherwise too. Only as `put`."""
+        await self._log.read_to_end()
+        keys = []
+        for key in self._values:
+            match json_text.decode(key):
+                case [str(owner), _] if owner == connector:
+                    keys.append(key)
+        await self._log.append_all([(key, None) for key in keys])
         await self._log.read_to_end()
 
     def _receive(self, record: LogRecord) -> None:

@@ -17,6 +17,7 @@ from mirror_connect.app.herder.herder import Herder, TopicTracking
 from mirror_connect.app.rest.application import create_application
 from mirror_connect.app.rest.basic_auth import Authenticator
 from mirror_connect.app.storage.configs import ConfigStore
+from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.supervisor.ports import TaskEvents, WantedTask
 from mirror_connect.connectors.errors import ConfigError
@@ -121,6 +122,7 @@ class FakeSupervisor:
         self.silent: set[TaskId] = set()
         self.restarted: list[TaskId] = []
         self.events: TaskEvents | None = None
+        self._holding = False
 
     def listen(self, events: TaskEvents) -> None:
         self.events = events
@@ -137,6 +139,12 @@ class FakeSupervisor:
         self.restarted.append(task)
         self._soon(self._run, task)
 
+    def hold_ends(self) -> TaskEvents:
+        """From now on the test tells when a task has ended, to what is returned."""
+        assert self.events is not None
+        self._holding = True
+        return self.events
+
     def wrote(self, task: TaskId, topics: Sequence[str]) -> None:
         assert self.events is not None
         self.events.topics_written(task, topics)
@@ -152,7 +160,7 @@ class FakeSupervisor:
 
     def _ended(self, task: TaskId) -> None:
         assert self.events is not None
-        if task not in self.wanted:
+        if task not in self.wanted and not self._holding:
             self.events.task_ended(task)
 
 
@@ -170,6 +178,12 @@ class FakeWorker:
         self.config_topic, self.status_topic = configs or FakeTopic(), statuses or FakeTopic()
         self.configs = ConfigStore(FakeTopicLog(self.config_topic))
         self.statuses = StatusStore(FakeTopicLog(self.status_topic))
+        self.offset_topic = FakeTopic()
+        self.offsets = OffsetStore(FakeTopicLog(self.offset_topic))
+        # Of finding the store of a connector: what is raised instead, what it waits for, how often it was asked for.
+        self.offsets_failure: Exception | None = None
+        self.offsets_gate: asyncio.Event | None = None
+        self.offsets_asked = 0
         self.membership = membership or FakeMembership()
         self.parts, self.supervisor, self.resolver = FakeParts(), FakeSupervisor(), FakeResolver()
         self.herder = Herder(
@@ -179,6 +193,7 @@ class FakeWorker:
             supervisor=self.supervisor,
             make_part=self.parts,
             resolver=self.resolver,
+            offsets_of=self._offsets_of,
             worker_id=WORKER_ID,
             topic_tracking=tracking or TopicTracking(),
         )
@@ -187,6 +202,7 @@ class FakeWorker:
     async def running(self) -> AsyncIterator[FakeWorker]:
         await self.configs.start()
         await self.statuses.start()
+        await self.offsets.start()
         self.herder.start("cluster-id")
         try:
             yield self
@@ -195,6 +211,15 @@ class FakeWorker:
             await self.herder.stop()
             await self.configs.stop()
             await self.statuses.stop()
+            await self.offsets.stop()
+
+    async def _offsets_of(self, resolved: Mapping[str, str]) -> OffsetStore:
+        self.offsets_asked += 1
+        if self.offsets_gate is not None:
+            await self.offsets_gate.wait()
+        if self.offsets_failure is not None:
+            raise self.offsets_failure
+        return self.offsets
 
     def written(self) -> list[str]:
         """What is in the config topic, without session keys: `key=value`, or `key` for a tombstone."""

@@ -1,0 +1,147 @@
+"""The source offsets of connectors, as REST lists, sets and resets them (KIP-875).
+
+They may be changed only while nobody else writes them: the connector is asked to be STOPPED, has no tasks, and the last one
+has committed and returned. Where they lie is where the connector's tasks write them, which may be another cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from mirror_connect.app.errors import BadRequest, ConnectError, ConnectorNotFound, NotStopped, StaleConfiguration
+from mirror_connect.app.herder.lifecycle import TargetState
+from mirror_connect.app.herder.ports import Resolver
+from mirror_connect.app.herder.reconciler import Reconciler
+from mirror_connect.app.herder.standing import Standing
+from mirror_connect.app.herder.views import Config
+from mirror_connect.app.storage.config_view import ConfigSnapshot
+from mirror_connect.app.storage.configs import ConfigStore
+from mirror_connect.app.storage.offsets import Offset, OffsetEntry, OffsetStore, Partition, record_size
+from mirror_connect.connectors import connector_definition
+from mirror_connect.connectors.definition import UnknownConnectorClass
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.java_maps import in_hash_order
+from mirror_connect.connectors.offset_checks import RefusedOffset
+from mirror_connect.kafka_io.admin import AdminError
+
+log = logging.getLogger(__name__)
+
+# The store with the offsets of a connector, by its resolved config.
+StoreOf = Callable[[Mapping[str, str]], Awaitable[OffsetStore]]
+Change = tuple[Partition | None, Offset | None]
+
+# Tasks commit and return within two seconds, and are killed after that; a machine may be slow.
+TASKS_WAIT_S: Final = 30.0
+LOOK_S: Final = 0.05
+RECORD_LIMIT: Final = 900_000
+
+
+class SourceOffsets:
+    """See the module."""
+
+    def __init__(
+        self,
+        configs: ConfigStore,
+        standing: Standing,
+        reconciler: Reconciler,
+        resolver: Resolver,
+        store_of: StoreOf,
+    ) -> None:
+        self._configs = configs
+        self._standing = standing
+        self._reconciler = reconciler
+        self._resolver = resolver
+        self._store_of = store_of
+
+    async def list(self, name: str) -> list[OffsetEntry]:
+        """All that is committed for a connector, read to the topic's present end."""
+        await self._standing.until_ready()
+        snapshot = self._configs.snapshot()
+        if not snapshot.contains(name):
+            raise ConnectorNotFound(name)
+        store = await self._store(await self._resolved(snapshot.connectors[name]))
+        try:
+            return await store.entries(name)
+        except (ClusterUnreachable, NotAuthorized) as error:
+            raise ConnectError(str(error)) from error
+
+    async def alter(self, name: str, changes: Sequence[Change]) -> None:
+        """Sets offsets, all or none of them; None forgets one, whatever its partition looks like."""
+        # As a Java worker would write them: it looks offsets up by the exact bytes of the key.
+        ordered: list[Change] = [(in_hash_order(partition), in_hash_order(offset)) for partition, offset in changes]
+        for partition, offset in ordered:
+            if record_size(name, partition, offset) > RECORD_LIMIT:
+                raise BadRequest(f"A source partition and its offset take more than {RECORD_LIMIT} bytes")
+
+        def check(resolved: Mapping[str, str]) -> None:
+            try:
+                definition = connector_definition(resolved.get("connector.class", ""))
+                for partition, offset in ordered:
+                    if offset is None:
+                        continue
+                    if partition is None:
+                        raise RefusedOffset("Source partitions may not be null")
+                    definition.check_offset(partition, offset)
+            except (RefusedOffset, UnknownConnectorClass) as error:
+                raise BadRequest(str(error)) from None
+
+        await self._change(name, check, lambda store: store.put(name, ordered))
+        log.info("Connector %s: %d source offsets set", name, len(ordered))
+
+    async def reset(self, name: str) -> None:
+        """Forgets every offset of a connector."""
+        await self._change(name, lambda _: None, lambda store: store.forget(name))
+        log.info("Connector %s: all source offsets forgotten", name)
+
+    async def _change(
+        self,
+        name: str,
+        check: Callable[[Mapping[str, str]], None],
+        write: Callable[[OffsetStore], Awaitable[None]],
+    ) -> None:
+        while True:
+            async with self._standing.writing() as snapshot:
+                config = _stopped(name, snapshot)
+            # Files, clusters and tasks may take their time, and others have their turn meanwhile.
+            resolved = await self._resolved(config)
+            check(resolved)
+            await self._tasks_gone(name)
+            store = await self._store(resolved)
+            async with self._standing.writing() as snapshot:
+                if _stopped(name, snapshot) != config or self._reconciler.may_write(name):
+                    continue
+                # In the turn: nobody resumes the connector before this is written, and its tasks read to the end.
+                await write(store)
+                return
+
+    async def _tasks_gone(self, name: str) -> None:
+        try:
+            async with asyncio.timeout(TASKS_WAIT_S):
+                while self._reconciler.may_write(name):
+                    await asyncio.sleep(LOOK_S)
+        except TimeoutError:
+            raise StaleConfiguration from None
+
+    async def _resolved(self, config: Config) -> Mapping[str, str]:
+        given = {name: value for name, value in config.items() if value is not None}
+        try:
+            return await asyncio.to_thread(self._resolver.resolve, given)
+        except ConfigError as error:
+            raise BadRequest(str(error)) from None
+
+    async def _store(self, resolved: Mapping[str, str]) -> OffsetStore:
+        try:
+            return await self._store_of(resolved)
+        except (ClusterUnreachable, NotAuthorized, AdminError, ConfigError) as error:
+            raise ConnectError(str(error)) from error
+
+
+def _stopped(name: str, snapshot: ConfigSnapshot) -> Config:
+    if not snapshot.contains(name):
+        raise ConnectorNotFound(name)
+    if snapshot.target_state(name) != TargetState.STOPPED or snapshot.task_count(name):
+        raise NotStopped(name)
+    return snapshot.connectors[name]
