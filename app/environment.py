@@ -17,27 +17,38 @@ from mirror_connect.app.errors import StartupError
 OLDEST_JAVA: Final = 17
 SCRATCH_BYTES: Final = 64 << 20
 JAVA_ANSWERS_S: Final = 20
+# Spark 4.2 starts its JVM with --add-modules for this one; a Java without it ends before it has begun.
+SPARK_MODULE: Final = "jdk.incubator.vector"
 
 
 def check_java() -> None:
-    """StartupError unless `java` of JAVA_HOME or PATH is at least version 17; takes some 50 ms."""
+    """StartupError unless `java` of JAVA_HOME or PATH is one that Spark can use; takes some 150 ms."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     where = f"in JAVA_HOME={home}" if home else "on the PATH"
     if java is None or not os.access(java, os.X_OK):
         raise StartupError(f"No java {where}: install Java {OLDEST_JAVA} or newer, Spark needs it, or set JAVA_HOME.")
-    try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=JAVA_ANSWERS_S, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise StartupError(
-            f"{java} -version does not work ({type(error).__name__}): install Java {OLDEST_JAVA} or newer."
-        ) from None
-    version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    version = re.search(r'version "(?:1\.)?(\d+)', _said_by(java, "-version"))
     if version is None or int(version.group(1)) < OLDEST_JAVA:
         found = version.group(1) if version else "unknown"
         raise StartupError(
             f"{java} is Java {found}, but Spark needs Java {OLDEST_JAVA} or newer: set JAVA_HOME to one."
         )
+    if not re.search(rf"^{re.escape(SPARK_MODULE)}(@|\s|$)", _said_by(java, "--list-modules"), re.MULTILINE):
+        raise StartupError(
+            f"{java} has no module {SPARK_MODULE}, without which Spark's JVM does not start: install a whole JDK or JRE "
+            f"{OLDEST_JAVA} or newer, not one cut down by jlink, or set JAVA_HOME to one."
+        )
+
+
+def _said_by(java: str, option: str) -> str:
+    try:
+        said = subprocess.run([java, option], capture_output=True, text=True, timeout=JAVA_ANSWERS_S, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise StartupError(
+            f"{java} {option} does not work ({type(error).__name__}): install Java {OLDEST_JAVA} or newer."
+        ) from None
+    return said.stderr + said.stdout
 
 
 def check_scratch() -> None:

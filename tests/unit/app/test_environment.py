@@ -36,15 +36,26 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def answers(version: str, *modules: str) -> str:
+    listed = "".join(f"{module}@{version}\\n" for module in ("java.base", *modules))
+    return f"""case $1 in -version) echo 'openjdk version "{version}" 2024-01-01' >&2;; *) printf '{listed}';; esac"""
+
+
 @pytest.mark.parametrize("version", ["17.0.9", "21", "25-ea"])
 def test_java_that_spark_can_use_is_fine(home: Path, version: str) -> None:
-    fake_java(home, f"""echo 'openjdk version "{version}" 2024-01-01' >&2""")
+    fake_java(home, answers(version, "java.management", "jdk.incubator.vector"))
     check_java()
+
+
+def test_java_without_the_module_that_spark_adds(home: Path) -> None:
+    java = fake_java(home, answers("17.0.9", "jdk.incubator.vector.not", "jdk.incubator.foreign"))
+    with pytest.raises(StartupError, match=rf"^{java} has no module jdk.incubator.vector, .+ install a whole JDK"):
+        check_java()
 
 
 def test_java_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    java = fake_java(tmp_path, """echo 'openjdk version "17.0.1"' >&2""")
+    java = fake_java(tmp_path, answers("17.0.1", "jdk.incubator.vector"))
     monkeypatch.setenv("PATH", f"{java.parent}:{os.environ['PATH']}")
     check_java()
 
