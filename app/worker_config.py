@@ -25,6 +25,8 @@ Kind = Literal["consumer", "producer", "admin"]
 Storage = Literal["config", "offset", "status"]
 
 _POLICIES: Final = ("All", "None", "Principal", "Allowlist")
+# Spark's own forms of a master on this machine. Its slots are threads: none would run nothing.
+_LOCAL_MASTER: Final = re.compile(r"local(\[\s*(\*|0*[1-9]\d*)\s*(,\s*0*[1-9]\d*\s*)?\])?")
 # Settings that a worker and a client both have, and mean different things by.
 _NOT_OF_CLIENTS: Final = frozenset({"group.id", "session.timeout.ms", "heartbeat.interval.ms", "config.providers"})
 
@@ -250,6 +252,13 @@ def _refuse_unsupported(settings: Settings) -> None:
     if heartbeat >= session:
         problem = f"it has to be lower than session.timeout.ms ({session}), a third of it as a rule"
         raise ConfigError("heartbeat.interval.ms", str(heartbeat), problem)
+    master = settings.text("spark.master")
+    if not _LOCAL_MASTER.fullmatch(master):
+        problem = (
+            "tasks run on the worker's own machine so far, on Spark clusters in a later release; "
+            "leave it out or set it to local[SLOTS,4], as local[64,4]"
+        )
+        raise ConfigError("spark.master", master, problem)
     for name in ("group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic"):
         if not settings.text(name):
             raise ConfigError(name, "", "it must not be empty")

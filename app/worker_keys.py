@@ -121,7 +121,7 @@ _REST_KEYS: Final = ConfigTable(
 _SPARK_KEYS: Final = ConfigTable(
     # Four tries: a killed Python worker is replaced at once, in the same query.
     Key("spark.master", STRING, "local[64,4]", MEDIUM,
-        "Where tasks run; all other spark.* settings are handed to Spark, too."),
+        "Where tasks run: local[SLOTS,TRIES] alone so far. All other spark.* settings are handed to Spark, too."),
     Key("spark.driver.host", STRING, "127.0.0.1", LOW, "Address of Spark's driver."),
     Key("spark.driver.bindAddress", STRING, "127.0.0.1", LOW, "Address that Spark's driver listens on."),
 )

@@ -58,6 +58,11 @@ def test_spark_runs_on_loopback_with_retries_unless_told_otherwise() -> None:
     }
 
 
+@pytest.mark.parametrize("master", ["local", "local[1]", "local[*]", "local[ 8 , 4 ]", "local[*,2]"])
+def test_spark_on_this_machine_is_taken_in_each_of_its_forms(master: str) -> None:
+    assert worker_config(MINIMAL | {"spark.master": master}).spark["spark.master"] == master
+
+
 def test_settings_of_a_storage_topic_are_handed_to_its_creation() -> None:
     config = worker_config(MINIMAL | {"offset.storage.segment.bytes": "9", "offset.storage.cleanup.policy": "delete"})
     assert config.offset_storage.configs == {"segment.bytes": "9"}
@@ -82,6 +87,11 @@ def test_an_empty_list_of_admin_listeners_is_not_the_same_as_none() -> None:
         pytest.param("bootstrap.servers", "a", "host:port", id="address"),
         pytest.param("group.id", "", "must not be empty", id="group"),
         pytest.param("config.storage.topic", "offsets", "different", id="the_same_topic_twice"),
+        pytest.param("spark.master", "yarn", "later release", id="spark_cluster"),
+        pytest.param("spark.master", "spark://a:7077", "later release", id="standalone_spark"),
+        pytest.param("spark.master", "local-cluster[2,1,512]", "local", id="spark_processes"),
+        pytest.param("spark.master", "local[0,4]", "local", id="no_slots"),
+        pytest.param("spark.master", "", "local", id="no_master"),
     ],
 )
 def test_a_wrong_setting_is_refused_with_its_name(name: str, value: str, reason: str) -> None:
