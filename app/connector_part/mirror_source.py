@@ -10,6 +10,7 @@ from mirror_connect.app.connector_part.config_sync import ConfigSync, Links
 from mirror_connect.app.connector_part.host import PartHost
 from mirror_connect.app.connector_part.joined_troubles import JoinedTroubles
 from mirror_connect.app.connector_part.mapping_topics import make_mapping_topics
+from mirror_connect.app.connector_part.nothing_copied import nothing_copied
 from mirror_connect.app.connector_part.remote_topics import bring_up_to_date
 from mirror_connect.app.connector_part.rounds import Rounds
 from mirror_connect.app.connector_part.target_choice import TargetChooser
@@ -40,12 +41,13 @@ class PartConfig:
 class Found:
     """What one look at both clusters found: the partitions to copy, and a line for each topic that is in trouble.
 
-    `links`: source topic → remote topic, of those that are there on both.
+    `links`: source topic → remote topic, of those that are there on both. `nothing`: why there is none to copy.
     """
 
     partitions: Sequence[TopicPartition]
     troubles: Sequence[str]
     links: Links
+    nothing: str | None
 
 
 class MirrorSourcePart:
@@ -67,6 +69,9 @@ class MirrorSourcePart:
         troubles = JoinedTroubles(host)
         self._rounds = Rounds(config.name, troubles.main(), self._look, self._deal, every_s)
         self._followers = TopicFollowers(settings, troubles)
+        # No trouble that the next look may find over, so nothing to look again for sooner; but to be shown like one.
+        self._remarks = troubles.beside()
+        self._nothing: str | None = None
 
     def start(self) -> None:
         """Begins to look, in the background."""
@@ -82,6 +87,10 @@ class MirrorSourcePart:
         await self._followers.stop()
 
     def _deal(self, found: Found) -> None:
+        if found.nothing is not None and self._nothing is None:
+            log.warning("Connector %s: %s", self._config.name, found.nothing)
+        self._nothing = found.nothing
+        self._remarks.troubled(self._config.name, found.nothing)
         self._assignment = redeal(self._assignment, found.partitions, self._config.settings.integer("tasks.max"))
         self._host.reconfigure(self._config.name, task_configs(self._config.raw, self._assignment))
         # After the first look, as in MirrorMaker: now there is something to follow.
@@ -124,4 +133,5 @@ class MirrorSourcePart:
             for partition in range(min(count, changes.there[remote[topic]]))
         ]
         links = {topic: name for topic, name in remote.items() if changes.there[name] > 0}
-        return Found(partitions, troubles + [line for _, line in sorted(refused.items())], links)
+        nothing = nothing_copied(settings, self._selection, found)
+        return Found(partitions, troubles + [line for _, line in sorted(refused.items())], links, nothing)

@@ -157,6 +157,27 @@ async def test_a_topic_is_copied_once_it_can_be_created_and_the_trouble_is_over(
     assert world.host.heard[-2] == ("troubled", None)
 
 
+NOTHING = (
+    "topics=typo matches none of the 2 topics of source cluster A, so nothing is copied; names and expressions stand for "
+    "whole topic names"
+)
+
+
+async def test_topics_that_match_nothing_are_told_until_one_does(world: World) -> None:
+    world.start(topics="typo")
+    await world.until(lambda heard: len(heard) == 3)
+    world.source.existing["typo"] = 1
+    await world.until(lambda heard: ["typo-0"] in heard)
+    assert world.host.heard[1:] == [("troubled", NOTHING), [], ("troubled", None), ["typo-0"]]
+
+
+async def test_topics_that_match_nothing_are_logged_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.start(topics="typo")
+    await world.until(lambda heard: heard.count([]) == 2)
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert lines == [f"Connector c: {NOTHING}"]
+
+
 async def test_many_troubles_are_told_in_a_line_that_can_be_read(world: World) -> None:
     topics = [f"t{number}" for number in range(9)]
     world.source.existing = dict.fromkeys(topics, 1)

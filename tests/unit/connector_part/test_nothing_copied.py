@@ -1,0 +1,73 @@
+"""A connector that copies nothing says which setting is to blame, and nothing is said of one that copies."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_connect.app.connector_part.nothing_copied import nothing_copied
+from mirror_connect.connectors import connector_definition
+from mirror_connect.connectors.mirror_source import topic_selection
+
+CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+
+
+def told(topics: str | None, *found: str, **more: str) -> str | None:
+    config = {"name": "c", "connector.class": CLASS, "source.cluster.alias": "A", "target.cluster.alias": "B"}
+    config |= {name.replace("__", "."): value for name, value in more.items()}
+    if topics is not None:
+        config["topics"] = topics
+    settings = connector_definition(CLASS).settings(config)
+    selection = topic_selection(settings)
+    selection.judge(found)
+    return nothing_copied(settings, selection, found)
+
+
+@pytest.mark.parametrize(
+    ("topics", "found"),
+    [
+        pytest.param("orders", ["orders", "other"], id="a_topic_matches"),
+        pytest.param(None, ["orders"], id="all_match"),
+        pytest.param("", ["heartbeats"], id="heartbeats_alone_are_wanted"),
+        pytest.param("heartbeats", ["heartbeats"], id="heartbeats_are_named"),
+    ],
+)
+def test_nothing_is_told_of_a_connector_that_copies_what_was_asked_for(topics: str | None, found: list[str]) -> None:
+    assert told(topics, *found) is None
+
+
+@pytest.mark.parametrize(
+    ("topics", "found", "line"),
+    [
+        pytest.param("", ["orders"], "topics is empty, so nothing is copied: give it names or expressions", id="empty"),
+        pytest.param(
+            "order,o\\.*",
+            ["orders", "other", "x"],
+            "topics=order,o\\.* matches none of the 3 topics of source cluster A, so nothing is copied; names and "
+            "expressions stand for whole topic names",
+            id="no_match",
+        ),
+        pytest.param(
+            "order",
+            ["orders", "heartbeats"],
+            "topics=order matches none of the 2 topics of source cluster A, so only heartbeats are copied; names and "
+            "expressions stand for whole topic names",
+            id="heartbeats_alone",
+        ),
+        pytest.param(
+            ".*", [], "source cluster A has no topic that this login may see, so nothing is copied", id="no_topics"
+        ),
+        pytest.param(
+            ".*",
+            ["B.orders", "__consumer_offsets"],
+            "topics=.* matches 2 of the 2 topics of source cluster A, but all of them are left out (1 by topics.exclude, "
+            "1 by being internal, 1 by having come from B), so nothing is copied",
+            id="all_left_out",
+        ),
+    ],
+)
+def test_a_connector_that_copies_nothing_says_why(topics: str, found: list[str], line: str) -> None:
+    assert told(topics, *found) == line
+
+
+def test_a_long_list_is_shortened() -> None:
+    assert len(told(",".join(f"topic-{number}" for number in range(999)), "orders") or "") < 400
