@@ -92,6 +92,20 @@ class NoStatus(NotFound):
         super().__init__(f"No status found for {what}")
 
 
+class LoggerNotFound(NotFound):
+    """The level of a logger that nobody has used or named."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Logger {name} not found.")
+
+
+class InvalidLogLevel(NotFound):
+    """A level that log4j does not have; 404 as in Connect."""
+
+    def __init__(self, level: str) -> None:
+        super().__init__(f"invalid log level '{level}'.")
+
+
 class Conflict(ConnectError):
     """Not now, or not again."""
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from mirror_connect.app.errors import (
     BadRequest,
+    ConnectError,
     ConnectorExists,
     ConnectorNotFound,
     Forbidden,
@@ -27,6 +28,7 @@ from mirror_connect.app.errors import (
 from mirror_connect.app.herder import validation
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.lifecycle import State, TargetState
+from mirror_connect.app.herder.log_levels import LoggerLevel, LogLevels, level_named
 from mirror_connect.app.herder.ports import Membership, PartFactory, Resolver, Supervisor
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.restart_plan import RestartPlan
@@ -45,11 +47,12 @@ from mirror_connect.app.herder.views import (
     StateInfo,
 )
 from mirror_connect.app.storage.config_records import RestartRequest, connector_entry
-from mirror_connect.app.storage.config_view import ConfigSnapshot
+from mirror_connect.app.storage.config_view import Change, ConfigSnapshot, LoggerLevelSet
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import OffsetEntry
 from mirror_connect.app.storage.status import CONNECT_VERSION, Status, StatusStore
 from mirror_connect.app.version import COMMIT
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.job_contract import TaskId
 
 log = logging.getLogger(__name__)
@@ -84,6 +87,7 @@ class Herder:
         offsets_of: StoreOf,
         topic_tracking: TopicTracking = TopicTracking(),
         rules: ConfigRules | None = None,
+        log_levels: LogLevels | None = None,
     ) -> None:
         self._configs = configs
         self._statuses = statuses
@@ -107,6 +111,7 @@ class Herder:
         )
         self._standing = Standing(membership, configs, statuses, self._reconciler, self._turn)
         self._offsets = SourceOffsets(configs, self._standing, self._reconciler, resolver, offsets_of)
+        self._levels = log_levels or LogLevels()
         self._cluster_id: str | None = None
 
     # --- for whoever builds the worker ------------------------------------------------------------------------------
@@ -116,6 +121,7 @@ class Herder:
         self._cluster_id = kafka_cluster_id
         self._book.start()
         self._reconciler.start()
+        self._configs.add_listener(self._logger_told)
         self._standing.start()
 
     def standing_changed(self, _: object = None) -> None:
@@ -223,6 +229,37 @@ class Herder:
     async def validate(self, plugin: str, config: Config) -> dict[str, Any]:
         """Every setting of a config judged."""
         return await self._validation.infos(plugin, config)
+
+    # --- what is logged ---------------------------------------------------------------------------------------------
+
+    def logger_levels(self) -> dict[str, LoggerLevel]:
+        """The levels of all loggers of this worker."""
+        return self._levels.levels()
+
+    def logger_level(self, name: str) -> LoggerLevel | None:
+        """The level of one logger, None for an unknown one."""
+        return self._levels.level(name)
+
+    def set_logger_level(self, name: str, level: str) -> list[str]:
+        """Sets a logger and those below it on this worker; the names of those that had another level."""
+        return self._levels.change(name, level)
+
+    async def set_cluster_logger_level(self, name: str, level: str) -> None:
+        """Sets a logger on all workers that run now, this one included. Any member of the group writes it, as in Connect."""
+        await self._standing.until_ready()
+        try:
+            await self._configs.put_logger_level(name, level)
+        except (ClusterUnreachable, NotAuthorized) as error:
+            raise ConnectError(str(error)) from error
+
+    def _logger_told(self, change: Change) -> None:
+        if not isinstance(change, LoggerLevelSet):
+            return
+        level = level_named(change.level)
+        if level is None:
+            log.warning("The config topic has an unknown level for logger %r: %r", change.namespace, change.level)
+        else:
+            self._levels.change(change.namespace, level)
 
     # --- writing ----------------------------------------------------------------------------------------------------
 

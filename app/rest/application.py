@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from mirror_connect.app.errors import ConnectError, Unauthorized
 from mirror_connect.app.herder.herder import Herder
+from mirror_connect.app.rest.admin import add_admin_routes
 from mirror_connect.app.rest.basic_auth import Authenticator
 from mirror_connect.app.rest.connectors import add_connector_routes
 from mirror_connect.app.rest.negotiation import negotiate
@@ -58,6 +59,7 @@ def create_api(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> 
     add_connector_routes(application, herder)
     add_offset_routes(application, herder)
     add_plugin_routes(application, herder)
+    add_admin_routes(application, herder)
 
     @application.exception_handler(ConnectError)
     async def render(_: Request, error: ConnectError) -> Response:

@@ -5,11 +5,12 @@ Members that are not set are left out (`trace`), others may be null (`version`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
+from mirror_connect.app.herder.log_levels import LoggerLevel
 from mirror_connect.app.herder.views import (
     Config,
     ConnectorInfo,
@@ -188,6 +189,27 @@ class MessageBody(Body):
     """The answer to a change of offsets."""
 
     message: str
+
+
+class LoggerLevelBody(Body):
+    """The level of a logger; `last_modified` in ms since the epoch."""
+
+    level: str = Field(examples=["INFO"])
+    last_modified: int | None
+
+    @classmethod
+    def of(cls, found: LoggerLevel) -> LoggerLevelBody:
+        """From the herder's answer."""
+        return cls(level=found.level, last_modified=found.last_modified)
+
+
+class LoggersBody(RootModel[dict[str, LoggerLevelBody]]):
+    """GET /admin/loggers."""
+
+    @classmethod
+    def of(cls, levels: Mapping[str, LoggerLevel]) -> LoggersBody:
+        """From the herder's answer."""
+        return cls({name: LoggerLevelBody.of(found) for name, found in levels.items()})
 
 
 class PluginBody(Body):

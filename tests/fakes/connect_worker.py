@@ -14,6 +14,7 @@ import uvicorn
 
 from mirror_connect.app.connector_part.host import PartHost
 from mirror_connect.app.herder.herder import Herder, TopicTracking
+from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.rest.application import create_application
 from mirror_connect.app.rest.basic_auth import Authenticator
 from mirror_connect.app.storage.configs import ConfigStore
@@ -174,6 +175,7 @@ class FakeWorker:
         *,
         membership: FakeMembership | None = None,
         tracking: TopicTracking | None = None,
+        log_levels: LogLevels | None = None,
     ) -> None:
         self.config_topic, self.status_topic = configs or FakeTopic(), statuses or FakeTopic()
         self.configs = ConfigStore(FakeTopicLog(self.config_topic))
@@ -196,6 +198,7 @@ class FakeWorker:
             offsets_of=self._offsets_of,
             worker_id=WORKER_ID,
             topic_tracking=tracking or TopicTracking(),
+            log_levels=log_levels,
         )
 
     @contextlib.asynccontextmanager
