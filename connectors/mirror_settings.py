@@ -17,8 +17,15 @@ from mirror_connect.connectors.config_table import (
     ConfigTable,
     Key,
 )
+from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.framework_settings import CONNECTOR_KEYS
-from mirror_connect.connectors.known_classes import BYTE_ARRAY_CONVERTER, DEFAULT_POLICY, FORWARDING_ADMIN, JMX_REPORTER
+from mirror_connect.connectors.known_classes import (
+    BYTE_ARRAY_CONVERTER,
+    DEFAULT_POLICY,
+    FORWARDING_ADMIN,
+    IDENTITY_POLICY,
+    JMX_REPORTER,
+)
 from mirror_connect.connectors.security_settings import (
     CLUSTER_CLIENT_NAMES,
     SASL_KEYS,
@@ -53,6 +60,9 @@ MIRROR_KEYS: Final = ConfigTable(
     *TLS_KEYS,
     *SASL_KEYS,
 )
+
+# Defined for every mirror connector, and read by none of their clients without a prefix.
+_SECURITY_NAMES: Final = frozenset(key.name for key in (SECURITY_PROTOCOL_KEY, *TLS_KEYS, *SASL_KEYS))
 
 # Java adds this key after a connector's own keys; it belongs to all that have metrics.
 METRIC_NAMES_KEY: Final = Key(
@@ -135,7 +145,35 @@ def mirror_warnings(config: Mapping[str, str]) -> list[str]:
         lines.append(f"{', '.join(sorted(unused))}: without effect, as batches are copied without conversion")
     if "topic.creation.groups" in config or any(name.startswith("topic.creation.") for name in config):
         lines.append("topic.creation.*: without effect, remote topics are created like their sources")
-    return lines
+    unprefixed = sorted(name for name in config if name in _SECURITY_NAMES)
+    if unprefixed:
+        lines.append(
+            f"{', '.join(unprefixed)}: without effect on any client, as in MirrorMaker 2; what is meant for a cluster has "
+            f"to begin with source.cluster. or target.cluster., as source.cluster.{unprefixed[0]}"
+        )
+    return lines + _same_alias(config)
+
+
+def required_source_admin(config: Mapping[str, str]) -> dict[str, str]:
+    """source_admin; ConfigError under the name that a connector's config has for it if nothing names the source."""
+    properties = source_admin(config)
+    if not properties.get("bootstrap.servers", "").strip():
+        # Connect, too, takes such a config and fails the connector at its start; but without the property's name.
+        name = "source.cluster.bootstrap.servers"
+        raise ConfigError(name, None, "No bootstrap urls given in bootstrap.servers; name brokers of the source cluster")
+    return properties
+
+
+def _same_alias(config: Mapping[str, str]) -> list[str]:
+    alias = config.get("source.cluster.alias")
+    if alias is None or alias != config.get("target.cluster.alias", "target"):
+        return []
+    identity = config.get("replication.policy.class") == IDENTITY_POLICY
+    which = "every topic counts" if identity else f"topics with the prefix of {alias} count"
+    return [
+        f"source.cluster.alias and target.cluster.alias are both {alias}: {which} as come from the target and "
+        f"{'is' if identity else 'are'} not copied; give each cluster an alias of its own"
+    ]
 
 
 def _with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:

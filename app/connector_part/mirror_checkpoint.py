@@ -17,7 +17,7 @@ from mirror_connect.app.connector_part.source_groups import SeenGroups, see_grou
 from mirror_connect.app.connector_part.target_choice import TargetChooser
 from mirror_connect.connectors.config_table import Settings
 from mirror_connect.connectors.mirror_checkpoint import checkpoint_selection, deal_groups, is_active, task_configs
-from mirror_connect.connectors.mirror_settings import client_id, source_admin
+from mirror_connect.connectors.mirror_settings import client_id, required_source_admin
 from mirror_connect.connectors.replication_policy import replication_policy
 from mirror_connect.kafka_io.admin import ClusterAdmin
 
@@ -109,7 +109,7 @@ class MirrorCheckpointPart:
         settings = self._settings
         timeout = settings.integer("admin.timeout.ms") / 1000
         troubles = [] if self._topic_made else self._make_topic(timeout)
-        properties = source_admin(settings.originals)
+        properties = required_source_admin(settings.originals)
         if self._source is None:
             self._source = ClusterAdmin(properties, f"source cluster {settings.text('source.cluster.alias')}", timeout)
         # Says better than our own connections why a cluster can't be reached, or refuses.

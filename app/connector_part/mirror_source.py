@@ -17,7 +17,7 @@ from mirror_connect.app.connector_part.target_choice import TargetChooser
 from mirror_connect.app.connector_part.topic_followers import Known, TopicFollowers
 from mirror_connect.connectors.assignment import Assignment, TopicPartition, redeal, task_configs
 from mirror_connect.connectors.config_table import Settings
-from mirror_connect.connectors.mirror_settings import source_admin
+from mirror_connect.connectors.mirror_settings import required_source_admin
 from mirror_connect.connectors.mirror_source import topic_selection
 from mirror_connect.kafka_io.admin import ClusterAdmin
 
@@ -104,7 +104,7 @@ class MirrorSourcePart:
         timeout = settings.integer("admin.timeout.ms") / 1000
         if self._source is None:
             what = f"source cluster {settings.text('source.cluster.alias')}"
-            self._source = ClusterAdmin(source_admin(settings.originals), what, timeout)
+            self._source = ClusterAdmin(required_source_admin(settings.originals), what, timeout)
         if self._target is None:
             chosen = self._targets.choose(settings.originals, timeout)
             what = f"target cluster {settings.text('target.cluster.alias')}"

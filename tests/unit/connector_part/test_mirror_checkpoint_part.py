@@ -52,6 +52,7 @@ class World:
             "name": "c",
             "connector.class": "MirrorCheckpoint",
             "source.cluster.alias": "A",
+            "source.cluster.bootstrap.servers": "a:1",
             "refresh.groups.interval.seconds": "1",
             **{name.replace("__", "."): value for name, value in more.items()},
         }

@@ -8,6 +8,7 @@ import pytest
 
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.connectors import connector_definition
+from mirror_connect.connectors.known_classes import IDENTITY_POLICY
 
 SOURCE = connector_definition("MirrorSource")
 VALID = {"name": "v", "connector.class": "MirrorSource", "source.cluster.alias": "A", "topics": "t"}
@@ -18,6 +19,35 @@ def said(caplog: pytest.LogCaptureFixture, config: dict[str, str], notices: Conf
     with caplog.at_level(logging.WARNING):
         (notices or ConfigNotices("connect-offsets")).say("v", SOURCE, config, config)
     return [record.getMessage() for record in caplog.records]
+
+
+@pytest.mark.parametrize(
+    ("config", "line"),
+    [
+        pytest.param(
+            {"security.protocol": "SSL", "sasl.mechanism": "PLAIN", "source.cluster.security.protocol": "SSL"},
+            "sasl.mechanism, security.protocol: without effect on any client, as in MirrorMaker 2; what is meant for a "
+            "cluster has to begin with source.cluster. or target.cluster., as source.cluster.sasl.mechanism",
+            id="a_login_without_prefix",
+        ),
+        pytest.param(
+            {"target.cluster.alias": "A"},
+            "source.cluster.alias and target.cluster.alias are both A: topics with the prefix of A count as come from the "
+            "target and are not copied; give each cluster an alias of its own",
+            id="one_alias_for_both",
+        ),
+        pytest.param(
+            {"source.cluster.alias": "target", "replication.policy.class": IDENTITY_POLICY},
+            "source.cluster.alias and target.cluster.alias are both target: every topic counts as come from the target and "
+            "is not copied; give each cluster an alias of its own",
+            id="one_alias_by_default_and_all_names_kept",
+        ),
+    ],
+)
+def test_what_a_config_does_not_do_is_said(
+    config: dict[str, str], line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert said(caplog, {**VALID, **config}) == [f"Connector v: {line}"]
 
 
 @pytest.mark.parametrize(
