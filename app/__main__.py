@@ -24,6 +24,7 @@ from mirror_connect.app.worker import Worker
 from mirror_connect.app.worker_config import WorkerConfig, load_worker_config
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.secrets import RedactingFilter
+from mirror_connect.connectors.user_class import PLUGIN_PATH
 from mirror_connect.kafka_io.group_membership import GroupRefusedError
 
 log = logging.getLogger("mirror_connect.app")
@@ -60,6 +61,8 @@ def _run_to_the_end(hiding: RedactingFilter) -> int:
         hiding.learn(config.resolved.secrets())
         # What a connector's config resolves to is known only here and in the tasks; whoever logs it is cleaned up after.
         config.resolver.tell(hiding.learn)
+        # In the environment, because Spark's tasks ask such classes, too.
+        os.environ[PLUGIN_PATH] = os.pathsep.join(map(os.path.abspath, config.plugin_path))
         check_scratch()
         servers = config.own_client("admin").get("bootstrap.servers")
         log.info("mirror-connect %s starts: group %s on the cluster at %s", API_VERSION, config.group_id, servers)

@@ -70,6 +70,7 @@ class WorkerConfig:
     override_policy: str
     override_allowlist: tuple[str, ...]
     client_id: str
+    plugin_path: tuple[str, ...]
     spark: Mapping[str, str] = field(repr=False)
     resolver: Resolver = field(repr=False)
     resolved: Resolved = field(repr=False)
@@ -190,6 +191,7 @@ def _checked(resolver: Resolver, resolved: Resolved) -> WorkerConfig:
         override_policy=_policy(settings),
         override_allowlist=tuple(settings.texts("connector.client.config.override.allowlist")),
         client_id=settings.text("client.id"),
+        plugin_path=tuple(settings["plugin.path"] or ()),
         spark=_spark(settings),
         resolver=resolver,
         resolved=resolved,

@@ -100,7 +100,8 @@ _OWN_KEYS: Final = ConfigTable(
     Key("header.converter", CLASS, "org.apache.kafka.connect.storage.SimpleHeaderConverter", LOW,
         "Accepted; batches are copied as they are.", validator=stands_for(HEADER_CONVERTER)),
     Key("config.providers", LIST, [], LOW, "Aliases of config providers.", validator=distinct()),
-    Key("plugin.path", LIST, None, LOW, _JAVA),
+    Key("plugin.path", LIST, None, LOW,
+        "Directories with Python modules of one's own, for filters and policies (python:package.module:Class)."),
     Key("plugin.discovery", STRING, "hybrid_warn", LOW, _JAVA),
 )
 

@@ -24,6 +24,7 @@ from mirror_connect.connectors.config_values import (
     Type,
     java_text,
     parse,
+    trim,
     wire_text,
 )
 from mirror_connect.connectors.errors import ConfigError
@@ -89,6 +90,8 @@ class Key:
     validator: Validator | None = None
     recommended: tuple[str, ...] = ()
     visible_with: str | None = None  # shown only if this other key has a value
+    # Of a CLASS: what is wrong with a name that Kafka's classes don't have (None: nothing), instead of Kafka's text.
+    foreign: Callable[[str], str | None] | None = None
 
     def definition(self) -> dict[str, Any]:
         """The definition as Connect's REST answers it (fields and their order of ConfigKeyInfo)."""
@@ -245,6 +248,9 @@ class ConfigTable:
         value: Any = None
         if key.name in config:
             problem, value = parse(given, key.type)
+            if problem is not None and key.foreign is not None and given is not None:
+                problem, value = key.foreign(trim(given)), trim(given)
+                value = value if problem is None else None
             if problem is not None:
                 # The only problem that quotes its value is that of a class.
                 text = "Class could not be found." if referenced and key.type == CLASS else problem

@@ -1,4 +1,4 @@
-"""Which topics, groups and topic configs are mirrored: lists of names and Java regular expressions.
+"""Which topics, groups and topic configs are mirrored: names and Java regular expressions, or a class of the user's.
 
 DefaultTopicFilter, DefaultGroupFilter and DefaultConfigPropertyFilter of Kafka 4.3.1: the entries of a list are joined
 by `|` into one expression that has to match the whole name; what is excluded wins; an empty list matches nothing.
@@ -7,14 +7,16 @@ by `|` into one expression that has to match the whole name; what is excluded wi
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from mirror_connect.connectors.bounded_match import BoundedPattern, MatchTooSlow, shortened
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.java_regex import JavaRegexError
+from mirror_connect.connectors.policies import INTERFACES
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
+from mirror_connect.connectors.user_class import SETTINGS, UserClass, is_user_class
 
 TOPICS_DEFAULT: Final = [".*"]
 TOPICS_EXCLUDE_DEFAULT: Final = [r"mm2.*\.internal", r".*\.replica", "__.*"]
@@ -32,6 +34,16 @@ CONFIG_PROPERTIES_EXCLUDE_DEFAULT: Final = [
 ]
 # No more entries are tried then, to find the one that makes a list slow.
 BLAME_S: Final = 5.0
+
+
+class Names(Protocol):
+    """A decision about names; for one thread at a time."""
+
+    def judge(self, names: Collection[str]) -> None:
+        """For many names, before `matches` is asked: it may take a process, and once is enough. ConfigError as there."""
+
+    def matches(self, name: str) -> bool:
+        """Yes or no. ConfigError, which says what to blame, when there is no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +113,51 @@ class NameFilter:
         return ",".join(self.entries)
 
 
+@dataclass(slots=True)
+class UserNames:
+    """What a class of the user's says; asked anew at each `judge`, as it may look at more than the name.
+
+    `otherwise`: the answer of a class without that method, where it need not have it.
+    """
+
+    code: UserClass
+    method: str
+    otherwise: bool | None = None
+    _known: dict[str, bool] = field(init=False, default_factory=dict)
+
+    def judge(self, names: Collection[str]) -> None:
+        """See Names."""
+        if self._mute():
+            return
+        asked = list(dict.fromkeys(names))
+        self._known = dict(zip(asked, self.code.ask(self.method, [[name] for name in asked]), strict=True))
+
+    def matches(self, name: str) -> bool:
+        """See Names."""
+        if self.otherwise is not None and self._mute():
+            return self.otherwise
+        if name not in self._known:
+            self._known[name] = self.code.ask(self.method, [[name]])[0]
+        return self._known[name]
+
+    def _mute(self) -> bool:
+        return self.otherwise is not None and not self.code.has(self.method)
+
+
+def user_names(setting: str, config: Mapping[str, str]) -> UserNames | None:
+    """The decision of the class that a setting names; None for one of Kafka's. Nothing is started yet."""
+    if not is_user_class(config.get(setting)):
+        return None
+    return UserNames(UserClass(setting, config[setting], config), next(iter(INTERFACES[SETTINGS[setting]])))
+
+
 @dataclass(frozen=True, slots=True)
 class TopicSelection:
     """Which topics of a source are copied to a target: filter, naming policy, heartbeats, internal topics, cycles."""
 
     policy: DefaultReplicationPolicy
-    topics: NameFilter
-    excluded: NameFilter
+    topics: Names
+    excluded: Names
     target_alias: str
     heartbeats: bool = True
 

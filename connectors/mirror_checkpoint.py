@@ -34,6 +34,8 @@ from mirror_connect.connectors.filters import (
     TOPICS_DEFAULT,
     TOPICS_EXCLUDE_DEFAULT,
     NameFilter,
+    Names,
+    user_names,
 )
 from mirror_connect.connectors.known_classes import DEFAULT_GROUP_FILTER, DEFAULT_TOPIC_FILTER
 from mirror_connect.connectors.mirror_checks import check_expressions, refuse_transforms
@@ -43,6 +45,7 @@ from mirror_connect.connectors.mirror_settings import (
     mirror_warnings,
 )
 from mirror_connect.connectors.offset_checks import check_offset, check_partition_number, check_text
+from mirror_connect.connectors.user_class import name_problem
 from mirror_connect.connectors.validators import distinct, one_of, stands_for
 
 CHECKPOINT_TASK_CLASS: Final = "org.apache.kafka.connect.mirror.MirrorCheckpointTask"
@@ -55,8 +58,9 @@ KEYS: Final = MIRROR_KEYS + ConfigTable(
         "Consumer groups to translate: names and regular expressions, whole names only.", validator=distinct()),
     Key("groups.exclude", LIST, GROUPS_EXCLUDE_DEFAULT, HIGH,
         "Consumer groups not to translate; wins over groups.", validator=distinct()),
-    Key("group.filter.class", CLASS, DEFAULT_GROUP_FILTER, LOW, "What decides which groups are translated.",
-        validator=stands_for("GroupFilter")),
+    Key("group.filter.class", CLASS, DEFAULT_GROUP_FILTER, LOW,
+        "What decides which groups are translated; also python:package.module:Class.",
+        validator=stands_for("GroupFilter"), foreign=name_problem),
     Key("refresh.groups.enabled", BOOLEAN, True, LOW, "Whether to look for new and vanished groups again and again."),
     Key("refresh.groups.interval.seconds", LONG, 600, LOW, "Seconds between two such looks."),
     Key("emit.checkpoints.enabled", BOOLEAN, True, LOW,
@@ -70,8 +74,9 @@ KEYS: Final = MIRROR_KEYS + ConfigTable(
         "Cluster that holds the offset-syncs topic; as the source connector has it.",
         validator=one_of("source", "target")),
     Key("topic.filter.class", CLASS, DEFAULT_TOPIC_FILTER, LOW,
-        "What decides of which topics positions are translated: topics and topics.exclude, as in the source connector.",
-        validator=stands_for("TopicFilter")),
+        "What decides of which topics positions are translated: topics and topics.exclude, as in the source connector; also "
+        "python:package.module:Class.",
+        validator=stands_for("TopicFilter"), foreign=name_problem),
     METRIC_NAMES_KEY,
 )
 # fmt: on
@@ -111,10 +116,10 @@ class MirrorCheckpoint(ConnectorDefinition):
 class CheckpointSelection:
     """Which groups, and of which topics their positions: what the two filters say, and nothing of internal or cycles."""
 
-    groups: NameFilter
-    groups_excluded: NameFilter
-    topics: NameFilter
-    topics_excluded: NameFilter
+    groups: Names
+    groups_excluded: Names
+    topics: Names
+    topics_excluded: Names
 
     def judge_groups(self, groups: Collection[str]) -> None:
         """Of many groups, before the others are asked of them. ConfigError for an expression that takes too long."""
@@ -141,11 +146,17 @@ class CheckpointSelection:
 
 def checkpoint_selection(settings: Settings) -> CheckpointSelection:
     """ConfigError for a broken expression. `topics` and `topics.exclude` are no keys of this connector: only read."""
+    of_groups = user_names("group.filter.class", settings.originals)
+    of_topics = user_names("topic.filter.class", settings.originals)
+
+    def compiled(name: str, entries: list[str], *, unless: object) -> NameFilter:
+        return NameFilter(None) if unless else NameFilter.compile(name, entries)
+
     return CheckpointSelection(
-        NameFilter.compile("groups", settings.texts("groups")),
-        NameFilter.compile("groups.exclude", settings.texts("groups.exclude")),
-        NameFilter.compile("topics", _entries(settings, "topics", TOPICS_DEFAULT)),
-        NameFilter.compile("topics.exclude", _entries(settings, "topics.exclude", TOPICS_EXCLUDE_DEFAULT)),
+        of_groups or compiled("groups", settings.texts("groups"), unless=None),
+        compiled("groups.exclude", settings.texts("groups.exclude"), unless=of_groups),
+        of_topics or compiled("topics", _entries(settings, "topics", TOPICS_DEFAULT), unless=None),
+        compiled("topics.exclude", _entries(settings, "topics.exclude", TOPICS_EXCLUDE_DEFAULT), unless=of_topics),
     )
 
 

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from mirror_connect.connectors.config_table import LIST, ValidatedKey
 from mirror_connect.connectors.config_values import java_text, parse
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.filters import NameFilter
+from mirror_connect.connectors.user_class import is_user_class
+
+# Which class reads a list.
+_READ_BY: Final = {
+    "topics": "topic.filter.class",
+    "topics.exclude": "topic.filter.class",
+    "groups": "group.filter.class",
+    "groups.exclude": "group.filter.class",
+    "config.properties.exclude": "config.property.filter.class",
+}
 
 
 def check_expressions(
@@ -18,6 +29,8 @@ def check_expressions(
 ) -> None:
     """Adds a complaint for each list with a broken regular expression, declared by the connector or only read by it."""
     for name in names:
+        if is_user_class(config.get(_READ_BY[name])):
+            continue  # what the list means is the class's matter
         declared = results.get(name)
         entries = declared.parsed if declared else parse(config.get(name), LIST)[1]
         if (declared and declared.errors) or not isinstance(entries, list):

@@ -32,11 +32,20 @@ from mirror_connect.connectors.security_settings import (
     SECURITY_PROTOCOL_KEY,
     TLS_KEYS,
 )
+from mirror_connect.connectors.user_class import name_problem
 from mirror_connect.connectors.validators import distinct, stands_for
 
 Side = Literal["source", "target"]
 Kind = Literal["consumer", "producer", "admin"]
 PRODUCER_OVERRIDE: Final = "producer.override."
+
+
+def _no_forwarding(_: str) -> str:
+    return (
+        f"Only {FORWARDING_ADMIN} is possible: clusters are administered without Java, and no other class would hear of "
+        "topics, configs and ACLs. Leave it out."
+    )
+
 
 # fmt: off
 MIRROR_KEYS: Final = ConfigTable(
@@ -47,12 +56,14 @@ MIRROR_KEYS: Final = ConfigTable(
         "Short name of the target cluster: tells cycles, names the offset-syncs topic, part of metrics."),
     Key("admin.timeout.ms", LONG, 60000, LOW, "Longest wait for each administrative step, in milliseconds."),
     Key("replication.policy.class", CLASS, DEFAULT_POLICY, LOW,
-        "How remote topics are named.", validator=stands_for("ReplicationPolicy")),
+        "How remote topics are named; also python:package.module:Class.", validator=stands_for("ReplicationPolicy"),
+        foreign=name_problem),
     Key("replication.policy.separator", STRING, ".", LOW, "What stands between alias and topic in a remote name."),
     Key("replication.policy.internal.topic.separator.enabled", BOOLEAN, True, LOW,
         "Whether a separator of one's own is used in the names of checkpoints and offset-syncs topics too."),
     Key("forwarding.admin.class", CLASS, FORWARDING_ADMIN, LOW,
-        "Class through which a Java worker administers clusters.", validator=stands_for("ForwardingAdmin")),
+        "Class through which a Java worker administers clusters: Kafka's own and no other.",
+        validator=stands_for("ForwardingAdmin"), foreign=_no_forwarding),
     Key("metric.reporters", LIST, [JMX_REPORTER], LOW, "Metric reporters of a Java worker.", validator=distinct()),
     SECURITY_PROTOCOL_KEY,
     Key("config.providers", LIST, [], LOW, "Aliases of config providers, handed down by the dedicated mode.",

@@ -30,6 +30,7 @@ from mirror_connect.connectors.filters import (
     TOPICS_EXCLUDE_DEFAULT,
     NameFilter,
     TopicSelection,
+    user_names,
 )
 from mirror_connect.connectors.known_classes import DEFAULT_CONFIG_PROPERTY_FILTER, DEFAULT_TOPIC_FILTER
 from mirror_connect.connectors.mirror_checks import check_expressions, refuse_transforms
@@ -41,6 +42,7 @@ from mirror_connect.connectors.mirror_settings import (
 )
 from mirror_connect.connectors.offset_checks import check_offset, check_partition_number, check_text
 from mirror_connect.connectors.replication_policy import replication_policy
+from mirror_connect.connectors.user_class import name_problem
 from mirror_connect.connectors.validators import distinct, one_of, stands_for
 
 # fmt: off
@@ -52,10 +54,12 @@ KEYS: Final = MIRROR_KEYS + ConfigTable(
     Key("config.properties.exclude", LIST, CONFIG_PROPERTIES_EXCLUDE_DEFAULT, HIGH,
         "Topic configs never to copy: names and regular expressions, whole names only.",
         validator=distinct()),
-    Key("topic.filter.class", CLASS, DEFAULT_TOPIC_FILTER, LOW, "What decides which topics are copied.",
-        validator=stands_for("TopicFilter")),
+    Key("topic.filter.class", CLASS, DEFAULT_TOPIC_FILTER, LOW,
+        "What decides which topics are copied; also python:package.module:Class.",
+        validator=stands_for("TopicFilter"), foreign=name_problem),
     Key("config.property.filter.class", CLASS, DEFAULT_CONFIG_PROPERTY_FILTER, LOW,
-        "What decides which topic configs are copied.", validator=stands_for("ConfigPropertyFilter")),
+        "What decides which topic configs are copied; also python:package.module:Class.",
+        validator=stands_for("ConfigPropertyFilter"), foreign=name_problem),
     Key("consumer.poll.timeout.ms", LONG, 1000, LOW, "No effect: a fetch waits for source.consumer.fetch.max.wait.ms."),
     Key("refresh.topics.enabled", BOOLEAN, True, LOW, "Whether to look for new topics and partitions again and again."),
     Key("refresh.topics.interval.seconds", LONG, 600, LOW, "Seconds between two such looks."),
@@ -132,10 +136,11 @@ class MirrorSource(ConnectorDefinition):
 
 def topic_selection(settings: Settings) -> TopicSelection:
     """Which source topics a connector copies, and what they are called on the target."""
+    own = user_names("topic.filter.class", settings.originals)
     return TopicSelection(
         policy=replication_policy(settings.originals),
-        topics=NameFilter.compile("topics", settings.texts("topics")),
-        excluded=NameFilter.compile("topics.exclude", settings.texts("topics.exclude")),
+        topics=own or NameFilter.compile("topics", settings.texts("topics")),
+        excluded=NameFilter(None) if own else NameFilter.compile("topics.exclude", settings.texts("topics.exclude")),
         target_alias=settings.text("target.cluster.alias"),
         heartbeats=settings.boolean("heartbeats.replication.enabled"),
     )

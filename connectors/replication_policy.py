@@ -7,14 +7,17 @@ DefaultReplicationPolicy puts the source's alias in front, IdentityReplicationPo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from mirror_connect.connectors.config_values import parse
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
+from mirror_connect.connectors.user_class import UserClass, is_user_class
 
 HEARTBEATS_TOPIC: Final = "heartbeats"
+# A topic that came over more clusters than that is one whose names lead in a circle.
+HOPS_MAX: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +111,62 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
         return DefaultReplicationPolicy.upstream(self, topic) if _like_heartbeats(topic) else topic
 
 
+@dataclass(frozen=True, slots=True)
+class UserReplicationPolicy(DefaultReplicationPolicy):
+    """What a class of the user's says; each question is asked once. For one thread at a time, and any call may block.
+
+    All methods: ConfigError, which names the class.
+    """
+
+    code: UserClass = field(kw_only=True)
+    _known: dict[tuple[str, ...], Any] = field(init=False, default_factory=dict, repr=False)
+
+    def remote_topic(self, source_alias: str, topic: str) -> str:
+        """The name on the target."""
+        name: str = self._ask("format_remote_topic", source_alias, topic)
+        if not name:
+            raise self.code.wrong(f"format_remote_topic({source_alias!r}, {topic!r}) returned '', which names no topic")
+        return name
+
+    def source(self, topic: str) -> str | None:
+        """Alias of the cluster a topic was copied from; None for a topic that is no copy."""
+        alias: str | None = self._ask("topic_source", topic)
+        return alias
+
+    def upstream(self, topic: str) -> str | None:
+        """The topic's name on the cluster it was copied from; None for a topic that is no copy."""
+        name: str | None = self._ask("upstream_topic", topic)
+        return name
+
+    def original(self, topic: str) -> str:
+        """The name on the first cluster of the chain."""
+        self._leads_somewhere(topic)
+        return DefaultReplicationPolicy.original(self, topic)
+
+    def is_cycle(self, topic: str, target_alias: str) -> bool:
+        """Whether the topic has been on the target before, so that copying it would never end."""
+        self._leads_somewhere(topic)
+        return DefaultReplicationPolicy.is_cycle(self, topic, target_alias)
+
+    def _leads_somewhere(self, topic: str) -> None:
+        name, seen = topic, {topic}
+        while (upstream := self.upstream(name)) is not None and upstream != name:
+            if upstream in seen or len(seen) > HOPS_MAX:
+                raise self.code.wrong(
+                    f"upstream_topic leads from {topic!r} on without end, by {name!r} and {upstream!r}"
+                )
+            seen.add(upstream)
+            name = upstream
+
+    def _ask(self, method: str, *arguments: str) -> Any:
+        question = (method, *arguments)
+        if question not in self._known:
+            self._known[question] = self.code.ask(method, [arguments])[0]
+        return self._known[question]
+
+
 def replication_policy(config: Mapping[str, str]) -> DefaultReplicationPolicy:
-    """The policy of a connector's config; ConfigError for a class that isn't one of the two."""
+    """The policy of a connector's config; ConfigError for a Java class that isn't one of the two. Nothing is started yet."""
     separator, internal = ".", True
     if "replication.policy.separator" in config:
         # The switch is read only together with a separator (as in Java, so that names stay the same).
@@ -122,6 +179,10 @@ def replication_policy(config: Mapping[str, str]) -> DefaultReplicationPolicy:
         return DefaultReplicationPolicy(separator, internal_separator)
     if name == IDENTITY_POLICY:
         return IdentityReplicationPolicy(separator, internal_separator, config.get("source.cluster.alias"))
+    if is_user_class(name):
+        return UserReplicationPolicy(
+            separator, internal_separator, code=UserClass("replication.policy.class", name, config)
+        )
     raise ConfigError("replication.policy.class", name, f"must be {DEFAULT_POLICY} or {IDENTITY_POLICY}")
 
 

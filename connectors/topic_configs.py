@@ -6,12 +6,13 @@ target has it already.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from mirror_connect.connectors.config_table import Settings
-from mirror_connect.connectors.filters import NameFilter
+from mirror_connect.connectors.filters import NameFilter, UserNames, user_names
 
 
 class ConfigSource(IntEnum):
@@ -49,23 +50,54 @@ class ConfigChange:
     value: str | None
 
 
+class UserConfigs(NamedTuple):
+    """What a class of the user's says of configs: whether one is copied, and whether it is when it is at its default."""
+
+    copied: UserNames
+    defaults: UserNames
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigPropertyFilter:
-    """DefaultConfigPropertyFilter: what is never copied, and whose built-in defaults hold on the target."""
+    """What is never copied, and whose built-in defaults hold on the target; `own` decides both where a class is named.
+
+    For one thread at a time.
+    """
 
     excluded: NameFilter
     source_defaults: bool = False
+    own: UserConfigs | None = None
+
+    def judge(self, configs: Collection[TopicConfig]) -> None:
+        """Of many configs, before the others are asked of them. ConfigError, as those."""
+        names = {config.name for config in configs if not _its_brokers(config)}
+        for each in (self.excluded,) if self.own is None else self.own:
+            each.judge(names)
 
     def copies(self, config: TopicConfig) -> bool:
         """Whether a config is kept equal at all; what the broker's own file says never is."""
-        its_own = config.read_only or config.sensitive or config.source is ConfigSource.STATIC_BROKER
-        return not its_own and not self.excluded.matches(config.name)
+        if _its_brokers(config):
+            return False
+        return not self.excluded.matches(config.name) if self.own is None else self.own.copied.matches(config.name)
+
+    def copies_default(self, config: TopicConfig) -> bool:
+        """Whether that holds also for a config that is at its default at the source."""
+        return self.source_defaults if self.own is None else self.own.defaults.matches(config.name)
+
+
+def _its_brokers(config: TopicConfig) -> bool:
+    return config.read_only or config.sensitive or config.source is ConfigSource.STATIC_BROKER
 
 
 def config_property_filter(settings: Settings) -> ConfigPropertyFilter:
-    """By `config.properties.exclude` and `use.defaults.from`, of which only the very word `source` counts."""
+    """By `config.properties.exclude` and `use.defaults.from`, of which only the very word `source` counts; or a class."""
+    defaults = settings.originals.get("use.defaults.from") == "source"
+    own = user_names("config.property.filter.class", settings.originals)
+    if own is not None:
+        of_defaults = UserNames(own.code, "should_replicate_source_default", otherwise=defaults)
+        return ConfigPropertyFilter(NameFilter(None), own=UserConfigs(own, of_defaults))
     excluded = NameFilter.compile("config.properties.exclude", settings.texts("config.properties.exclude"))
-    return ConfigPropertyFilter(excluded, settings.originals.get("use.defaults.from") == "source")
+    return ConfigPropertyFilter(excluded, defaults)
 
 
 def new_topic_configs(configs: Iterable[TopicConfig], rule: ConfigPropertyFilter) -> dict[str, str]:
@@ -73,7 +105,7 @@ def new_topic_configs(configs: Iterable[TopicConfig], rule: ConfigPropertyFilter
     return {
         config.name: config.value
         for config in configs
-        if config.value is not None and rule.copies(config) and (rule.source_defaults or not config.is_default)
+        if config.value is not None and rule.copies(config) and (not config.is_default or rule.copies_default(config))
     }
 
 
@@ -90,7 +122,7 @@ def config_changes(
     for config in source:
         if not rule.copies(config):
             continue
-        if config.is_default and not rule.source_defaults:
+        if config.is_default and not rule.copies_default(config):
             if config.name in own:
                 changes.append(ConfigChange(config.name, None))
         # An equal value that the target has from its brokers isn't the topic's own: brokers change.

@@ -7,6 +7,7 @@ from typing import Any
 
 from mirror_connect.connectors.config_table import Quote, Validator
 from mirror_connect.connectors.known_classes import KNOWN_CLASSES
+from mirror_connect.connectors.user_class import is_user_class
 
 
 def _invalid(name: str, value: object, quote: Quote, problem: str) -> str:
@@ -104,10 +105,10 @@ def plain_name(name: str, value: Any, quote: Quote) -> str | None:
 
 
 def stands_for(interface: str) -> Validator:
-    """A class has to be of one kind; null passes."""
+    """A class has to be of one kind; null passes, and a class of the user's, which is looked at elsewhere."""
 
     def check(_name: str, value: Any, quote: Quote) -> str | None:
-        if value is None or interface in KNOWN_CLASSES.get(value, ()):
+        if value is None or interface in KNOWN_CLASSES.get(value, ()) or is_user_class(value):
             return None
         return f"Class class {quote(value)} does not implement the {interface} interface"
 

@@ -80,7 +80,7 @@ class ConfigSync:
         ]
 
     def _judge(self, topics: Collection[Sequence[TopicConfig]]) -> None:
-        self._rule.excluded.judge({config.name for configs in topics for config in configs})
+        self._rule.judge([config for configs in topics for config in configs])
 
 
 def config_sync_every_s(settings: Settings) -> float:

@@ -118,12 +118,13 @@ class MirrorSourcePart:
         self._selection.judge(found)
         source = {topic: count for topic, count in found.items() if self._selection.should_replicate(topic)}
         existing = self._target.topics()
-        remote = {topic: policy.remote_topic(alias, topic) for topic in source}
+        remote, doubled = _one_to_one({topic: policy.remote_topic(alias, topic) for topic in sorted(source)})
+        source = {topic: source[topic] for topic in remote}
         wanted = {remote[topic]: count for topic, count in source.items()}
         new = self._configs.for_new_topics(self._source, [topic for topic in source if remote[topic] not in existing])
         configs = {remote[topic]: each for topic, each in new.configs.items()}
         changes = bring_up_to_date(self._target, wanted, existing, settings.integer("replication.factor"), configs)
-        refused = new.unreadable | changes.refused
+        refused = new.unreadable | changes.refused | doubled
         for line in changes.made:
             log.info("Connector %s: %s", self._config.name, line)
         # A partition that the target does not have (yet) waits: its task would fail, and take others along.
@@ -135,3 +136,19 @@ class MirrorSourcePart:
         links = {topic: name for topic, name in remote.items() if changes.there[name] > 0}
         nothing = nothing_copied(settings, self._selection, found)
         return Found(partitions, troubles + [line for _, line in sorted(refused.items())], links, nothing)
+
+
+def _one_to_one(remote: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Source topic → remote topic, and a line for each topic whose name another one has: a policy of the user's may do so.
+
+    Both in one remote topic would be two topics' records that nobody can tell apart any more.
+    """
+    first: dict[str, str] = {}
+    for topic, name in remote.items():
+        first.setdefault(name, topic)
+    lines = {
+        topic: f"topic {topic} is not copied: replication.policy.class calls it {name} on the target, like {first[name]}"
+        for topic, name in remote.items()
+        if first[name] != topic
+    }
+    return {topic: name for topic, name in remote.items() if topic not in lines}, lines

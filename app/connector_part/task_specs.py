@@ -20,7 +20,7 @@ from mirror_connect.connectors.config_table import RefusedConfig
 from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskPartition, TaskSpec
 from mirror_connect.connectors.mirror_checkpoint import assigned_groups
 from mirror_connect.connectors.mirror_settings import source_admin, source_consumer
-from mirror_connect.connectors.replication_policy import replication_policy
+from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, replication_policy
 
 log = logging.getLogger(__name__)
 
@@ -133,10 +133,7 @@ class TaskSpecs:
             target=target.producer,
             source_alias=alias,
             target_alias=settings.text("target.cluster.alias"),
-            assigned=tuple(
-                TaskPartition(each.topic, each.partition, policy.remote_topic(alias, each.topic))
-                for each in parse_assigned_partitions(config.get("task.assigned.partitions", ""))
-            ),
+            assigned=await asyncio.to_thread(_assigned, config, policy, alias),
             assignment_version=version,
             transactional_id=f"{self._worker.group_id}-{task}",
             offsets_topic=self._worker.offset_topic,
@@ -162,6 +159,14 @@ class TaskSpecs:
             PartitionPosition(topic, partition, _last_replicated(offset))
             for (topic, partition), offset in zip(partitions, found, strict=True)
         ]
+
+
+def _assigned(config: Mapping[str, str], policy: DefaultReplicationPolicy, alias: str) -> tuple[TaskPartition, ...]:
+    """Blocking: a policy of the user's is asked."""
+    return tuple(
+        TaskPartition(each.topic, each.partition, policy.remote_topic(alias, each.topic))
+        for each in parse_assigned_partitions(config.get("task.assigned.partitions", ""))
+    )
 
 
 def _last_replicated(offset: Mapping[str, object] | None) -> int | None:

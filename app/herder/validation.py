@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,10 +18,13 @@ from mirror_connect.connectors import CONNECTORS, DEFINITIONS, connector_definit
 from mirror_connect.connectors.config_table import ValidatedKey
 from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.secrets import HIDDEN, is_secret
+from mirror_connect.connectors.secrets import HIDDEN, is_secret, redact, secrets_of
+from mirror_connect.connectors.user_class import SETTINGS, Limits, class_problem, is_user_class
 
 CLASS: Final = "connector.class"
 EXACTLY_ONCE: Final = "exactly.once.support"
+# A request waits no longer than that for a class of the user's to be made.
+CLASS_LIMITS: Final = Limits(start_s=10.0, wait_s=10.0)
 # A version range as Maven writes it: one version, or intervals.
 _VERSION: Final = re.compile(r"[^\[\](),\s]+|[\[(][^\[\]()]*[\])](,[\[(][^\[\]()]*[\])])*")
 
@@ -70,6 +74,8 @@ class Validation:
         self._resolver = resolver
         self._rules = rules
         self._notices = notices
+        # Threads of their own: classes that are slow to make keep nobody waiting but those who name classes.
+        self._making = ThreadPoolExecutor(max_workers=2, thread_name_prefix="user-classes")
 
     async def infos(self, plugin: str, config: Config) -> dict[str, Any]:
         """The answer of `PUT /connector-plugins/{plugin}/config/validate`."""
@@ -77,13 +83,21 @@ class Validation:
         if included is not None and not _without_suffix(included).endswith(_without_suffix(plugin)):
             raise BadRequest(f"Included connector type {included} does not match request type {plugin}")
         definition, resolved = await self._resolved(config)
-        return definition.infos(resolved, config, self._of_clients(resolved, config))
+        others = self._of_clients(resolved, config)
+        answer = definition.infos(resolved, config, others)
+        problems = await self._of_user_classes(definition.validate(resolved, config), resolved, config)
+        for info in answer["configs"]:
+            errors = problems.get(info["value"]["name"], [])
+            info["value"]["errors"].extend(errors)
+            answer["error_count"] += len(errors)
+        return answer
 
     async def check(self, config: Config) -> None:
         """Raises InvalidConfig with every error of a config that is to be stored."""
         definition, resolved = await self._resolved(config)
         judged = {**definition.validate(resolved, config), **self._of_clients(resolved, config)}
         errors = [error for result in judged.values() for error in result.errors]
+        errors += [error for each in (await self._of_user_classes(judged, resolved, config)).values() for error in each]
         if not errors and (resolved.get(EXACTLY_ONCE) or "").lower() == "required":
             # Better refused than promised: no worker copies exactly once yet.
             errors.append("This worker does not have exactly-once source support enabled.")
@@ -96,6 +110,23 @@ class Validation:
 
     def _of_clients(self, resolved: Config, config: Config) -> dict[str, ValidatedKey]:
         return check_client_properties(resolved, config, self._rules.override_policy)
+
+    async def _of_user_classes(
+        self, judged: Mapping[str, ValidatedKey], resolved: Config, config: Config
+    ) -> dict[str, list[str]]:
+        """What is wrong with classes of the user's, by the setting that names them; whose name is wrong has its error."""
+        texts = _texts(resolved)
+        found = {}
+        for name in SETTINGS:
+            if name not in judged or judged[name].errors or not is_user_class(texts.get(name)):
+                continue
+            making = asyncio.get_running_loop().run_in_executor(self._making, class_problem, name, texts, CLASS_LIMITS)
+            if (problem := await making) is not None:
+                # A class may quote what a config provider gave for its settings.
+                given = {value for key, value in texts.items() if value and value != config.get(key)}
+                text = redact(problem, given | secrets_of(texts))
+                found[name] = [str(ConfigError(name, config.get(name), text))]
+        return found
 
     async def _resolved(self, config: Config) -> tuple[ConnectorDefinition, Config]:
         try:

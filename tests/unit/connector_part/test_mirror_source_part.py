@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.assignment import Assignment, TopicPartition
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.topic_configs import ConfigSource, TopicConfig
+from mirror_connect.connectors.user_class import PLUGIN_PATH
 from mirror_connect.kafka_io.admin import AdminError
 from mirror_connect.kafka_io.topic_config_admin import Described
 
@@ -100,7 +102,7 @@ class World:
         part.start()
 
     async def until(self, condition: Callable[[list[Any]], bool]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not condition(self.host.heard):
                 await asyncio.sleep(0.005)
 
@@ -279,6 +281,36 @@ async def test_a_new_topic_whose_configs_cannot_be_read_waits_and_the_others_are
     await world.until(lambda heard: ["other-0"] in heard)
     ((_, line),) = [each for each in world.host.heard if each[0] == "troubled"]
     assert line.startswith("topic orders is not copied: no right; grant DESCRIBE_CONFIGS")
+
+
+@pytest.fixture
+def users_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.py").write_text(
+        "class Raising:\n"
+        "    def should_replicate_topic(self, topic): raise KeyError(topic)\n"
+        "class Merging:\n"
+        "    def format_remote_topic(self, source_alias, topic): return 'all'\n"
+        "    def topic_source(self, topic): return None\n"
+        "    def upstream_topic(self, topic): return None\n"
+    )
+    monkeypatch.setenv(PLUGIN_PATH, str(tmp_path))
+
+
+@pytest.mark.usefixtures("users_module")
+async def test_a_users_filter_that_raises_fails_its_connector_with_one_line(world: World) -> None:
+    world.start(topic__filter__class="python:mine:Raising")
+    await world.until(bool)
+    ((kind, line),) = world.host.heard
+    said = "should_replicate_topic('orders') raised KeyError: 'orders' (line 2 of mine.py)"
+    assert (kind, line) == ("failed", f"Invalid value python:mine:Raising for configuration topic.filter.class: {said}")
+
+
+@pytest.mark.usefixtures("users_module")
+async def test_of_two_topics_that_a_policy_calls_alike_one_is_copied(world: World) -> None:
+    world.start(topics="orders,other", replication__policy__class="python:mine:Merging")
+    await world.until(lambda heard: len(heard) > 2)
+    like = "topic other is not copied: replication.policy.class calls it all on the target, like orders"
+    assert world.host.heard[:3] == ["started", ("troubled", like), ["orders-0,orders-1"]]
 
 
 class Follower:

@@ -12,8 +12,10 @@ from mirror_connect.connectors.filters import (
     TOPICS_EXCLUDE_DEFAULT,
     NameFilter,
     TopicSelection,
+    user_names,
 )
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
+from mirror_connect.connectors.user_class import PLUGIN_PATH
 
 LINES = (Path(__file__).parents[2] / "fixtures" / "filter-vectors.jsonl").read_text().splitlines()
 VECTORS = [json.loads(line) for line in LINES]
@@ -70,3 +72,19 @@ def test_heartbeats_follow_the_filter_when_told_to() -> None:
 @pytest.mark.parametrize("topic", ["B.heartbeats", "B.t", "A.B.t", "__x", ".x", "mm2-offset-syncs.B.internal"])
 def test_cycles_and_internal_topics_are_never_copied(topic: str) -> None:
     assert not select(topics=[".*"], exclude=[]).should_replicate(topic)
+
+
+def test_a_users_class_is_asked_anew_at_each_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import os\n"
+        "class Mine:\n"
+        f"    def should_replicate_topic(self, topic): return topic in os.listdir({str(tmp_path)!r})\n"
+    )
+    monkeypatch.setenv(PLUGIN_PATH, str(tmp_path))
+    names = user_names("topic.filter.class", {"topic.filter.class": "python:mine:Mine"})
+    assert names is not None
+    names.judge(["orders"])
+    before = names.matches("orders")
+    (tmp_path / "orders").touch()
+    names.judge(["orders"])
+    assert (before, names.matches("orders")) == (False, True)

@@ -30,6 +30,9 @@ OTHER_TEXT = {
     ("key.converter", "org.apache.kafka.connect.storage.Converter"),
     ("header.converter", "java.lang.String"),
     ("header.converter", "org.apache.kafka.connect.storage.HeaderConverter"),
+    ("replication.policy.class", "com.example.Nope"),
+    ("topic.filter.class", "com.example.Nope"),
+    ("forwarding.admin.class", "com.example.Nope"),
 }
 # Version ranges aren't read: there is one version.
 NOT_READ = {("connector.plugin.version", "[1.0")}

@@ -8,6 +8,7 @@ from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.filters import NameFilter, TopicSelection
 from mirror_connect.connectors.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, replication_policy
+from mirror_connect.connectors.user_class import PLUGIN_PATH, UserClass
 
 LINES = (Path(__file__).parents[2] / "fixtures" / "replication-policy-vectors.jsonl").read_text().splitlines()
 VECTORS = [json.loads(line) for line in LINES]
@@ -72,3 +73,38 @@ def test_what_a_name_says_is_what_kafka_reads_in_it(vector: dict[str, Any]) -> N
 def test_an_unknown_policy_is_named() -> None:
     with pytest.raises(ConfigError, match=r"com\.example\.Mine.*replication\.policy\.class"):
         replication_policy({"replication.policy.class": "com.example.Mine"})
+
+
+@pytest.fixture
+def user_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DefaultReplicationPolicy:
+    """Its upstream topics go round and round for `a` and `b`; it names no remote topic for `nameless`."""
+    (tmp_path / "mine.py").write_text(
+        "class Mine:\n"
+        "    def format_remote_topic(self, source_alias, topic): return '' if topic == 'nameless' else topic\n"
+        "    def topic_source(self, topic): return 'C'\n"
+        "    def upstream_topic(self, topic): return {'a': 'b', 'b': 'a'}.get(topic, topic)\n"
+    )
+    monkeypatch.setenv(PLUGIN_PATH, str(tmp_path))
+    return replication_policy({"replication.policy.class": "python:mine:Mine"})
+
+
+def test_a_users_policy_whose_names_lead_in_a_circle_is_told(user_policy: DefaultReplicationPolicy) -> None:
+    with pytest.raises(ConfigError, match=r"python:mine:Mine .* upstream_topic leads from 'a' on without end, by 'b'"):
+        user_policy.is_cycle("a", "B")
+
+
+def test_a_users_policy_has_to_name_a_remote_topic(user_policy: DefaultReplicationPolicy) -> None:
+    with pytest.raises(ConfigError, match=r"format_remote_topic\('A', 'nameless'\) returned '', which names no topic"):
+        user_policy.remote_topic("A", "nameless")
+
+
+def test_own_topics_are_named_as_ever_with_a_users_policy(user_policy: DefaultReplicationPolicy) -> None:
+    assert user_policy.checkpoints_topic("A") == "A.checkpoints.internal"
+
+
+def test_a_users_policy_is_asked_a_question_once(
+    user_policy: DefaultReplicationPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user_policy.remote_topic("A", "orders")
+    monkeypatch.setattr(UserClass, "ask", lambda *_: pytest.fail("it was asked again"))
+    assert user_policy.remote_topic("A", "orders") == "orders"

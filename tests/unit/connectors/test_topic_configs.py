@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from mirror_connect.connectors.mirror_source import MirrorSource
@@ -10,6 +12,7 @@ from mirror_connect.connectors.topic_configs import (
     config_property_filter,
     new_topic_configs,
 )
+from mirror_connect.connectors.user_class import PLUGIN_PATH
 
 VALID = {"name": "v", "connector.class": "MirrorSource", "source.cluster.alias": "A"}
 
@@ -91,3 +94,32 @@ def test_defaults_are_set_if_they_are_to_be_the_sources() -> None:
 def test_what_is_excluded_is_an_expression_for_whole_names() -> None:
     configs = [own("flush.ms", "1"), own("flush.messages", "1"), own("xflush.ms", "1")]
     assert list(new_topic_configs(configs, rule(config_properties_exclude="flush.*"))) == ["xflush.ms"]
+
+
+USER_FILTER = """
+class Without:
+    def should_replicate_config_property(self, name): return name != "min.insync.replicas"
+
+class With(Without):
+    def should_replicate_source_default(self, name): return name == "retention.ms"
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "from_source", "defaults"),
+    [
+        ("With", "target", ["retention.ms"]),
+        ("With", "source", ["retention.ms"]),
+        ("Without", "target", []),
+        ("Without", "source", ["retention.ms", "segment.ms"]),
+    ],
+)
+def test_a_users_class_decides_of_defaults_if_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, from_source: str, defaults: list[str]
+) -> None:
+    (tmp_path / "mine.py").write_text(USER_FILTER)
+    monkeypatch.setenv(PLUGIN_PATH, str(tmp_path))
+    chosen = rule(**{"config.property.filter.class": f"python:mine:{name}", "use.defaults.from": from_source})
+    names = ("retention.ms", "segment.ms", "min.insync.replicas")
+    configs = [TopicConfig(each, "1", ConfigSource.DEFAULT) for each in names]
+    assert list(new_topic_configs(configs, chosen)) == defaults

@@ -1,0 +1,165 @@
+"""A process of its own for a class of the user's: imported, made and asked here, so that a worker survives what it does.
+
+Run as a script by `user_class.py`. The first line of standard input says what to make and the limits, every other one holds
+calls; each is answered with a line as soon as it is known. The kernel ends a call that computes too long, also where Python
+would hear no signal; the process ends with its parent, and when it has had nothing to do for a while.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import queue
+import resource
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+SHOWN: Final = 300
+# The exit code of a process that had nothing to do.
+IDLE: Final = 75
+_WORDS: Final = {"bool": "True or False", "str": "a text", "NoneType": "None"}
+
+
+class Problem(Exception):
+    """What is wrong with the class or its answer: the end of a sentence that has named it."""
+
+
+def main() -> int:
+    """Serves until standard input ends, or nothing comes any more; returns the exit code."""
+    # Ctrl-C is for the worker, which ends this process by its pipe.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = os.fdopen(os.dup(1), "w", encoding="ascii")
+    # What the class prints is no answer.
+    os.dup2(2, 1)
+    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    # In a thread: the end of the pipe is heard also while the class sleeps.
+    threading.Thread(target=_read, args=(requests,), daemon=True).start()
+    job = json.loads(requests.get())
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (job["memory"], job["memory"]))
+    # Behind everything else, so that nothing there stands for a module that others mean.
+    sys.path.extend(job["path"])
+    made: Any = None
+
+    def answer(seconds: float, get: Any, *arguments: Any) -> Any:
+        # Without a handler SIGPROF ends the process.
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        try:
+            told = {"answer": get(*arguments)}
+        except Problem as problem:
+            told = {"problem": str(problem)}
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        answers.write(json.dumps(told) + "\n")
+        answers.flush()
+        return told
+
+    def make() -> list[str]:
+        nonlocal made
+        made = _made(job["module"], job["class"], job["config"], job["methods"])
+        return [name for name in job["methods"] if callable(getattr(made, name, None))]
+
+    if "problem" in answer(job["start_s"], make):
+        return 1
+    while True:
+        try:
+            asked = json.loads(requests.get(timeout=job["idle_s"]))
+        except queue.Empty:
+            return IDLE
+        method, expected = asked["method"], job["methods"][asked["method"]]["answers"]
+        for arguments in asked["calls"]:
+            answer(job["call_s"], _called, made, method, arguments, expected)
+
+
+def _read(requests: queue.SimpleQueue[bytes]) -> None:
+    for line in sys.stdin.buffer:
+        requests.put(line)
+    os._exit(0)
+
+
+def _made(module: str, name: str, config: Mapping[str, str], methods: Mapping[str, Any]) -> Any:
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise Problem(f"importing module {module} raised {_told(error)}") from None
+        raise Problem(
+            f"there is no module {error.name} for {sys.executable}: install it there, or put it into a directory of "
+            "PYTHONPATH or of the worker's plugin.path"
+        ) from None
+    except BaseException as error:  # noqa: BLE001 — the user hears of it, whatever it is
+        raise Problem(f"importing module {module} raised {_told(error)}") from None
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not inspect.isclass(found):
+        raise Problem(f"module {module} has no class {name}")
+    for method, rule in methods.items():
+        there = getattr(found, method, None)
+        if rule["required"] and (not callable(there) or getattr(there, "__isabstractmethod__", False)):
+            raise Problem(f"class {name} has no method {method}({', '.join(rule['arguments'])})")
+    try:
+        made = _instance(found, config)
+    except BaseException as error:  # noqa: BLE001 — the user hears of it, whatever it is
+        raise Problem(f"{name}(config) raised {_told(error)}") from None
+    for method, rule in methods.items():
+        there = getattr(made, method, None)
+        if callable(there) and not _takes(there, len(rule["arguments"])):
+            raise Problem(
+                f"method {method} of class {name} can't be called as {method}({', '.join(rule['arguments'])})"
+            )
+    return made
+
+
+def _instance(kind: Any, config: Mapping[str, str]) -> Any:
+    return kind() if _takes(kind, 0) and not _takes(kind, 1) else kind(config)
+
+
+def _takes(function: Any, count: int) -> bool:
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:  # it has none that Python could tell
+        return True
+    return True
+
+
+def _called(made: Any, method: str, arguments: Sequence[str], expected: Sequence[str]) -> Any:
+    call = f"{method}({', '.join(map(repr, arguments))})"
+    try:
+        answer = getattr(made, method)(*arguments)
+    except BaseException as error:  # noqa: BLE001 — the user hears of it, whatever it is
+        raise Problem(f"{call} raised {_told(error)}") from None
+    # Of this very type: what follows goes through JSON, and an int would pass for True.
+    if type(answer).__name__ not in expected:
+        raise Problem(f"{call} returned {_shown(answer)}, not {' or '.join(_WORDS[each] for each in expected)}")
+    return answer
+
+
+def _told(error: BaseException) -> str:
+    """One line, with the place in the user's file."""
+    try:
+        text = " ".join(str(error).split())
+    except BaseException:  # noqa: BLE001 — it is the user's code, too
+        text = ""
+    told = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    own = [frame for frame in places if not frame.filename.startswith("<frozen")]
+    return told[:SHOWN] + (f" (line {own[-1].lineno} of {os.path.basename(own[-1].filename)})" if own else "")
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)[:SHOWN]
+    except BaseException:  # noqa: BLE001 — it is the user's code, too
+        return f"a {type(value).__name__}"
+
+
+if __name__ == "__main__":
+    # Not sys.exit: threads of the class's own, and what it registered for the end, are nobody's business any more.
+    os._exit(main())

@@ -1,0 +1,229 @@
+"""What becomes of a user's class that can't be made, can't answer, or does what no class should."""
+
+from __future__ import annotations
+
+import gc
+import os
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.user_class import PLUGIN_PATH, Limits, UserClass, class_problem, name_problem
+
+SETTING = "topic.filter.class"
+Make = Callable[..., UserClass]
+# By the clock: far more than any machine needs. Those that are to be breached are set by their tests.
+LIMITS = Limits(start_s=60, call_s=60, wait_s=120, all_s=120, idle_s=120)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(PLUGIN_PATH, str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def made(folder: Path) -> Make:
+    """The class `Mine` of a module with this text; `body`: of its should_replicate_topic."""
+
+    def make(body: str = "return True", *, above: str = "", limits: Limits = LIMITS, **config: str) -> UserClass:
+        text = f"{above}\nclass Mine:\n    def should_replicate_topic(self, topic):\n        {body}\n"
+        (folder / "mine.py").write_text(text)
+        return UserClass(SETTING, "python:mine:Mine", config, limits)
+
+    return make
+
+
+def process_of(code: UserClass) -> psutil.Process:
+    assert code._process is not None
+    return psutil.Process(code._process._popen.pid)
+
+
+def ask(code: UserClass, *topics: str) -> list[bool]:
+    return code.ask("should_replicate_topic", [[topic] for topic in topics])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("python:a.b:C", None),
+        ("python:a:C.D", None),
+        ("python:a", "It has to be written python:package.module:Class."),
+        ("python:a-b:C", "It has to be written python:package.module:Class."),
+        ("python:../x:C", "It has to be written python:package.module:Class."),
+        (
+            "com.acme.F",
+            "Class com.acme.F could not be found. A class of one's own is written python:package.module:Class.",
+        ),
+        ("", "Class  could not be found."),
+    ],
+)
+def test_a_name_has_module_and_class(text: str, problem: str | None) -> None:
+    assert name_problem(text) == problem
+
+
+def test_each_question_has_its_answer(made: Make) -> None:
+    assert ask(made("return topic.startswith('eu')"), "eu.a", "us.a", "eu.b") == [True, False, True]
+
+
+def test_more_questions_than_a_pipe_holds_are_answered(made: Make) -> None:
+    topics = [f"{'x' * 200}{number}" for number in range(5_000)]
+    assert ask(made("return topic.endswith('7')"), *topics) == [topic.endswith("7") for topic in topics]
+
+
+def test_the_config_is_given_without_what_is_secret(folder: Path) -> None:
+    (folder / "mine.py").write_text(
+        "class Mine:\n"
+        "    def __init__(self, config): self.names = sorted(config)\n"
+        "    def should_replicate_topic(self, topic): raise ValueError(' '.join(self.names))\n"
+    )
+    config = {"acme.region": "eu", "source.cluster.sasl.jaas.config": "x", "ssl.key.password": "y"}
+    with pytest.raises(ConfigError, match=r"raised ValueError: acme\.region \(line 3 of mine\.py\)"):
+        ask(UserClass(SETTING, "python:mine:Mine", config, LIMITS), "a")
+
+
+def test_nothing_of_the_environment_but_the_usual_is_there(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_LOGIN", "hunter2")
+    assert ask(made("return 'DATABASE_LOGIN' in os.environ", above="import os"), "a") == [False]
+
+
+def test_what_a_class_prints_is_no_answer(made: Make) -> None:
+    assert ask(made("print('{\"answer\": false}', flush=True); return True"), "a") == [True]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        pytest.param("raise ValueError('no\\ngood')", "raised ValueError: no good (line 4 of mine.py)", id="raises"),
+        pytest.param("raise SystemExit(0)", "raised SystemExit: 0 (line 4 of mine.py)", id="asks_for_the_end"),
+        pytest.param("return None", "returned None, not True or False", id="forgets_to_answer"),
+        pytest.param("return 1", "returned 1, not True or False", id="answers_with_a_number"),
+        pytest.param("import os; os._exit(0)", "ended its process (exit code 0)", id="ends_its_process"),
+        pytest.param("import os; os.abort()", "ended its process (exit code -6)", id="aborts"),
+        pytest.param("return len('x' * (9 << 30)) > 0", "raised MemoryError (line 4 of mine.py)", id="takes_memory"),
+    ],
+)
+def test_an_answer_that_is_none_is_one_line_that_names_the_class(made: Make, body: str, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ask(made(f"if topic == 'b': {body}\n        return True"), "a", "b")
+    line = f"Invalid value python:mine:Mine for configuration {SETTING}: should_replicate_topic('b') {told}"
+    assert str(caught.value) == line
+
+
+@pytest.mark.parametrize(
+    ("body", "limits"),
+    [
+        pytest.param("\n        while True: pass", Limits(call_s=0.5), id="computes"),
+        pytest.param("import re; re.match('(a+)+$', 'a' * 40 + 'b')", Limits(call_s=0.5), id="with_the_lock_in_hand"),
+        pytest.param("import time; time.sleep(3600)", Limits(wait_s=3), id="sleeps"),
+    ],
+)
+def test_what_never_answers_is_ended(made: Make, body: str, limits: Limits) -> None:
+    with pytest.raises(ConfigError, match=r"should_replicate_topic\('a'\) takes more than"):
+        ask(made(body, limits=limits), "a")
+
+
+def test_many_slow_answers_are_ended_together(made: Make) -> None:
+    code = made("import time; time.sleep(0.1); return True", limits=Limits(wait_s=120, all_s=3))
+    with pytest.raises(ConfigError, match="takes more than 3 s"):
+        ask(code, *map(str, range(10_000)))
+
+
+def test_after_a_failure_it_is_made_anew(made: Make) -> None:
+    code = made("return topic if topic == 'b' else True")
+    with pytest.raises(ConfigError):
+        ask(code, "b")
+    assert ask(code, "a") == [True]
+
+
+def test_what_was_idle_is_made_anew_when_it_is_asked(made: Make) -> None:
+    code = made(limits=Limits(idle_s=0.05))
+    ask(code, "a")
+    process_of(code).wait(60)
+    assert ask(code, "a") == [True]
+
+
+def test_an_end_between_two_questions_is_no_failure(made: Make) -> None:
+    code = made("print(end=''); return True", limits=Limits(idle_s=0.001))
+    assert [ask(code, str(number)) for number in range(20)] == [[True]] * 20
+
+
+def test_the_process_ends_when_the_class_is_forgotten(made: Make) -> None:
+    code = made()
+    ask(code, "a")
+    process = process_of(code)
+    del code
+    gc.collect()
+    assert not process.is_running()
+
+
+def test_a_sleeping_class_ends_with_its_worker(made: Make, folder: Path) -> None:
+    # Its standard input ends, and nobody kills it.
+    code = made("open('began', 'w').close(); time.sleep(3600)", above=f"import os, time\nos.chdir({str(folder)!r})")
+    code.start()
+    process = process_of(code)
+    assert code._process is not None
+    os.set_blocking(code._process._to, True)
+    os.write(code._process._to, b'{"method": "should_replicate_topic", "calls": [["a"]]}\n')
+    while not (folder / "began").exists():
+        assert process.is_running()
+        time.sleep(0.02)
+    assert code._process._popen.stdin is not None
+    code._process._popen.stdin.close()
+    assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("python:nowhere.at.all:Mine", "there is no module nowhere for "),
+        ("python:json.nowhere:Mine", "there is no module json.nowhere for "),
+        ("python:mine:Theirs", "module mine has no class Theirs"),
+        ("python:mine:VALUE", "module mine has no class VALUE"),
+        ("python:mine:Empty", "class Empty has no method should_replicate_topic(topic)"),
+        ("python:mine:Abstract", "class Abstract has no method should_replicate_topic(topic)"),
+        ("python:mine:Raising", "Raising(config) raised KeyError: 'region' (line "),
+        ("python:mine:Narrow", "method should_replicate_topic of class Narrow can't be called as should_replicate_"),
+        ("python:broken:Mine", "importing module broken raised SyntaxError: "),
+        ("python:needy:Mine", "importing module needy raised ModuleNotFoundError: No module named 'nowhere' (line 1 "),
+        ("python:leaving:Mine", "importing module leaving raised SystemExit: 3 (line 1 of leaving.py)"),
+        ("python:mine:Good", None),
+        ("python:mine:Bare", None),
+        ("python:mine:Outer.Inner", None),
+    ],
+)
+def test_a_class_that_can_not_be_asked_is_told_why(folder: Path, text: str, problem: str | None) -> None:
+    (folder / "broken.py").write_text("class:\n")
+    (folder / "needy.py").write_text("import nowhere\n")
+    (folder / "leaving.py").write_text("raise SystemExit(3)\n")
+    (folder / "mine.py").write_text(
+        textwrap.dedent("""
+            from mirror_connect.connectors.policies import TopicFilter
+            VALUE = 3
+            class Good(TopicFilter):
+                def should_replicate_topic(self, topic): return True
+            class Bare:
+                def should_replicate_topic(self, topic): return True
+            class Outer:
+                class Inner(Bare): pass
+            class Empty: pass
+            class Abstract(TopicFilter): pass
+            class Raising(Bare):
+                def __init__(self, config): self.region = config["region"]
+            class Narrow:
+                def should_replicate_topic(self): return True
+        """)
+    )
+    found = class_problem(SETTING, {SETTING: text}, LIMITS)
+    assert found is None if problem is None else (found or "").startswith(problem)
+
+
+def test_making_a_class_has_its_limit(folder: Path) -> None:
+    (folder / "mine.py").write_text("while True: pass\n")
+    found = class_problem(SETTING, {SETTING: "python:mine:Mine"}, Limits(start_s=0.5))
+    assert found == "making it takes more than 0.5 s of processor time"
