@@ -171,7 +171,9 @@ def required_source_admin(config: Mapping[str, str]) -> dict[str, str]:
     if not properties.get("bootstrap.servers", "").strip():
         # Connect, too, takes such a config and fails the connector at its start; but without the property's name.
         name = "source.cluster.bootstrap.servers"
-        raise ConfigError(name, None, "No bootstrap urls given in bootstrap.servers; name brokers of the source cluster")
+        raise ConfigError(
+            name, None, "No bootstrap urls given in bootstrap.servers; name brokers of the source cluster"
+        )
     return properties
 
 

@@ -221,9 +221,9 @@ async def test_a_setting_that_cannot_be_used_fails_it_with_one_line(world: World
     ]
 
 
-@pytest.mark.parametrize("given", [{}, {"source__cluster__bootstrap__servers": " "}], ids=["absent", "blank"])
-async def test_a_source_that_nothing_names_fails_it_with_the_property(world: World, given: dict[str, str]) -> None:
-    world.start(**{"source__cluster__bootstrap__servers": "", **given})
+@pytest.mark.parametrize("given", ["", " "])
+async def test_a_source_that_nothing_names_fails_it_with_the_property(world: World, given: str) -> None:
+    world.start(source__cluster__bootstrap__servers=given)
     await world.until(bool)
     line = (
         "Invalid source.cluster.bootstrap.servers: No bootstrap urls given in bootstrap.servers; name brokers of the "

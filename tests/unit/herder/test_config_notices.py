@@ -44,9 +44,7 @@ def said(caplog: pytest.LogCaptureFixture, config: dict[str, str], notices: Conf
         ),
     ],
 )
-def test_what_a_config_does_not_do_is_said(
-    config: dict[str, str], line: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_a_config_does_not_do_is_said(config: dict[str, str], line: str, caplog: pytest.LogCaptureFixture) -> None:
     assert said(caplog, {**VALID, **config}) == [f"Connector v: {line}"]
 
 
