@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from mirror_connect.app.properties import UnreadableFile, read_properties
+from mirror_connect.connectors.config_table import RefusedConfig
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.filters import NameFilter
 from mirror_connect.connectors.secrets import secrets_of
@@ -209,14 +210,21 @@ class Resolver:
         return cls(providers)
 
     def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
-        """The config with references replaced. ConfigError names a file that can't be read."""
+        """The config with references replaced. ConfigError names a file that can't be read, and what refers to it."""
         wanted: dict[tuple[str, str], set[str]] = {}
         for value in config.values():
             for reference in _references(value):
                 if reference.provider in self._providers:
                     wanted.setdefault((reference.provider, reference.path), set()).add(reference.key)
         # One look at each place, so that all values of a file are of the same moment.
-        found = {place: self._providers[place[0]].get(place[1], keys) for place, keys in wanted.items()}
+        found: dict[tuple[str, str], Mapping[str, str]] = {}
+        for place, keys in wanted.items():
+            try:
+                found[place] = self._providers[place[0]].get(place[1], keys)
+            except ConfigError as error:
+                names = [name for name, value in config.items() if place in {each[2:4] for each in _references(value)}]
+                verb = "refers" if len(names) == 1 else "refer"
+                raise RefusedConfig(names[0], f"{error} ({', '.join(names)} {verb} to it)") from None
 
         resolved: dict[str, str] = {}
         unresolved: list[tuple[str, _Reference, str]] = []

@@ -11,7 +11,9 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.job_contract import EPOCH_ENDED, FAILED, FINISHED
+from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError
 from mirror_connect.spark_jobs.worker_client import RunHandle, RunOverError, WorkerClient
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 EPOCH_SECONDS: Final = 900.0
 # Between two epochs that had nothing to do (the run is over, the query not yet stopped): not a hot loop.
 IDLE_EPOCH_SECONDS: Final = 0.2
+# Errors whose text says what is the matter and what to do.
+_TOLD: Final = (ConfigError, ClusterUnreachable, NotAuthorized, FencedError, PartitionRefusedError)
 
 
 def start_query(session: SparkSession, handle: RunHandle, scratch: str) -> StreamingQuery:
@@ -99,6 +103,11 @@ async def _epoch(handle: RunHandle, seconds: float) -> None:
 
 
 def trace_of(error: BaseException) -> str:
-    """As Connect's traces begin: `ExceptionType: message` is the first line, which is all that many consoles show."""
+    """As Connect's traces begin: `ExceptionType: message` is the first line, which is all that many consoles show.
+
+    Nothing else where that line is written for people: our own stack would only hide it.
+    """
+    if isinstance(error, _TOLD):
+        return f"{type(error).__name__}: {error}\n"
     frames = "".join(traceback.format_exception(error))
     return f"{type(error).__name__}: {error}\n{frames}"

@@ -15,6 +15,8 @@ from mirror_connect.app.connector_part.host import ConnectorPart, PartHost
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.ports import PartFactory, Resolver
 from mirror_connect.connectors import connector_definition
+from mirror_connect.connectors.definition import UnknownConnectorClass
+from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.secrets import redact, secrets_of
 
 log = logging.getLogger(__name__)
@@ -86,7 +88,8 @@ class RunningParts:
             part.start()
         except Exception as error:  # noqa: BLE001 — whatever it is, it becomes the connector's trace
             # One connector that can't be started is its own trouble alone: FAILED, with the reason.
-            ears.failed(name, "".join(traceback.format_exception(error)))
+            told = isinstance(error, (ConfigError, UnknownConnectorClass))
+            ears.failed(name, str(error) if told else "".join(traceback.format_exception(error)))
 
     async def _end(self, name: str) -> None:
         part = self._parts.pop(name, None)

@@ -72,6 +72,12 @@ def test_an_unreadable_file_is_an_error_that_names_it(tmp_path: Path) -> None:
         resolver().resolve({"k": f"${{file:{tmp_path}/none:a}}"})
 
 
+def test_a_file_that_is_not_there_is_told_with_what_refers_to_it(tmp_path: Path) -> None:
+    gone = f"${{file:{tmp_path}/none:a}}"
+    with pytest.raises(ConfigError, match=r"none: No such file or directory \(user, password refer to it\)$"):
+        resolver().resolve({"user": f"x{gone}", "password": gone, "topics": "t"})
+
+
 def test_a_file_that_is_no_utf_8_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "l").write_bytes(b"a=\xe9")
     with pytest.raises(ConfigError, match=f"{tmp_path}/l: it isn't UTF-8"):

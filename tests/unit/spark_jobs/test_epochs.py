@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from mirror_connect.connectors.errors import ConfigError, NotAuthorized
 from mirror_connect.spark_jobs.epochs import trace_of
+from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 
 
 def test_a_trace_begins_with_the_error_as_in_connect() -> None:
@@ -11,3 +15,15 @@ def test_a_trace_begins_with_the_error_as_in_connect() -> None:
     except ValueError as error:
         trace = trace_of(error)
     assert trace.splitlines()[:2] == ["ValueError: no such thing", "Traceback (most recent call last):"]
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (PartitionRefusedError("set max.message.bytes"), "PartitionRefusedError: set max.message.bytes\n"),
+        (ConfigError("acks", "7", "no"), "ConfigError: Invalid value 7 for configuration acks: no\n"),
+        (NotAuthorized("Write is missing"), "NotAuthorized: Write is missing\n"),
+    ],
+)
+def test_a_trace_of_what_the_user_can_mend_is_one_line(error: Exception, line: str) -> None:
+    assert trace_of(error) == line
