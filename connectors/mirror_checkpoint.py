@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, Final
 
@@ -60,7 +61,7 @@ KEYS: Final = MIRROR_KEYS + ConfigTable(
         "Consumer groups not to translate; wins over groups.", validator=distinct()),
     Key("group.filter.class", CLASS, DEFAULT_GROUP_FILTER, LOW,
         "What decides which groups are translated; also python:package.module:Class.",
-        validator=stands_for("GroupFilter"), foreign=name_problem),
+        validator=stands_for("GroupFilter"), foreign=partial(name_problem, interface="GroupFilter")),
     Key("refresh.groups.enabled", BOOLEAN, True, LOW, "Whether to look for new and vanished groups again and again."),
     Key("refresh.groups.interval.seconds", LONG, 600, LOW, "Seconds between two such looks."),
     Key("emit.checkpoints.enabled", BOOLEAN, True, LOW,
@@ -76,7 +77,7 @@ KEYS: Final = MIRROR_KEYS + ConfigTable(
     Key("topic.filter.class", CLASS, DEFAULT_TOPIC_FILTER, LOW,
         "What decides of which topics positions are translated: topics and topics.exclude, as in the source connector; also "
         "python:package.module:Class.",
-        validator=stands_for("TopicFilter"), foreign=name_problem),
+        validator=stands_for("TopicFilter"), foreign=partial(name_problem, interface="TopicFilter")),
     METRIC_NAMES_KEY,
 )
 # fmt: on

@@ -49,5 +49,6 @@ def refuse_transforms(results: dict[str, ValidatedKey]) -> None:
     if results["transforms"].parsed and not results["transforms"].errors:
         results["transforms"].errors.append(
             f"Invalid value {results['transforms'].value} for configuration transforms: "
-            "transformations are not supported by a connector that copies whole batches"
+            "transformations are not supported by a connector that copies whole batches, so that none is possible: leave it "
+            "out (which topics are copied is said by topics, what they are called by replication.policy.class)"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, Literal
 
 from mirror_connect.connectors.config_table import (
@@ -57,7 +58,7 @@ MIRROR_KEYS: Final = ConfigTable(
     Key("admin.timeout.ms", LONG, 60000, LOW, "Longest wait for each administrative step, in milliseconds."),
     Key("replication.policy.class", CLASS, DEFAULT_POLICY, LOW,
         "How remote topics are named; also python:package.module:Class.", validator=stands_for("ReplicationPolicy"),
-        foreign=name_problem),
+        foreign=partial(name_problem, interface="ReplicationPolicy")),
     Key("replication.policy.separator", STRING, ".", LOW, "What stands between alias and topic in a remote name."),
     Key("replication.policy.internal.topic.separator.enabled", BOOLEAN, True, LOW,
         "Whether a separator of one's own is used in the names of checkpoints and offset-syncs topics too."),

@@ -6,6 +6,7 @@ Which topics and partitions there are is app/connector_part's to find out; copyi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from mirror_connect.connectors.config_table import (
@@ -56,10 +57,10 @@ KEYS: Final = MIRROR_KEYS + ConfigTable(
         validator=distinct()),
     Key("topic.filter.class", CLASS, DEFAULT_TOPIC_FILTER, LOW,
         "What decides which topics are copied; also python:package.module:Class.",
-        validator=stands_for("TopicFilter"), foreign=name_problem),
+        validator=stands_for("TopicFilter"), foreign=partial(name_problem, interface="TopicFilter")),
     Key("config.property.filter.class", CLASS, DEFAULT_CONFIG_PROPERTY_FILTER, LOW,
         "What decides which topic configs are copied; also python:package.module:Class.",
-        validator=stands_for("ConfigPropertyFilter"), foreign=name_problem),
+        validator=stands_for("ConfigPropertyFilter"), foreign=partial(name_problem, interface="ConfigPropertyFilter")),
     Key("consumer.poll.timeout.ms", LONG, 1000, LOW, "No effect: a fetch waits for source.consumer.fetch.max.wait.ms."),
     Key("refresh.topics.enabled", BOOLEAN, True, LOW, "Whether to look for new topics and partitions again and again."),
     Key("refresh.topics.interval.seconds", LONG, 600, LOW, "Seconds between two such looks."),

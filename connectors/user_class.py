@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.known_classes import KNOWN_CLASSES
 from mirror_connect.connectors.policies import INTERFACES
 from mirror_connect.connectors.secrets import is_secret
 from mirror_connect.connectors.user_class_process import IDLE
@@ -65,11 +66,16 @@ def is_user_class(text: str | None) -> bool:
     return text is not None and text.strip().startswith(PREFIX)
 
 
-def name_problem(text: str) -> str | None:
-    """What is wrong with the name of a class that Kafka doesn't have; None if it may be one of the user's."""
+def name_problem(text: str, interface: str | None = None) -> str | None:
+    """What is wrong with the name of a class that Kafka doesn't have; None if it may be one of the user's.
+
+    `interface`: what the class has to be; those that there are for it are named then.
+    """
     if not text.startswith(PREFIX):
         found = f"Class {text} could not be found."
-        return f"{found} A class of one's own is written {FORM}." if text else found
+        known = [name for name, interfaces in KNOWN_CLASSES.items() if interface in interfaces]
+        there = f" There is {' and '.join(known)}." if known else ""
+        return f"{found}{there} A class of one's own is written {FORM}." if text else found
     return None if _NAME.fullmatch(text) else f"It has to be written {FORM}."
 
 

@@ -43,6 +43,19 @@ def test_definitions_are_those_of_kafka_in_their_order() -> None:
     assert [{name: key[name] for name in fields} for key in SOURCE.describe()] == RECORDED["definitions"]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "possible"),
+    [
+        ("replication.policy.class", "com.acme.P", "mirror.IdentityReplicationPolicy"),
+        ("topic.filter.class", "com.acme.F", "mirror.DefaultTopicFilter"),
+        ("config.property.filter.class", "com.acme.F", "mirror.DefaultConfigPropertyFilter"),
+        ("transforms", "route", "replication.policy.class"),
+    ],
+)
+def test_a_refusal_of_a_class_says_what_is_possible(name: str, value: str, possible: str) -> None:
+    assert possible in SOURCE.validate(VALID | {name: value})[name].errors[0]
+
+
 def test_a_definition_has_the_fields_of_kafka_in_their_order() -> None:
     fields = (
         "name type required default_value importance documentation group order_in_group width display_name dependents"

@@ -67,6 +67,14 @@ def test_a_name_has_module_and_class(text: str, problem: str | None) -> None:
     assert name_problem(text) == problem
 
 
+def test_an_unknown_name_is_told_with_the_classes_that_there_are() -> None:
+    policies = "org.apache.kafka.connect.mirror.{}ReplicationPolicy".format
+    assert name_problem("com.acme.P", "ReplicationPolicy") == (
+        f"Class com.acme.P could not be found. There is {policies('Default')} and {policies('Identity')}. "
+        "A class of one's own is written python:package.module:Class."
+    )
+
+
 def test_each_question_has_its_answer(made: Make) -> None:
     assert ask(made("return topic.startswith('eu')"), "eu.a", "us.a", "eu.b") == [True, False, True]
 
