@@ -159,6 +159,17 @@ class BodyTooLarge(ConnectError):
         super().__init__(f"The request body is larger than the {limit} bytes that this worker accepts")
 
 
+class NoSessionKey(ConnectError):
+    """A request between workers comes before the key is known that signs it."""
+
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This worker is still starting up and has not been able to read a session key from the config topic yet"
+        )
+
+
 class NotReady(ConnectError):
     """The worker has not read its topics or joined its group yet."""
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from mirror_connect.app.errors import (
     BadRequest,
@@ -19,6 +19,7 @@ from mirror_connect.app.errors import (
     ConnectorNotFound,
     Forbidden,
     NoStatus,
+    NotLeader,
     RestartOfUnknownConnector,
     StartFailed,
     TaskWithoutOwner,
@@ -32,6 +33,7 @@ from mirror_connect.app.herder.log_levels import LoggerLevel, LogLevels, level_n
 from mirror_connect.app.herder.ports import Membership, PartFactory, Resolver, Supervisor
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.restart_plan import RestartPlan
+from mirror_connect.app.herder.signatures import check_signature
 from mirror_connect.app.herder.source_offsets import Change as OffsetChange
 from mirror_connect.app.herder.source_offsets import SourceOffsets, StoreOf
 from mirror_connect.app.herder.standing import Standing
@@ -88,6 +90,7 @@ class Herder:
         topic_tracking: TopicTracking = TopicTracking(),
         rules: ConfigRules | None = None,
         log_levels: LogLevels | None = None,
+        signature_algorithms: Sequence[str] = ("HmacSHA256",),
     ) -> None:
         self._configs = configs
         self._statuses = statuses
@@ -112,6 +115,7 @@ class Herder:
         self._standing = Standing(membership, configs, statuses, self._reconciler, self._turn)
         self._offsets = SourceOffsets(configs, self._standing, self._reconciler, resolver, offsets_of)
         self._levels = log_levels or LogLevels()
+        self._signature_algorithms = signature_algorithms
         self._cluster_id: str | None = None
 
     # --- for whoever builds the worker ------------------------------------------------------------------------------
@@ -229,6 +233,13 @@ class Herder:
     async def validate(self, plugin: str, config: Config) -> dict[str, Any]:
         """Every setting of a config judged."""
         return await self._validation.infos(plugin, config)
+
+    async def refuse_worker_request(self, body: bytes, algorithm: str | None, signature: str | None) -> NoReturn:
+        """What Connect's workers ask each other: never done here, and only who has signed it hears why."""
+        await self._standing.until_ready()
+        key = self._configs.snapshot().session_key
+        check_signature(body, algorithm, signature, allowed=self._signature_algorithms, key=key)
+        raise NotLeader(None if self._membership.is_leader else self._membership.leader_url)
 
     # --- what is logged ---------------------------------------------------------------------------------------------
 
