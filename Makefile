@@ -10,7 +10,7 @@ PACKAGES := app cli connectors kafka_io spark_jobs
 TESTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help check setup types lint test docs demo bench clean
+.PHONY: help check setup installed types lint test docs demo bench clean
 
 help:
 	@echo 'make demo    two real Kafka clusters, the worker, records that arrive: until Ctrl-C'
@@ -24,13 +24,17 @@ help:
 check:
 	@PYTHON='$(PYTHON)' bash deploy/check-machine.sh
 
-setup: check $(VENV)/.project
+setup: check
+	@# Two at once, in two terminals, would write into each other's .venv.
+	@$(PYTHON) deploy/one_at_a_time.py .cache/setup.lock $(MAKE) --no-print-directory installed
+
+installed: $(VENV)/.project
 	@$(BIN)/python -m deploy.local.kafka_jars
 	@# Also where PYTHONDONTWRITEBYTECODE is set or nobody may write here later: a start needs no compiling.
 	@$(BIN)/python -m compileall -q $(PACKAGES)
 
 # Each stamp is written last: a step that was interrupted is done again, one that was finished downloads nothing.
-$(VENV)/.created: | check
+$(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
