@@ -1,4 +1,4 @@
-"""`make demo`: shows the product at work and proves what it shows.
+"""`make demo`: shows the product at work, a group's failover included, and proves what it shows.
 
 Stays up until Ctrl-C. With DEMO_EXIT=1, or when standard output is no terminal, it ends by itself; the exit code is 0 only
 if everything it showed was true. SIGINT, SIGTERM and SIGHUP end it at any moment, with all that it started.

@@ -28,10 +28,10 @@ def look_around(stage: Stage) -> None:
     stage.screen.title("Look around")
     for name in stage.connectors:
         say(curl(f"{stage.url}/connectors/{name}/status"))
-        say(curl(f"{stage.url}/connectors/{name}/topics"))
-        say(curl(f"{stage.url}/connectors/{name}/pause", "-X PUT"))
-        say(curl(f"{stage.url}/connectors/{name}/resume", "-X PUT"))
-    say(curl(f"{stage.url}/connector-plugins"))
+    copying = f"{stage.url}/connectors/mirror-source-connector"
+    say(curl(f"{copying}/topics"))
+    say(curl(f"{copying}/pause", "-X PUT"))
+    say(curl(f"{copying}/resume", "-X PUT"))
     say()
     say(f"  REST      user {REST_USER}, password {REST_PASSWORD}: from restapi-users.txt")
     say(f"  kafka-1   {stage.source.bootstrap_servers}, SASL_PLAINTEXT/PLAIN, topic {SOURCE_TOPIC}")

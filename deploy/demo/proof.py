@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from deploy.local import LocalCluster
 
@@ -21,6 +21,12 @@ class Record(NamedTuple):
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     timestamp: tuple[int, int]
+
+    @classmethod
+    def of(cls, message: Message) -> Record:
+        """A record as librdkafka hands it over."""
+        kind, milliseconds = message.timestamp()
+        return cls(message.key(), message.value(), tuple(message.headers() or ()), (kind, milliseconds))
 
 
 Topic = Mapping[int, Sequence[Record]]
@@ -66,6 +72,34 @@ def compare(source: Topic, target: Topic) -> list[Claim]:
     ]
 
 
+def went_on(group: str, source: Topic, before: Topic, after: Topic) -> list[Claim]:
+    """What a group read on the source before it moved, and on the target afterwards: together the source, once.
+
+    It proves nothing unless every partition has records on both sides of the move.
+    """
+    moves = [(source[p], list(before.get(p, ())), list(after.get(p, ()))) for p in sorted(source)]
+    total = sum(_sizes(source))
+    in_the_middle = total > 0 and all(first and then for _, first, then in moves)
+    next_ones = sum(bool(then) and then[:1] == list(whole[len(first) :][:1]) for whole, first, then in moves)
+    # As sets that count: what one partition has twice makes up for nothing that another lacks.
+    wanted = Counter((p, record) for p, records in source.items() for record in records)
+    read = Counter((p, record) for side in (before, after) for p, records in side.items() for record in records)
+    skipped, twice = sum((wanted - read).values()), sum((read - wanted).values())
+    in_order = all(first + then == list(whole) for whole, first, then in moves)
+    return [
+        Claim(
+            f"group: {group} read {_sum(_sizes(before))} records on kafka-1; on kafka-2 it goes on with the very next one "
+            f"in {next_ones} of {len(moves)} partitions",
+            in_the_middle and next_ones == len(moves),
+        ),
+        Claim(
+            f"failover: of {total:,} records {skipped:,} skipped, {twice:,} read twice or not from the source, "
+            f"{'in their order' if in_order else 'not in their order'}",
+            in_the_middle and in_order and not skipped and not twice,
+        ),
+    ]
+
+
 def read_whole(cluster: LocalCluster, user: str, topic: str) -> dict[int, list[Record]]:
     """Every record from the beginning of each partition to its present end. RuntimeError if a broker stays silent."""
     consumer = Consumer(
@@ -95,10 +129,7 @@ def read_whole(cluster: LocalCluster, user: str, topic: str) -> dict[int, list[R
                     raise RuntimeError(f"reading {topic} from {cluster.name}: {error.str()}")
                 open_partitions.discard(message.partition())
                 continue
-            headers = tuple(message.headers() or ())
-            kind, milliseconds = message.timestamp()
-            record = Record(message.key(), message.value(), headers, (kind, milliseconds))
-            found[message.partition()].append(record)
+            found[message.partition()].append(Record.of(message))
         return found
     finally:
         consumer.close()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, Message, Producer, TopicPartition
 
 from deploy.demo.proof import end_offsets
 from deploy.demo.stage import READER
@@ -18,7 +18,15 @@ TARGET_TOPIC: Final = "kafka-1.test"
 PARTITIONS: Final = 2
 WRITTEN_AT_ONCE: Final = 20
 DELIVERY_S: Final = 30.0
+SILENT_S: Final = 20.0
 _NOT_YET: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+
+
+def told(cluster: str, message: Message) -> str:
+    """A record in one line that names its place."""
+    value = message.value()
+    text = "null" if value is None else value.decode(errors="replace")
+    return f"{cluster}  {message.topic()}-{message.partition()} @ {message.offset():<3} {text}"
 
 
 class SourceLines:
@@ -92,9 +100,7 @@ class Arrivals:
                     raise RuntimeError(f"reading {TARGET_TOPIC}: {error.str()}")
                 return
             self.count += 1
-            value = message.value()
-            text = "null" if value is None else value.decode(errors="replace")
-            yield f"kafka-2  {TARGET_TOPIC}-{message.partition()} @ {message.offset():<3} {text}"
+            yield told("kafka-2", message)
 
     def ends(self) -> dict[int, int]:
         """End offsets of `kafka-1.test` on kafka-2; empty while it is not there."""

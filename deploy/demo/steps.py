@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from typing import Any, Final
 
 import httpx
 
+from deploy.demo.failover import CONNECTOR as CHECKPOINT_CONNECTOR
+from deploy.demo.failover import move_group
 from deploy.demo.proof import compare, read_whole
-from deploy.demo.records import PARTITIONS, SOURCE_TOPIC, TARGET_TOPIC, Arrivals, SourceLines
+from deploy.demo.records import PARTITIONS, SILENT_S, SOURCE_TOPIC, TARGET_TOPIC, Arrivals, SourceLines
 from deploy.demo.run_directory import fill_in
 from deploy.demo.stage import PATIENCE_S, READER, REST_PASSWORD, REST_USER, Stage, Step, run_script
 from deploy.demo.worker import WorkerProcess
@@ -30,7 +33,6 @@ USERS_2: Final = {
 }
 SECRETS: Final = (*USERS_1.values(), *USERS_2.values(), "init-secret", "health-secret", "vscode-secret")
 SHOWN: Final = 5
-SILENT_S: Final = 20.0
 
 
 def start_clusters(stage: Stage) -> None:
@@ -75,7 +77,7 @@ def start_worker(stage: Stage) -> None:
 
 
 def deploy_connectors(stage: Stage) -> None:
-    """The article's deploy-connectors.sh."""
+    """The article's deploy-connectors.sh, with the article's three connectors as they are."""
     environment = {
         **os.environ,
         "CONNECT_REST_API": stage.url,
@@ -84,8 +86,9 @@ def deploy_connectors(stage: Stage) -> None:
     }
     script = stage.directory / "deploy-connectors.sh"
     for line in run_script(stage, "deploy-connectors.sh is running", ["bash", script], environment):
-        if line.startswith(("[", "HTTP")):
-            stage.screen.quote(line)
+        # What curl shows of an answer ends without a newline: the script's next line stands behind it.
+        for said in re.findall(r"^HTTP/.*|\[(?:INFO|ERROR)\].*", line):
+            stage.screen.quote(said)
 
 
 def wait_until_running(stage: Stage) -> None:
@@ -95,24 +98,13 @@ def wait_until_running(stage: Stage) -> None:
         stage.worker.check_alive()
         return stage.worker.spark_is_up()
 
-    def doing() -> str:
-        states = _states(stage)
-        return ", ".join(f"{name} is {_told(seen)}" for name, seen in states.items()) or "no connector is there yet"
-
-    def all_run() -> bool:
-        stage.worker.check_alive()
-        states = _states(stage)
-        for name, seen in states.items():
-            if "FAILED" in seen:
-                trace = _first_trace(stage.rest.get(f"/connectors/{name}/status").json())
-                raise RuntimeError(f"{name} is {_told(seen)}: {trace}")
-        return all(_runs(states.get(name, [])) for name in stage.connectors)
-
     # Looking through the process tree costs more than asking REST: it is done less often.
     stage.screen.wait("Spark is starting", spark_is_up, PATIENCE_S, poll_s=0.3)
     stage.screen.say("Spark is up")
-    stage.screen.wait(doing, all_run, PATIENCE_S)
-    stage.screen.say(doing())
+    # There are no groups on kafka-1 yet, and a checkpoint connector has no task before there is one.
+    _wait_until_all_run(stage, without_tasks=CHECKPOINT_CONNECTOR)
+    for name, seen in _states(stage).items():
+        stage.screen.say(f"{name} is {_told(seen)}")
 
 
 def copy_lines(stage: Stage) -> None:
@@ -148,10 +140,16 @@ def copy_lines(stage: Stage) -> None:
 
 
 def prove_copy(stage: Stage) -> None:
-    """Both topics, whole, compared record by record; and what else the demo shows."""
+    """Both topics, whole, compared record by record."""
     source = read_whole(stage.source, READER, SOURCE_TOPIC)
     target = read_whole(stage.target, READER, TARGET_TOPIC)
     stage.claims += compare(source, target)
+    stage.screen.say(f"{sum(map(len, source.values())):,} and {sum(map(len, target.values())):,} records read back")
+
+
+def prove_worker(stage: Stage) -> None:
+    """What the worker says of its connectors, to whom it says it, and what it keeps to itself."""
+    _wait_until_all_run(stage)
     for name, seen in _states(stage).items():
         stage.prove(f"state: {name} is {_told(seen)}", _runs(seen))
     code = httpx.head(stage.url).status_code
@@ -167,16 +165,18 @@ def prove_copy(stage: Stage) -> None:
         f"{len(paths)} REST answers, {len(commands)} processes' arguments",
         not found,
     )
-    stage.screen.say(f"{sum(map(len, source.values())):,} and {sum(map(len, target.values())):,} records read back")
+    stage.screen.say("states, logins and logs are looked through")
 
 
 STEPS: Final = (
     Step("Two Kafka clusters, with SASL_PLAINTEXT/PLAIN users", start_clusters),
     Step("A worker: bin/connect-distributed.sh connect.properties", start_worker),
-    Step("A MirrorSourceConnector: deploy-connectors.sh", deploy_connectors),
-    Step("Spark, and the connector's task on it", wait_until_running),
+    Step("MirrorMaker 2's three connectors: deploy-connectors.sh", deploy_connectors),
+    Step("Spark, and the connectors' tasks on it", wait_until_running),
     Step("Records from kafka-1 to kafka-2", copy_lines),
     Step("Both topics read back whole and compared", prove_copy),
+    Step("A consumer group moves from kafka-1 to kafka-2", move_group),
+    Step("The worker: states, logins, secrets", prove_worker),
 )
 
 
@@ -192,13 +192,34 @@ def _states(stage: Stage) -> dict[str, list[str]]:
     return found
 
 
-def _runs(states: list[str]) -> bool:
-    return len(states) > 1 and set(states) == {"RUNNING"}
+def _wait_until_all_run(stage: Stage, *, without_tasks: str = "") -> None:
+    """Every connector with at least one task; `without_tasks`: the one that may have none. RuntimeError for a failed one."""
+
+    def all_run() -> bool:
+        stage.worker.check_alive()
+        states = _states(stage)
+        for name, seen in states.items():
+            if "FAILED" in seen:
+                trace = _first_trace(stage.rest.get(f"/connectors/{name}/status").json())
+                raise RuntimeError(f"{name} is {_told(seen)}: {trace}")
+        return all(_runs(states.get(name, []), 0 if name == without_tasks else 1) for name in stage.connectors)
+
+    def doing() -> str:
+        waits = [f"{name} is {_told(seen)}" for name, seen in _states(stage).items() if not _runs(seen)]
+        return ", ".join(waits) or "no connector is there yet"
+
+    stage.screen.wait(doing, all_run, PATIENCE_S)
+
+
+def _runs(states: list[str], least_tasks: int = 1) -> bool:
+    return len(states) > least_tasks and set(states) == {"RUNNING"}
 
 
 def _told(states: list[str]) -> str:
     connector, *tasks = states
-    return f"{connector}, its task {tasks[0]}" if len(tasks) == 1 else f"{connector}, tasks: {' '.join(tasks) or '-'}"
+    if not tasks:
+        return f"{connector}, no task yet"
+    return f"{connector}, its task {tasks[0]}" if len(tasks) == 1 else f"{connector}, tasks: {' '.join(tasks)}"
 
 
 def _first_trace(status: dict[str, Any]) -> str:

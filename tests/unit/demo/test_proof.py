@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from deploy.demo.proof import Record, Topic, compare
+from deploy.demo.proof import Record, Topic, compare, went_on
 
 
 def _record(number: int) -> Record:
@@ -83,3 +83,48 @@ def test_a_false_claim_names_the_first_record_that_differs() -> None:
     (values,) = (claim for claim in compare(SOURCE, target) if claim.text.startswith("values"))
     assert values.text.startswith("values: 7 of 8 the same")
     assert values.text.endswith("differs: partition 1, record 1")
+
+
+READ_BEFORE: Topic = {0: SOURCE[0][:2], 1: SOURCE[1][:1]}
+READ_AFTER: Topic = {0: SOURCE[0][2:], 1: SOURCE[1][1:]}
+
+
+def _false_of_a_move(before: Topic, after: Topic, source: Topic = SOURCE) -> set[str]:
+    return {claim.text.partition(":")[0] for claim in went_on("g", source, before, after) if not claim.true}
+
+
+def test_a_group_that_goes_on_with_the_next_record_leaves_no_claim_false() -> None:
+    assert _false_of_a_move(READ_BEFORE, READ_AFTER) == set()
+
+
+@pytest.mark.parametrize(
+    ("after", "caught_by"),
+    [
+        pytest.param({**READ_AFTER, 0: SOURCE[0][3:]}, {"group", "failover"}, id="one_skipped"),
+        pytest.param({**READ_AFTER, 0: SOURCE[0][1:]}, {"group", "failover"}, id="one_repeated"),
+        pytest.param(SOURCE, {"group", "failover"}, id="begun_anew"),
+        pytest.param({**READ_AFTER, 0: [*SOURCE[0][2:4]]}, {"failover"}, id="the_last_is_not_read"),
+        pytest.param({**READ_AFTER, 0: [*SOURCE[0][2:], SOURCE[0][2]]}, {"failover"}, id="one_repeated_later"),
+        pytest.param({**READ_AFTER, 0: [SOURCE[0][2], SOURCE[0][4], SOURCE[0][3]]}, {"failover"}, id="reordered"),
+        pytest.param({0: SOURCE[0][2:]}, {"group", "failover"}, id="a_partition_is_not_read"),
+        pytest.param({0: SOURCE[1][1:], 1: SOURCE[0][2:]}, {"group", "failover"}, id="other_partitions"),
+    ],
+)
+def test_a_group_that_skips_or_repeats_is_caught(after: Topic, caught_by: set[str]) -> None:
+    assert _false_of_a_move(READ_BEFORE, after) == caught_by
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param({0: [], 1: []}, SOURCE, id="nothing_was_read_before"),
+        pytest.param(SOURCE, {}, id="nothing_was_left_to_read"),
+        pytest.param({**READ_BEFORE, 1: []}, {**READ_AFTER, 1: SOURCE[1]}, id="one_partition_was_not_begun"),
+    ],
+)
+def test_a_group_that_was_not_in_the_middle_proves_nothing(before: Topic, after: Topic) -> None:
+    assert "failover" in _false_of_a_move(before, after)
+
+
+def test_a_move_in_an_empty_topic_proves_nothing() -> None:
+    assert _false_of_a_move({}, {}, {0: [], 1: []}) == {"group", "failover"}
