@@ -222,9 +222,9 @@ class Herder:
         """The committed source offsets of a connector."""
         return await self._offsets.list(name)
 
-    def plugins(self) -> list[PluginInfo]:
-        """All connector classes."""
-        return validation.plugins()
+    def plugins(self, *, connectors_only: bool = True) -> list[PluginInfo]:
+        """All connector classes, and the other plugins if asked for."""
+        return validation.plugins(connectors_only=connectors_only)
 
     def plugin_settings(self, plugin: str, version: str | None) -> list[dict[str, Any]]:
         """The definitions of a connector class' settings."""

@@ -16,8 +16,11 @@ from mirror_connect.app.herder.ports import Resolver
 from mirror_connect.app.herder.views import Config, PluginInfo
 from mirror_connect.connectors import CONNECTORS, DEFINITIONS, connector_definition
 from mirror_connect.connectors.config_table import ValidatedKey
-from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
+from mirror_connect.connectors.config_values import parse
+from mirror_connect.connectors.definition import KAFKA_VERSION, ConnectorDefinition, UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.known_classes import CONVERTER, HEADER_CONVERTER, KNOWN_CLASSES
+from mirror_connect.connectors.mirror_settings import PRODUCER_OVERRIDE
 from mirror_connect.connectors.secrets import HIDDEN, is_secret, redact, secrets_of
 from mirror_connect.connectors.user_class import SETTINGS, Limits, class_problem, is_user_class
 
@@ -35,10 +38,15 @@ def connector_type(config: Config | None) -> str:
     return definition.type if definition is not None else "unknown"
 
 
-def plugins() -> list[PluginInfo]:
-    """Every connector class there is."""
+def plugins(*, connectors_only: bool) -> list[PluginInfo]:
+    """Every connector class there is, and all converters that configs may name; there are no transformations yet."""
     found = [PluginInfo(definition.class_name, definition.type, definition.version) for definition in DEFINITIONS]
-    return sorted(found, key=lambda plugin: plugin.class_name)
+    found.sort(key=lambda plugin: plugin.class_name)
+    if not connectors_only:
+        for interface, kind in ((CONVERTER, "converter"), (HEADER_CONVERTER, "header_converter")):
+            names = sorted(name for name, interfaces in KNOWN_CLASSES.items() if interface in interfaces)
+            found += [PluginInfo(name, kind, KAFKA_VERSION) for name in names]
+    return found
 
 
 def plugin_settings(plugin: str, version: str | None) -> list[dict[str, Any]]:
@@ -84,6 +92,7 @@ class Validation:
             raise BadRequest(f"Included connector type {included} does not match request type {plugin}")
         definition, resolved = await self._resolved(config)
         others = self._of_clients(resolved, config)
+        _check_override_types(others, resolved)
         answer = definition.infos(resolved, config, others)
         problems = await self._of_user_classes(definition.validate(resolved, config), resolved, config)
         for info in answer["configs"]:
@@ -141,6 +150,13 @@ class Validation:
             return connector_definition(class_name), resolved
         except UnknownConnectorClass as error:
             raise BadRequest(str(error)) from None
+
+
+def _check_override_types(judged: Mapping[str, ValidatedKey], resolved: Config) -> None:
+    """As in Connect, which can't read an override of a wrong type, such a one is an error of the whole request."""
+    for name, result in judged.items():
+        if name.startswith(PRODUCER_OVERRIDE) and result.key is not None and parse(resolved[name], result.key.type)[0]:
+            raise BadRequest(result.errors[0])
 
 
 def _texts(config: Config) -> dict[str, str]:

@@ -19,12 +19,10 @@ def add_plugin_routes(application: FastAPI, herder: Herder) -> None:
 
     @application.get("/connector-plugins", responses={200: {"model": PluginsBody}, **errors()})
     async def list_plugins(
-        connectors_only: Annotated[
-            str, Query(alias="connectorsOnly", description="false: other plugins too; there are none")
-        ] = "true",
+        connectors_only: Annotated[str, Query(alias="connectorsOnly", description="false: converters too")] = "true",
     ) -> Response:
-        """All connector classes."""
-        return answer(PluginsBody.of(herder.plugins()))
+        """All connector classes, or all plugins."""
+        return answer(PluginsBody.of(herder.plugins(connectors_only=connectors_only.lower() == "true")))
 
     @application.get(
         "/connector-plugins/{plugin}/config", responses={200: {"model": list[DefinitionBody]}, **errors(404)}

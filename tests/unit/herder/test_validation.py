@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from mirror_connect.app.errors import InvalidConfig
+from mirror_connect.app.errors import BadRequest, InvalidConfig
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.validation import ConfigRules, Validation
@@ -46,6 +46,19 @@ async def test_an_answer_of_validate_has_no_right_client_property_but_overrides(
     config = {"name": "a", **source_config(producer__override__linger__ms="5", consumer__client__rack="r")}
     names = [info["value"]["name"] for info in (await validation().infos("MirrorSource", config))["configs"]]
     assert ("producer.override.linger.ms" in names, "consumer.client.rack" in names) == (True, False)
+
+
+async def test_an_override_of_a_wrong_type_is_an_error_of_the_whole_request() -> None:
+    config = {"name": "a", **source_config(producer__override__linger__ms="soon")}
+    with pytest.raises(
+        BadRequest, match=r"^Invalid value soon for configuration producer\.override\.linger\.ms: Not a"
+    ):
+        await validation().infos("MirrorSource", config)
+
+
+async def test_an_override_of_a_wrong_value_is_an_error_of_its_own_setting() -> None:
+    config = {"name": "a", **source_config(producer__override__acks="most")}
+    assert (await validation().infos("MirrorSource", config))["error_count"] == 1
 
 
 async def test_an_override_is_refused_by_the_workers_policy() -> None:

@@ -404,8 +404,19 @@ async def test_a_standby_answers_409_to_writes() -> None:
 
 
 async def test_the_plugins_are_listed(client: httpx.AsyncClient) -> None:
-    plugins = (await client.get("/connector-plugins?connectorsOnly=banana")).json()
+    plugins = (await client.get("/connector-plugins")).json()
     assert {"class": SOURCE, "type": "source", "version": "4.3.1"} in plugins
+    assert {plugin["type"] for plugin in plugins} == {"source"}
+
+
+@pytest.mark.parametrize("flag", ["false", "banana"])
+async def test_plugins_that_are_no_connectors_are_listed_behind_them_if_asked_for(
+    client: httpx.AsyncClient, flag: str
+) -> None:
+    plugins = (await client.get(f"/connector-plugins?connectorsOnly={flag}")).json()
+    converter = {"class": "org.apache.kafka.connect.converters.ByteArrayConverter", "version": "4.3.1"}
+    assert {**converter, "type": "converter"} in plugins[3:]
+    assert {**converter, "type": "header_converter"} in plugins[3:]
 
 
 @pytest.mark.parametrize("plugin", [SOURCE, "MirrorSourceConnector", "MirrorSource"])
