@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from typing import Any, Final
 
 from mirror_connect.connectors.config_table import Quote
@@ -36,6 +37,14 @@ def addresses(name: str, value: Any, quote: Quote) -> str | None:
             # The one entry is easier to find, but of what a config provider gave nothing is shown.
             return f"Invalid value {entry if shown == value else shown} for configuration {name}: {_FORM}"
     return None
+
+
+def has_address(host: str, port: int) -> bool:
+    """Whether a name server, or the host's own text, gives an address to connect to. Blocks."""
+    try:
+        return bool(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+    except (OSError, UnicodeError):
+        return False
 
 
 def _entries(text: str) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from mirror_connect.app.connector_part.first_addresses import FirstAddresses
 from mirror_connect.app.connector_part.target_choice import BOOTSTRAP, Target, TargetChooser
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_config import WorkerConfig
@@ -19,6 +20,7 @@ from mirror_connect.connectors.assignment import parse_assigned_partitions
 from mirror_connect.connectors.config_table import RefusedConfig
 from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskPartition, TaskSpec
 from mirror_connect.connectors.mirror_checkpoint import assigned_groups
+from mirror_connect.connectors.mirror_heartbeat import HEARTBEAT_TASK_CLASS
 from mirror_connect.connectors.mirror_settings import source_admin, source_consumer
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, replication_policy
 
@@ -107,19 +109,25 @@ class TaskSpecs:
         self._targets = targets
         self._stores = stores
         self._target_of_task: dict[TaskId, Target] = {}
+        self._first_addresses = FirstAddresses()
 
     async def build(self, run_id: str, task: TaskId, config: Mapping[str, str], version: int) -> TaskSpec:
         """See supervisor.SpecSource. ClusterUnreachable while the target can't be told from the worker's cluster.
 
-        ConfigError for a producer that leads to another cluster than the target.
+        ConfigError for a producer that leads to another cluster than the target, or to none at the run's beginning.
         """
         resolved = await asyncio.to_thread(self._resolve, config)
         target = self._target_of_task[task] = await self._targets.chosen(resolved)
+        definition = connector_definition(resolved["connector.class"])
+        source = source_consumer(resolved)
+        clusters = {"target cluster": target.producer}
+        if definition.task_class != HEARTBEAT_TASK_CLASS:
+            clusters["source cluster"] = source
+        await self._first_addresses.check(task, run_id, clusters)
         for line in await self._targets.errors(resolved):
             # A config that a Java worker took, or that came while a cluster was away.
             raise RefusedConfig(BOOTSTRAP, line)
         store = await self._stores.of(target)
-        definition = connector_definition(resolved["connector.class"])
         settings = definition.settings(resolved)
         alias = settings.text("source.cluster.alias")
         policy = replication_policy(settings.originals)
@@ -129,7 +137,7 @@ class TaskSpecs:
             task=task.task,
             connector_class=definition.class_name,
             config=resolved,
-            source=source_consumer(resolved),
+            source=source,
             target=target.producer,
             source_alias=alias,
             target_alias=settings.text("target.cluster.alias"),

@@ -1,0 +1,79 @@
+"""A task whose cluster has no address fails at its start, after some tries; one that has run never does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from mirror_connect.app.connector_part import first_addresses
+from mirror_connect.app.connector_part.first_addresses import FirstAddresses
+from mirror_connect.connectors.config_table import RefusedConfig
+from mirror_connect.connectors.errors import AddressUnknown
+from mirror_connect.connectors.job_contract import TaskId
+
+TASK = TaskId("a", 0)
+
+
+class Names:
+    """A name server that knows some hosts."""
+
+    def __init__(self, *hosts: str) -> None:
+        self.hosts = set(hosts)
+        self.asked = 0
+
+    def __call__(self, host: str, port: int) -> bool:
+        self.asked += 1
+        return host in self.hosts
+
+
+def to(servers: str) -> dict[str, dict[str, str]]:
+    return {"target cluster": {"bootstrap.servers": servers}}
+
+
+@pytest.fixture(autouse=True)
+def _no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_addresses, "TRIED_FOR_S", 0.0)
+
+
+async def test_one_address_of_several_is_enough() -> None:
+    names = Names("b2")
+    addresses = FirstAddresses(names)
+    await addresses.check(TASK, "run-1", to("b1:9092,b2:9092"))
+    assert names.asked == 2
+
+
+async def test_a_run_is_looked_at_once() -> None:
+    names = Names("b1")
+    addresses = FirstAddresses(names)
+    await addresses.check(TASK, "run-1", to("b1:9092"))
+    names.hosts.clear()
+    await addresses.check(TASK, "run-1", to("b1:9092"))
+    assert names.asked == 1
+
+
+async def test_a_cluster_without_an_address_is_tried_again_and_then_refused() -> None:
+    addresses = FirstAddresses(Names())
+    for _ in range(2):
+        with pytest.raises(AddressUnknown):
+            await addresses.check(TASK, "run-1", to("b1:9092"))
+    with pytest.raises(RefusedConfig) as refused:
+        await addresses.check(TASK, "run-1", to("b1:9092"))
+    line = "No resolvable bootstrap urls given in bootstrap.servers of the target cluster: b1:9092"
+    assert str(refused.value) == line
+
+
+async def test_quick_tries_do_not_wear_out_the_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_addresses, "TRIED_FOR_S", 600.0)
+    addresses = FirstAddresses(Names())
+    for _ in range(5):
+        with pytest.raises(AddressUnknown):
+            await addresses.check(TASK, "run-1", to("b1:9092"))
+        await asyncio.sleep(0)
+
+
+async def test_the_next_run_has_tries_of_its_own() -> None:
+    addresses = FirstAddresses(Names())
+    for run in ("run-1", "run-1", "run-2", "run-2"):
+        with pytest.raises(AddressUnknown):
+            await addresses.check(TASK, run, to("b1:9092"))
