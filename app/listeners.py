@@ -34,10 +34,10 @@ def parse_listeners(name: str, urls: Sequence[str]) -> tuple[Listener, ...]:
     for url in urls:
         match = _LISTENER.fullmatch(url.strip())
         if match is None or int(match[3]) > 65_535:
-            raise ConfigError(name, url, "Listener doesn't have the right format or protocol (http://HOST:PORT)")
+            raise ConfigError(name, url, "Listener doesn't have the right format (protocol://hostname:port).")
         scheme = match[1].lower()
         if scheme not in ("http", "https"):
-            raise ConfigError(name, url, "Listener protocol must be one of the following: http, https")
+            raise ConfigError(name, url, 'Listener protocol must be either "http" or "https".')
         found.append(Listener(scheme, match[2], max(int(match[3]), 0)))
     return tuple(found)
 

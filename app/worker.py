@@ -7,26 +7,27 @@ REST can answer Spark is started, which wants all cores of a small machine. Only
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Final, TypeVar
 
-import uvicorn
 from starlette.types import ASGIApp
 
 from mirror_connect.app.connector_part.factory import PartFactory
 from mirror_connect.app.connector_part.target_choice import Target, TargetChooser
 from mirror_connect.app.connector_part.task_specs import OffsetStores, OpenStore, TaskSpecs
 from mirror_connect.app.environment import listen_on
-from mirror_connect.app.errors import StartupError
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.herder.herder import Herder, TopicTracking
 from mirror_connect.app.herder.membership import Membership
 from mirror_connect.app.herder.validation import ConfigRules
-from mirror_connect.app.rest.application import create_application
+from mirror_connect.app.http_servers import HttpServers
+from mirror_connect.app.listeners import Listener
+from mirror_connect.app.rest.application import Surface, create_admin_application, create_application
 from mirror_connect.app.rest.basic_auth import authenticators
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import OffsetStore
@@ -59,17 +60,12 @@ class Worker:
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
         self._stopped = asyncio.Event()
-        self._serving: list[asyncio.Task[None]] = []
-        self._servers: list[uvicorn.Server] = []
+        self._http = HttpServers()
         # Before anything else: what can be wrong here the user can mend at once.
         checks = authenticators(config.rest_extension_classes, os.environ)
-        for each in config.listeners:
-            if each.scheme == "https":
-                # Never plain HTTP where encryption was asked for.
-                raise StartupError(
-                    f"listeners: {each} can't be served, https is not supported yet: use an http listener."
-                )
         listeners = [listen_on(each.host, each.port, "listeners") for each in config.listeners]
+        admin_listeners = config.admin_listeners or ()
+        admins = [listen_on(each.host, each.port, "admin.listeners") for each in admin_listeners]
 
         ports = [int(listener.getsockname()[1]) for listener in listeners]
         self._worker_id = config.worker_id(ports)
@@ -112,7 +108,17 @@ class Worker:
                 targets.errors,
             ),
         )
-        self._serve(create_application(self._herder, checks), listeners)
+        surface = Surface(
+            admin=config.admin_listeners is None,
+            docs=config.rest_docs_enabled,
+            header_rules=config.response_headers,
+            cross_origins=config.cross_origins,
+        )
+        self._serve(create_application(self._herder, checks, surface), config.listeners, listeners, config.tls)
+        self._serve(create_admin_application(self._herder, checks), admin_listeners, admins, config.admin_tls)
+        log.info("REST listens at %s", _bound(config.listeners, listeners))
+        if config.admin_listeners is not None:
+            log.info("REST has /admin at %s only", _bound(admin_listeners, admins) or "no listener")
 
     def stop(self) -> None:
         """Begins the clean end."""
@@ -151,7 +157,7 @@ class Worker:
                 together.create_task(store.start())
         self._herder.start(cluster_id)
         internal = listen_on("127.0.0.1", 0, "the internal HTTP")
-        self._serve(create_internal_application(self._supervisor), [internal])
+        self._http.serve(create_internal_application(self._supervisor), [internal])
         await self._supervisor.start(f"http://127.0.0.1:{internal.getsockname()[1]}")
 
     def _admin(self) -> ClusterAdmin:
@@ -192,18 +198,16 @@ class Worker:
             raise
         return OpenStore(store, log_there.partitions, close)
 
-    def _serve(self, application: ASGIApp, listeners: Sequence[socket.socket]) -> None:
-        settings = uvicorn.Config(
-            application,
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=1,
-        )
-        server = _Server(settings)
-        self._servers.append(server)
-        self._serving.append(asyncio.create_task(server.serve(sockets=list(listeners))))
+    def _serve(
+        self,
+        application: ASGIApp,
+        listeners: Sequence[Listener],
+        sockets: Sequence[socket.socket],
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        for scheme, context in (("http", None), ("https", tls)):
+            of_scheme = [own for each, own in zip(listeners, sockets, strict=True) if each.scheme == scheme]
+            self._http.serve(application, of_scheme, context)
 
     # --- end --------------------------------------------------------------------------------------------------------
 
@@ -215,13 +219,11 @@ class Worker:
         until = asyncio.get_running_loop().time() + CLUSTER_PATIENCE_S
         await self._within(herder.stop(STATUS_PATIENCE_S), "writing the last statuses")
         await self._within(self._membership.leave(), "leaving the group", self._left(until))
-        for server in self._servers:
-            server.should_exit = True
         stores = (self._configs, self._statuses, self._offsets, self._stores)
         closing = (
             *(store.stop() for store in stores),
             asyncio.to_thread(self._clients.close, self._left(until)),
-            *self._serving,
+            self._http.end(),
         )
         await self._within(asyncio.gather(*closing), "closing")
 
@@ -237,6 +239,12 @@ class Worker:
             log.exception("%s failed; going on", what.capitalize())
 
 
+def _bound(listeners: Sequence[Listener], sockets: Sequence[socket.socket]) -> str:
+    """The listeners with the ports that they got."""
+    ports = [int(own.getsockname()[1]) for own in sockets]
+    return ", ".join(str(replace(each, port=port)) for each, port in zip(listeners, ports, strict=True))
+
+
 def _config_plan(topic: StorageTopic) -> TopicPlan:
     return TopicPlan.for_configs(topic.name, topic.replication_factor, topic.configs)
 
@@ -247,11 +255,3 @@ def _status_plan(topic: StorageTopic) -> TopicPlan:
 
 def _offset_plan(topic: StorageTopic) -> TopicPlan:
     return TopicPlan.for_offsets(topic.name, topic.partitions, topic.replication_factor, topic.configs)
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers: the worker's own end tasks first."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield

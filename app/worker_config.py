@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 import re
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from mirror_connect.app.config_providers import Resolved, Resolver, resolve_own
+from mirror_connect.app.cross_origins import CrossOrigins
+from mirror_connect.app.listener_tls import ADMIN_PREFIX, LISTENER_TLS_KEYS, MAIN_PREFIX, listener_context
 from mirror_connect.app.listeners import Listener, advertised, parse_listeners, worker_id
 from mirror_connect.app.properties import read_properties
+from mirror_connect.app.response_headers import HeaderRule, header_rules
 from mirror_connect.app.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
 from mirror_connect.connectors.config_table import RefusedConfig, Settings
 from mirror_connect.connectors.errors import ConfigError
@@ -43,7 +47,10 @@ class StorageTopic:
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """Typed worker settings. Times in milliseconds as their names say. `repr` shows no value that may be secret."""
+    """Typed worker settings. Times in milliseconds as their names say. `repr` shows no value that may be secret.
+
+    `admin_listeners`: None for those of `listeners`, empty for none. `tls`, `admin_tls`: of https listeners, if there are.
+    """
 
     bootstrap_servers: str
     group_id: str
@@ -52,13 +59,15 @@ class WorkerConfig:
     status_storage: StorageTopic
     listeners: tuple[Listener, ...]
     admin_listeners: tuple[Listener, ...] | None
+    tls: ssl.SSLContext | None
+    admin_tls: ssl.SSLContext | None
     rest_advertised_host_name: str | None
     rest_advertised_port: int | None
     rest_advertised_listener: str | None
     rest_extension_classes: tuple[str, ...]
-    access_control_allow_origin: str
-    access_control_allow_methods: str
-    response_http_headers: str
+    rest_docs_enabled: bool
+    cross_origins: CrossOrigins | None
+    response_headers: tuple[HeaderRule, ...]
     session_timeout_ms: int
     heartbeat_interval_ms: int
     rebalance_timeout_ms: int
@@ -125,12 +134,6 @@ class WorkerConfig:
             base = {name: value for name, value in base.items() if not name.startswith(("sasl.", "ssl.", "security."))}
         return {**base, **own}
 
-    def https(self, prefix: str = "listeners.https.") -> dict[str, str]:
-        """`ssl.*` settings of https listeners: those with the prefix if there are any, else the top-level ones."""
-        values = self.resolved.values
-        given = _with_prefix(values, prefix)
-        return given or {name: value for name, value in values.items() if name.startswith("ssl.")}
-
     def _top_level(self) -> dict[str, str]:
         values = self.resolved.values
         return {name: value for name, value in values.items() if name in CLIENT_NAMES and name not in _NOT_OF_CLIENTS}
@@ -165,21 +168,27 @@ def _checked(resolver: Resolver, resolved: Resolved) -> WorkerConfig:
     settings = WORKER_KEYS.parse_all(resolved.values)
     _refuse_unsupported(settings)
     _warn_of_unknown(resolved.values)
+    listeners = parse_listeners("listeners", settings.texts("listeners"))
+    admin_listeners = _admin_listeners(settings)
     config = WorkerConfig(
         bootstrap_servers=",".join(settings.texts("bootstrap.servers")),
         group_id=settings.text("group.id"),
         config_storage=_storage(settings, "config"),
         offset_storage=_storage(settings, "offset"),
         status_storage=_storage(settings, "status"),
-        listeners=parse_listeners("listeners", settings.texts("listeners")),
-        admin_listeners=_admin_listeners(settings),
+        listeners=listeners,
+        admin_listeners=admin_listeners,
+        tls=_tls(listeners, resolved, MAIN_PREFIX),
+        admin_tls=_tls(admin_listeners or (), resolved, ADMIN_PREFIX),
         rest_advertised_host_name=settings["rest.advertised.host.name"] or None,
         rest_advertised_port=settings["rest.advertised.port"],
         rest_advertised_listener=_advertised_scheme(settings),
         rest_extension_classes=tuple(settings.texts("rest.extension.classes")),
-        access_control_allow_origin=settings.text("access.control.allow.origin"),
-        access_control_allow_methods=settings.text("access.control.allow.methods"),
-        response_http_headers=settings.text("response.http.headers.config"),
+        rest_docs_enabled=settings.boolean("rest.docs.enabled"),
+        cross_origins=CrossOrigins.of(
+            settings.text("access.control.allow.origin"), settings.text("access.control.allow.methods")
+        ),
+        response_headers=header_rules(settings.text("response.http.headers.config")),
         session_timeout_ms=settings.integer("session.timeout.ms"),
         heartbeat_interval_ms=settings.integer("heartbeat.interval.ms"),
         rebalance_timeout_ms=settings.integer("rebalance.timeout.ms"),
@@ -222,6 +231,10 @@ def _storage(settings: Settings, kind: Storage) -> StorageTopic:
 def _admin_listeners(settings: Settings) -> tuple[Listener, ...] | None:
     urls: Any = settings["admin.listeners"]
     return None if urls is None else parse_listeners("admin.listeners", urls)
+
+
+def _tls(listeners: Sequence[Listener], resolved: Resolved, prefix: str) -> ssl.SSLContext | None:
+    return listener_context(resolved.values, prefix) if any(each.scheme == "https" for each in listeners) else None
 
 
 def _advertised_scheme(settings: Settings) -> str | None:
@@ -274,18 +287,20 @@ def _warn_of_unknown(values: Mapping[str, str]) -> None:
     unknown = [
         name
         for name in values
-        if name not in WORKER_KEYS
-        and name not in CLIENT_NAMES
-        and (
-            name.partition(".")[2] not in CLIENT_NAMES
-            if name.startswith(tuple(kinds))
-            else not name.startswith(KNOWN_PREFIXES)
-        )
+        if name not in WORKER_KEYS and name not in CLIENT_NAMES and _unknown_behind_prefix(name, tuple(kinds))
     ]
     known = [*WORKER_KEYS.keys, *CLIENT_NAMES, *(f"{kind}{name}" for kind in kinds for name in sorted(CLIENT_NAMES))]
+    known += [f"{prefix}{name}" for prefix in (MAIN_PREFIX, ADMIN_PREFIX) for name in LISTENER_TLS_KEYS.keys]
     line = unknown_names_line(unknown, known, "worker properties")
     if line is not None:
         log.warning(line)
+
+
+def _unknown_behind_prefix(name: str, kinds: tuple[str, ...]) -> bool:
+    for prefix in (MAIN_PREFIX, ADMIN_PREFIX):
+        if name.startswith(prefix):
+            return name.removeprefix(prefix) not in LISTENER_TLS_KEYS
+    return name.partition(".")[2] not in CLIENT_NAMES if name.startswith(kinds) else not name.startswith(KNOWN_PREFIXES)
 
 
 def _check_clients(resolved: Resolved) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from mirror_connect.app.cross_origins import valid_origins
+from mirror_connect.app.listener_tls import ADMIN_PREFIX, CLIENT_AUTH_KEY, MAIN_PREFIX
+from mirror_connect.app.response_headers import valid_header_rules
 from mirror_connect.connectors.config_table import (
     BOOLEAN,
     CLASS,
@@ -107,16 +110,25 @@ _OWN_KEYS: Final = ConfigTable(
 
 _REST_KEYS: Final = ConfigTable(
     Key("listeners", LIST, ["http://:8083"], LOW,
-        "URLs on which REST is served; http only, https is refused at the start.", validator=_some_listener),
-    Key("admin.listeners", LIST, None, LOW, "URLs for /admin alone. Checked; there is no /admin yet."),
+        "URLs on which REST is served: http://HOST:PORT, https://HOST:PORT; no HOST: every address.",
+        validator=_some_listener),
+    Key("admin.listeners", LIST, None, LOW,
+        "URLs on which /admin is served; not given: those of listeners; empty: there is no /admin."),
     Key("rest.advertised.host.name", STRING, None, LOW, "Host under which other workers reach this one."),
     Key("rest.advertised.port", INT, None, LOW, "Port under which other workers reach this one."),
     Key("rest.advertised.listener", STRING, None, LOW, "Which protocol other workers use: http or https."),
     Key("rest.extension.classes", LIST, [], LOW, "REST extensions, as BasicAuthSecurityRestExtension."),
     Key("access.control.allow.origin", STRING, "", LOW,
-        "Origins that browsers may call from. Not in effect yet: none may."),
-    Key("access.control.allow.methods", STRING, "", LOW, "Methods that they may use. Not in effect yet."),
-    Key("response.http.headers.config", STRING, "", LOW, "Rules for response headers. Not in effect yet."),
+        "Origins, comma separated, whose pages may read answers: as they are, regular expressions, or *.",
+        validator=valid_origins),
+    Key("access.control.allow.methods", STRING, "", LOW,
+        "Methods, comma separated, that they may use; empty: GET, POST and HEAD."),
+    Key("response.http.headers.config", STRING, "", LOW,
+        "Headers of every answer: set, add, setDate or addDate, then NAME:VALUE; comma separated, "
+        "quoted where a comma is part of it. Dates in milliseconds from now.",
+        validator=valid_header_rules),
+    Key("rest.docs.enabled", BOOLEAN, True, LOW,
+        "Whether /docs shows the REST contract to try out, and /openapi.json the contract. Of our own."),
 )
 
 _SPARK_KEYS: Final = ConfigTable(
@@ -149,9 +161,7 @@ _NETWORK_KEYS: Final = ConfigTable(
     Key("socket.connection.setup.timeout.ms", LONG, 10000, LOW, "Longest wait for a connection.", validator=between(0)),
     Key("socket.connection.setup.timeout.max.ms", LONG, 30000, LOW, "Longest such wait after failures.",
         validator=between(0)),
-    Key("ssl.client.auth", STRING, "none", LOW,
-        "Whether https listeners ask for client certificates. There are none yet.",
-        validator=one_of("required", "requested", "none")),
+    CLIENT_AUTH_KEY,
     *(Key(name, STRING, None, LOW, _JAVA) for name in (
         "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
         "metric.names.formats", "inter.worker.key.generation.algorithm", "inter.worker.key.size",
@@ -177,7 +187,7 @@ KNOWN_PREFIXES: Final = (
     "consumer.",
     "admin.",
     "spark.",
-    "listeners.https.",
-    "admin.listeners.https.",
+    MAIN_PREFIX,
+    ADMIN_PREFIX,
     "metrics.context.",
 )

@@ -1,4 +1,4 @@
-"""TLS as Java clients are told of it (`ssl.*`), for Python's ssl and for librdkafka. Private keys stay in memory."""
+"""TLS as Java is told of it (`ssl.*`), for Python's ssl and for librdkafka. Private keys stay in memory."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from mirror_connect.connectors.errors import ConfigError
 if TYPE_CHECKING:
     from mirror_connect.kafka_io.stores import KeyPair, Store
 
+ClientAuth = Literal["none", "requested", "required"]
 _VERSIONS: Final = {
     "TLSv1": ssl.TLSVersion.TLSv1,
     "TLSv1.1": ssl.TLSVersion.TLSv1_1,
@@ -78,9 +79,37 @@ class TlsSettings:
 
     def context(self) -> ssl.SSLContext:
         """A new context for client connections of Python."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context = self._limited(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = self.check_host
         context.verify_mode = ssl.CERT_REQUIRED
+        if self.trusted is None:
+            context.load_default_certs()
+        else:
+            context.load_verify_locations(cadata=self.trusted)
+        self._show_pair(context)
+        return context
+
+    def server_context(self, client_auth: ClientAuth) -> ssl.SSLContext:
+        """A new context for a listener of Python. ConfigError without a key pair, or where nothing tells whom to trust.
+
+        Clients are not asked for the hosts that their certificates name: as in Java, who is trusted may come from anywhere.
+        """
+        if self.pair is None:
+            problem = "an https listener needs a key store with its private key and certificate"
+            raise ConfigError("ssl.keystore.location", None, problem)
+        context = self._limited(ssl.PROTOCOL_TLS_SERVER)
+        if client_auth != "none":
+            if self.trusted is None:
+                # Jetty would trust the key store's own certificate then, and the system's roots would let in half the world.
+                problem = f"ssl.client.auth={client_auth} needs a trust store: whose certificates clients may show"
+                raise ConfigError("ssl.truststore.location", None, problem)
+            context.verify_mode = ssl.CERT_REQUIRED if client_auth == "required" else ssl.CERT_OPTIONAL
+            context.load_verify_locations(cadata=self.trusted)
+        self._show_pair(context)
+        return context
+
+    def _limited(self, protocol: int) -> ssl.SSLContext:
+        context = ssl.SSLContext(protocol)
         # Java trusts every certificate of a trust store as it is; OpenSSL wants a root unless told so.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         context.minimum_version = self.oldest
@@ -90,10 +119,9 @@ class TlsSettings:
                 context.set_ciphers(self.ciphers)
             except ssl.SSLError:
                 raise ConfigError("ssl.cipher.suites", self.ciphers, "OpenSSL knows none of these suites") from None
-        if self.trusted is None:
-            context.load_default_certs()
-        else:
-            context.load_verify_locations(cadata=self.trusted)
+        return context
+
+    def _show_pair(self, context: ssl.SSLContext) -> None:
         if self.pair is not None:
             with in_memory(self.pair.chain) as chain, in_memory(self.pair.key) as key:
                 try:
@@ -102,7 +130,6 @@ class TlsSettings:
                     raise ConfigError(
                         "ssl.keystore", None, f"the private key and its certificate: {error.reason}"
                     ) from None
-        return context
 
     def librdkafka(self) -> dict[str, Any]:
         """The same as librdkafka's settings."""

@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp
 
+from mirror_connect.app.cross_origins import CrossOrigins
 from mirror_connect.app.errors import ConnectError, Unauthorized
 from mirror_connect.app.herder.herder import Herder
+from mirror_connect.app.response_headers import HeaderRule
+from mirror_connect.app.rest.added_headers import ConfiguredHeaders, CrossOrigin
 from mirror_connect.app.rest.admin import add_admin_routes
 from mirror_connect.app.rest.basic_auth import Authenticator
+from mirror_connect.app.rest.between_workers import add_worker_routes, is_signed
 from mirror_connect.app.rest.connectors import add_connector_routes
+from mirror_connect.app.rest.docs import add_docs_routes
 from mirror_connect.app.rest.negotiation import negotiate
 from mirror_connect.app.rest.offsets import add_offset_routes
 from mirror_connect.app.rest.plugins import add_plugin_routes
@@ -33,17 +40,51 @@ log = logging.getLogger(__name__)
 _REASONS = {413: "Request Entity Too Large"}
 
 
-def create_application(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> ASGIApp:
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """What the main listeners serve beside Connect's resources, and what they add to every answer."""
+
+    admin: bool = True
+    docs: bool = True
+    header_rules: tuple[HeaderRule, ...] = ()
+    cross_origins: CrossOrigins | None = None
+
+
+def create_application(
+    herder: Herder, authenticators: Sequence[Authenticator] = (), surface: Surface = Surface()
+) -> ASGIApp:
     """The REST interface. Credentials have to please every one of `authenticators` (app/rest/basic_auth.py)."""
-    return UriGate(create_api(herder, authenticators), herder.has)
+    application: ASGIApp = UriGate(create_api(herder, authenticators, surface), herder.has)
+    if surface.cross_origins is not None:
+        application = CrossOrigin(application, surface.cross_origins)
+    return ConfiguredHeaders(application, surface.header_rules) if surface.header_rules else application
 
 
-def create_api(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> FastAPI:
+def create_admin_application(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> ASGIApp:
+    """What `admin.listeners` of their own serve: /admin alone, without CORS and configured headers, as in Connect."""
+    application = _without_routes(authenticators)
+    add_admin_routes(application, herder)
+    return UriGate(application, herder.has)
+
+
+def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), surface: Surface = Surface()) -> FastAPI:
     """The routes without the gate in front of them; openapi.yaml is made from this."""
+    application = _without_routes(authenticators)
+    add_server_routes(application, herder)
+    add_connector_routes(application, herder)
+    add_offset_routes(application, herder)
+    add_worker_routes(application, herder)
+    add_plugin_routes(application, herder)
+    if surface.admin:
+        add_admin_routes(application, herder)
+    if surface.docs:
+        add_docs_routes(application, lambda request: _authenticate(authenticators, request))
+    return application
 
+
+def _without_routes(authenticators: Sequence[Authenticator]) -> FastAPI:
     async def authenticate(request: Request) -> None:
-        for authenticator in authenticators:
-            authenticator.check(request.headers.get("authorization"))
+        await _authenticate(authenticators, request)
 
     application = FastAPI(
         title="mirror-connect",
@@ -55,11 +96,6 @@ def create_api(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> 
         openapi_url=None,
         redirect_slashes=False,
     )
-    add_server_routes(application, herder)
-    add_connector_routes(application, herder)
-    add_offset_routes(application, herder)
-    add_plugin_routes(application, herder)
-    add_admin_routes(application, herder)
 
     @application.exception_handler(ConnectError)
     async def render(_: Request, error: ConnectError) -> Response:
@@ -77,9 +113,17 @@ def create_api(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> 
             try:
                 await authenticate(request)
             except ConnectError as refused:
-                return await render(request, refused)
+                answer = await render(request, refused)
+                if isinstance(refused, Unauthorized):
+                    answer.headers["Content-Type"] = "text/plain"
+                return answer
             return PlainTextResponse(allowed, headers={"Allow": allowed})
         return _error(405, f"HTTP 405 {_reason(405)}", {"Allow": allowed})
+
+    @application.exception_handler(ClientDisconnect)
+    async def render_nothing(_: Request, __: ClientDisconnect) -> Response:
+        # Whoever asked has gone in the middle of the body; that is no mistake of ours, and nobody reads an answer.
+        return Response(status_code=400)
 
     @application.exception_handler(Exception)
     async def render_mistake(request: Request, error: Exception) -> Response:
@@ -87,6 +131,13 @@ def create_api(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> 
         return _error(500, f"{type(error).__name__} while answering {request.method}; the worker's log has the details")
 
     return application
+
+
+async def _authenticate(authenticators: Sequence[Authenticator], request: Request) -> None:
+    if is_signed(request):
+        return
+    for authenticator in authenticators:
+        authenticator.check(request.headers.get("authorization"))
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 import httpx
 import uvicorn
+from starlette.types import ASGIApp
 
 from mirror_connect.app.connector_part.host import PartHost
 from mirror_connect.app.herder.herder import Herder, TopicTracking
 from mirror_connect.app.herder.log_levels import LogLevels
-from mirror_connect.app.rest.application import create_application
+from mirror_connect.app.rest.application import Surface, create_application
 from mirror_connect.app.rest.basic_auth import Authenticator
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import OffsetStore
@@ -262,10 +263,18 @@ async def eventually(holds: Callable[[], bool], patience_s: float = 5.0) -> None
 
 
 @contextlib.asynccontextmanager
-async def serving(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> AsyncIterator[httpx.AsyncClient]:
+async def serving(
+    herder: Herder, authenticators: Sequence[Authenticator] = (), surface: Surface | None = None
+) -> AsyncIterator[httpx.AsyncClient]:
     """The REST interface on a real socket, and a client of it."""
+    async with served(create_application(herder, authenticators, surface or Surface())) as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def served(application: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
+    """An application on a real socket, and a client of it."""
     listener = socket.create_server(("127.0.0.1", 0))
-    application = create_application(herder, authenticators)
     config = uvicorn.Config(application, log_config=None, lifespan="off", server_header=False)
     config.load()
     server = uvicorn.Server(config)

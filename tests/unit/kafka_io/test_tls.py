@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import datetime
 import os
 import shutil
 import socket
@@ -14,53 +13,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
-from cryptography.x509.oid import NameOID
 
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.kafka_io.client_keys import CLIENT_KEYS
 from mirror_connect.kafka_io.tls import TlsSettings, in_memory
+from tests.fakes.certificates import Party, party
 
 PASSWORD = "hunter22"
-
-
-@dataclass
-class Party:
-    key: ec.EllipticCurvePrivateKey
-    certificate: x509.Certificate
-
-    @property
-    def pem(self) -> str:
-        return self.certificate.public_bytes(serialization.Encoding.PEM).decode()
-
-    def key_pem(self, password: str | None = None) -> str:
-        protection = (
-            serialization.BestAvailableEncryption(password.encode()) if password else serialization.NoEncryption()
-        )
-        return self.key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, protection
-        ).decode()
-
-
-def party(name: str, issuer: Party | None, *, ca: bool) -> Party:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer.certificate.subject if issuer else subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .sign(issuer.key if issuer else key, hashes.SHA256())
-    )
-    return Party(key, certificate)
 
 
 @dataclass

@@ -1,0 +1,139 @@
+"""The worker's HTTP servers: on sockets that are open already, in the worker's own loop, ended together.
+
+A server here waits for nobody for ever. Who opens a connection and dawdles, byte by byte or in the middle of a TLS
+handshake, keeps nobody else from an answer, loses the connection after a while, and does not hold up the worker's end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import uvicorn
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+log = logging.getLogger(__name__)
+
+# Longest wait for the whole head of a request, and for the next byte of its body. Connect closes what is idle for 90 s.
+PATIENCE_S: Final = 30.0
+# What requests in work have when the worker ends, before they are told so.
+END_PATIENCE_S: Final = 1
+
+
+class HttpServers:
+    """Servers that are started one by one and ended all at once."""
+
+    def __init__(self) -> None:
+        self._servers: list[uvicorn.Server] = []
+        self._serving: list[asyncio.Task[None]] = []
+
+    def serve(self, application: ASGIApp, sockets: Sequence[socket.socket], tls: ssl.SSLContext | None = None) -> None:
+        """Begins to answer on listening sockets; https with `tls`."""
+        if not sockets:
+            return
+        settings = uvicorn.Config(
+            _Ended(application),
+            http=_Impatient,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            # Connect doesn't believe X-Forwarded-… either: anybody can send them.
+            proxy_headers=False,
+            timeout_graceful_shutdown=END_PATIENCE_S,
+        )
+        settings.load()
+        settings.ssl = tls
+        server = _Server(settings)
+        self._servers.append(server)
+        self._serving.append(asyncio.create_task(server.serve(sockets=list(sockets))))
+
+    async def end(self) -> None:
+        """Closes every socket and returns when requests in work are answered, or were told of the end."""
+        for server in self._servers:
+            server.should_exit = True
+        await asyncio.gather(*self._serving)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers: the worker's own end tasks first."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _Impatient(H11Protocol):
+    """A connection that is closed when its other side lets it wait for the rest of a request."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._watch: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_longer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        before = self.cycle
+        super().data_received(data)
+        # More of a head is no reason to wait longer for its end; a head's end and each piece of a body are.
+        if self._reading_body() or self.cycle is not before:
+            self._wait()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._wait()
+
+    def _reading_body(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait(self) -> None:
+        self._wait_no_longer()
+        self._watch = self.loop.call_later(PATIENCE_S, self._overdue)
+
+    def _wait_no_longer(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+
+    def _overdue(self) -> None:
+        if self._reading_body() and not self.cycle.more_body:
+            return  # it is we who are slow; the answer's end begins the next wait
+        if not self.transport.is_closing():
+            # At once: a goodbye in TLS would wait for the other side again.
+            self.transport.abort()
+
+
+class _Ended:
+    """Tells requests that the server's end finds unanswered that the worker ends, instead of logging each as a mistake."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._application(scope, receive, noted)
+        except asyncio.CancelledError:
+            if not begun:
+                text = "The worker is shutting down"
+                answer = JSONResponse({"error_code": 503, "message": text}, 503, headers={"Connection": "close"})
+                await answer(scope, receive, send)

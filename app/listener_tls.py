@@ -1,0 +1,43 @@
+"""The TLS of https listeners: `listeners.https.ssl.*` or the worker's `ssl.*`, all of them from one place or the other.
+
+As in Connect (AbstractConfig.valuesWithPrefixAllOrNothing): one setting with the prefix, and those without count no more.
+Read when the worker's properties are, so that a wrong store or password ends the start.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Mapping
+from typing import Final, cast
+
+from mirror_connect.connectors.config_table import LOW, STRING, ConfigTable, Key, RefusedConfig
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.security_settings import TLS_KEYS
+from mirror_connect.connectors.validators import one_of
+from mirror_connect.kafka_io.tls import ClientAuth, TlsSettings
+
+MAIN_PREFIX: Final = "listeners.https."
+ADMIN_PREFIX: Final = "admin.listeners.https."
+CLIENT_AUTH_KEY: Final = Key(
+    "ssl.client.auth",
+    STRING,
+    "none",
+    LOW,
+    "Whether clients of https listeners show a certificate of the trust store: required, requested or none.",
+    validator=one_of("required", "requested", "none"),
+)
+LISTENER_TLS_KEYS: Final = TLS_KEYS + ConfigTable(CLIENT_AUTH_KEY)
+
+
+def listener_context(values: Mapping[str, str], prefix: str) -> ssl.SSLContext:
+    """The context of a worker's https listeners. ConfigError names the setting as it stands in the file."""
+    given = {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+    prefix = prefix if given else ""
+    options = given or {name: value for name, value in values.items() if name in LISTENER_TLS_KEYS}
+    try:
+        settings = LISTENER_TLS_KEYS.parse_all(options)
+        return TlsSettings.of(settings).server_context(cast(ClientAuth, settings.text("ssl.client.auth")))
+    except ConfigError as error:
+        text = re.sub(r"(?<![\w./-])ssl\.(?=[a-z])", f"{prefix}ssl.", str(error))
+        raise RefusedConfig(prefix + error.name, text) from None
