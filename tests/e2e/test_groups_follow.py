@@ -102,15 +102,18 @@ def places(link: Link, connector: str) -> set[bytes]:
     return {key for key in keys if key.startswith(f'["{connector}"'.encode())}
 
 
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testReplication")
 def test_a_group_that_comes_to_the_target_goes_on_with_the_next_record(link: Link) -> None:
     assert link.moved_to == READ
 
 
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testReplication")
 def test_its_checkpoint_is_in_the_topic_that_kafka_reads(link: Link) -> None:
     found = [Checkpoint.decode(m.key(), m.value()) for m in messages(link.target, CHECKPOINTS, 0)]
     assert Checkpoint(link.group, f"A.{link.topic}", 0, READ, READ) in found
 
 
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testReplication")
 def test_heartbeats_say_that_the_link_is_alive(link: Link) -> None:
     beats = [Heartbeat.decode(m.key(), m.value()) for m in messages(link.target, "heartbeats", 0)]
     assert {(beat.source_alias, beat.target_alias) for beat in beats} == {("A", "B")}

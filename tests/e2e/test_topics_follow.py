@@ -74,6 +74,7 @@ def writers(cluster: LocalCluster, topic: str, partitions: int) -> set[tuple[int
     return {batch.producer for partition in range(partitions) for batch in batches(cluster, topic, partition)}
 
 
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testReplication")
 def test_topics_and_partitions_join_the_running_task(
     flow: Flow,
     topic_name: Callable[[str], str],
@@ -154,6 +155,7 @@ def test_only_what_is_asked_for_is_copied(
     assert there == {f"A.{topic}" for topic in wanted}
 
 
+@pytest.mark.kafka_test("IdentityReplicationIntegrationTest.testReplication")
 @pytest.mark.parametrize(
     ("settings", "remote"),
     [

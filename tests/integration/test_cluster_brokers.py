@@ -23,6 +23,15 @@ from mirror_connect.kafka_io.wire import (
     ProducePartition,
 )
 from mirror_connect.kafka_io.wire_control import InitProducerId, OffsetForLeaderEpoch
+from tests.integration.mirror_rig import (
+    OFFSETS_PARTITIONS,
+    OFFSETS_TOPIC,
+    fresh_topic,
+    produce,
+    read,
+    running,
+    spec_for,
+)
 
 pytestmark = pytest.mark.brokers
 MECHANISMS = ("PLAIN", "SCRAM-SHA-512")
@@ -62,6 +71,21 @@ async def test_every_password_mechanism_logs_in(brokers: LocalCluster, listener:
 async def test_tls_without_login_connects(brokers: LocalCluster) -> None:
     async with connected(brokers.client_properties(listener="SSL")) as cluster:
         assert list(cluster.nodes) == [1]
+
+
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationSSLTest.testReplication")
+async def test_records_are_copied_over_tls(brokers: LocalCluster) -> None:
+    topic = fresh_topic("tls")
+    for name in (topic, f"A.{topic}"):
+        brokers.create_topic(name, 1)
+    if OFFSETS_TOPIC not in brokers.admin().list_topics(timeout=20).topics:
+        brokers.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS)
+    produce(brokers, topic, [{"value": b"%d" % number, "partition": 0} for number in range(500)])
+    tls = brokers.client_properties(listener="SSL")
+    async with running(spec_for(brokers, brokers, {topic: 1}, consumer=tls, producer=tls)) as task:
+        await task.copied(500)
+        await task.finish()
+    assert read(brokers, f"A.{topic}") == read(brokers, topic)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

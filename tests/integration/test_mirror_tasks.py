@@ -289,6 +289,23 @@ async def test_a_sync_that_comes_while_the_task_runs_moves_the_checkpoint_on(
     assert [each.downstream for each in checkpoints(target, group)] == [1, 20]
 
 
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testOffsetTranslationBehindReplicationFlow")
+async def test_checkpoints_go_on_and_back_with_a_group_far_behind_what_is_mirrored(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic, group = a_pair(source, target), fresh_topic("g")
+    # All that a store of 64 syncs may have kept of 20,000 records that were mirrored in one go.
+    mapped_by_syncs(source, topic, *((upstream, upstream) for upstream in range(0, 20_001, 100)))
+    paced = {"emit__checkpoints__interval__seconds": "1"}
+    async with running(spec(source, target, "Checkpoint", group, **paced), None, run_checkpoint_task) as task:
+        for number, position in enumerate((200, 18_000, 2_000), start=1):
+            await asyncio.to_thread(commit, source, group, topic, position)
+            await task.until(lambda number=number: task.link.counters.get("records", 0) == number)  # type: ignore[misc]
+        await task.finish()
+    first, on, back = (each.downstream for each in checkpoints(target, group))
+    assert (first <= 200, first < on <= 18_000, back < on, back <= 2_000) == (True, True, True, True)
+
+
 @pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testOneWayReplicationWithAutoOffsetSync")
 async def test_a_group_that_goes_on_on_the_target_reads_the_next_record(
     source: LocalCluster, target: LocalCluster
@@ -361,6 +378,9 @@ async def test_a_group_of_the_new_protocol_is_translated_while_it_reads(
 # --- Kafka's own readers --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka_test("MirrorClientTest.replicationHopsTest")
+@pytest.mark.kafka_test("MirrorClientTest.upstreamClustersTest")
+@pytest.mark.kafka_test("MirrorClientTest.checkpointsTopicsTest")
 async def test_kafkas_own_client_reads_checkpoints_and_heartbeats(
     source: LocalCluster, target: LocalCluster, tmp_path: Path
 ) -> None:

@@ -116,6 +116,20 @@ async def test_a_sync_for_each_hundred_records_and_for_the_last_one(
     assert task.link.counters["syncs"] == len(found)
 
 
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testOneWayReplicationWithFrequentOffsetSyncs")
+async def test_without_a_lag_there_is_a_sync_for_each_batch_of_one_record(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic = mirrored_topic(source, target)
+    async with running(spec_for(source, target, {topic: 1}, config={"offset.lag.max": "0"})) as task:
+        for count in range(1, 6):
+            # One after the other: of what is acknowledged together only the newest ones may be synced.
+            await asyncio.to_thread(produce, source, topic, numbered(1, count - 1))
+            await task.until(lambda count=count: task.link.counters.get("syncs", 0) >= count)  # type: ignore[misc]
+        await task.finish()
+    assert set(syncs(source, "mm2-offset-syncs.B.internal", topic)) == {(offset, offset) for offset in range(5)}
+
+
 @pytest.mark.kafka_test(
     "MirrorConnectorsIntegrationBaseTest.testReplicationWithoutOffsetSyncWillNotCreateOffsetSyncsTopic"
 )
@@ -128,6 +142,7 @@ async def test_nothing_is_written_where_syncs_are_off(source: LocalCluster, targ
     assert (syncs(source, "mm2-offset-syncs.B.internal", topic), index(target, topic).newest) == ([], None)
 
 
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationTransactionsTest.testReplication")
 async def test_every_position_of_a_transactional_source_translates_to_the_very_record(
     source: LocalCluster, target: LocalCluster
 ) -> None:

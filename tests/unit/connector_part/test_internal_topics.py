@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from mirror_connect.app.connector_part.internal_topics import make_internal_topic
-from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
 
 
@@ -57,15 +57,27 @@ def test_a_cluster_of_fewer_brokers_has_fewer_replicas_and_one_warning(caplog: p
 
 
 @pytest.mark.kafka_test("MirrorUtilsTest.testCreateCompactedTopicAlreadyExists")
-@pytest.mark.kafka_test("MirrorUtilsTest.testCreateCompactedTopicUnsupportedVersion")
-@pytest.mark.kafka_test("MirrorUtilsTest.testCreateCompactedTopicTopicAuthorization")
-@pytest.mark.kafka_test("MirrorUtilsTest.testCreateCompactedTopicClusterAuthorization")
+@pytest.mark.kafka_test(
+    "MirrorUtilsTest.testCreateCompactedTopicAssumeTopicAlreadyExistsWithUnsupportedVersionException"
+)
+@pytest.mark.kafka_test(
+    "MirrorUtilsTest.testCreateCompactedTopicAssumeTopicAlreadyExistsWithTopicAuthorizationException"
+)
+@pytest.mark.kafka_test(
+    "MirrorUtilsTest.testCreateCompactedTopicAssumeTopicAlreadyExistsWithClusterAuthorizationException"
+)
 @pytest.mark.parametrize("refusal", [AdminError("exists", 36), AdminError("old", 35), NotAuthorized("denied")], ids=str)
 def test_what_exists_or_may_not_be_created_is_left_to_others(refusal: Exception) -> None:
     assert made(Admin(refusal=refusal)) is None
 
 
-@pytest.mark.kafka_test("MirrorUtilsTest.testCreateCompactedTopicInvalidConfiguration")
+@pytest.mark.kafka_test("MirrorUtilsTest.testCreateCompactedTopicFailsWithInvalidConfigurationException")
 @pytest.mark.parametrize("refusal", [AdminError("a policy", 44), AdminError("a replication factor", 38)], ids=str)
 def test_any_other_refusal_is_told(refusal: Exception) -> None:
     assert made(Admin(refusal=refusal)) == str(refusal)
+
+
+@pytest.mark.kafka_test("MirrorUtilsTest.testCreateCompactedTopicFailsWithTimeoutException")
+def test_a_cluster_that_does_not_answer_is_not_a_topic_that_exists() -> None:
+    with pytest.raises(ClusterUnreachable):
+        made(Admin(refusal=ClusterUnreachable("no answer")))

@@ -137,6 +137,16 @@ async def test_a_new_partition_joins_the_tasks_that_run(world: World) -> None:
     await world.until(lambda heard: ["orders-0,orders-2", "orders-1"] in heard)
 
 
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testRefreshTopicPartitionsTopicOnTargetFirst")
+async def test_a_remote_topic_without_a_source_has_no_task_until_there_is_one(world: World) -> None:
+    world.source.existing, world.target.existing = {}, {"A.orders": 1}
+    world.start()
+    await world.until(lambda heard: [] in heard)
+    world.source.existing = {"orders": 1}
+    await world.until(lambda heard: ["orders-0"] in heard)
+    assert [each for each in world.host.heard if isinstance(each, list) and each] == [["orders-0"]]
+
+
 async def test_what_ran_before_stays_where_it_was(world: World) -> None:
     world.start(previous=[[TopicPartition("orders", 1)], [TopicPartition("orders", 0)]], tasks__max="2")
     await world.until(lambda heard: len(heard) == 2)
@@ -150,6 +160,7 @@ async def test_a_topic_that_cannot_be_created_waits_and_the_others_are_copied(wo
     assert world.host.heard[:2] == ["started", ("troubled", REFUSED)]
 
 
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testRefreshTopicPartitions")
 async def test_a_topic_is_copied_once_it_can_be_created_and_the_trouble_is_over(world: World) -> None:
     world.target.refusals["A.orders"] = AdminError("no", 1)
     world.start()

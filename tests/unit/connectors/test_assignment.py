@@ -35,6 +35,7 @@ def test_partitions_are_dealt_round_robin() -> None:
     assert deal(partitions("a0 a1 a2 a3 b0"), 2) == tasks("a0 a2 b0", "a1 a3")
 
 
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testMirrorSourceConnectorTaskConfig")
 def test_kafkas_example_of_eight_two_and_two_over_three_tasks() -> None:
     # MirrorSourceConnectorTest.testMirrorSourceConnectorTaskConfig
     dealt = deal(partitions("a0 a1 a2 a3 a4 a5 a6 a7 b0 b1 c0 c1"), 3)
@@ -85,6 +86,7 @@ def test_an_entry_without_a_partition_is_refused(text: str) -> None:
         parse_assigned_partitions(text)
 
 
+@pytest.mark.kafka_test("MirrorSourceConfigTest.testTaskConfigTopicPartitions")
 @pytest.mark.parametrize("record", SOURCE_TASKS, ids=lambda record: record["key"])
 def test_a_task_config_is_the_one_kafka_stored(record: dict[str, Any]) -> None:
     stored = record["value"]["properties"]

@@ -1,9 +1,15 @@
+from collections.abc import Callable, Mapping
+
+import pytest
+
 from mirror_connect.connectors.mirror_settings import (
     client_id,
     producer_overrides,
     source_admin,
     source_consumer,
+    source_producer,
     target_admin,
+    target_consumer,
     target_producer,
 )
 
@@ -23,6 +29,33 @@ def test_a_kind_wins_over_the_cluster_and_the_side_over_both() -> None:
         "k",
         "s",
     )
+
+
+@pytest.mark.kafka_test("MirrorConnectorConfigTest.testSourceConsumerConfig")
+@pytest.mark.kafka_test("MirrorConnectorConfigTest.testSourceConsumerConfigWithSourcePrefix")
+@pytest.mark.kafka_test("MirrorConnectorConfigTest.testSourceProducerConfig")
+@pytest.mark.kafka_test("MirrorConnectorConfigTest.testSourceProducerConfigWithSourcePrefix")
+@pytest.mark.kafka_test("MirrorConnectorConfigTest.testSourceAdminConfig")
+@pytest.mark.kafka_test("MirrorConnectorConfigTest.testSourceAdminConfigWithSourcePrefix")
+@pytest.mark.kafka_test("MirrorConnectorConfigTest.testTargetAdminConfig")
+@pytest.mark.kafka_test("MirrorConnectorConfigTest.testTargetAdminConfigWithSourcePrefix")
+@pytest.mark.parametrize(
+    ("properties", "side", "kind"),
+    [
+        (source_consumer, "source", "consumer"),
+        (target_consumer, "target", "consumer"),
+        (source_producer, "source", "producer"),
+        (target_producer, "target", "producer"),
+        (source_admin, "source", "admin"),
+        (target_admin, "target", "admin"),
+    ],
+)
+def test_each_client_hears_its_kind_and_more_its_side(
+    properties: Callable[[Mapping[str, str]], dict[str, str]], side: str, kind: str
+) -> None:
+    of_kind = {f"{each}.client.rack": each for each in ("consumer", "producer", "admin")}
+    of_sides = {f"{each}.{kind}.client.rack": each for each in ("source", "target")}
+    assert [properties(config)["client.rack"] for config in (of_kind, of_kind | of_sides)] == [kind, side]
 
 
 def test_cluster_properties_other_than_address_and_security_are_dropped() -> None:

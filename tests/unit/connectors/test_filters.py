@@ -32,6 +32,10 @@ def select(**lists: list[str]) -> TopicSelection:
     return TopicSelection(DefaultReplicationPolicy(), topics, excluded, "B")
 
 
+@pytest.mark.kafka_test("MirrorSourceConfigTest.testTopicMatching")
+@pytest.mark.kafka_test("MirrorSourceConfigTest.testNoTopics")
+@pytest.mark.kafka_test("MirrorSourceConfigTest.testAllTopics")
+@pytest.mark.kafka_test("MirrorSourceConfigTest.testListOfTopics")
 @pytest.mark.parametrize(
     "vector", [vector for vector in VECTORS if not vector.get("error")], ids=lambda v: str(list(v.values())[1:3])
 )
@@ -58,17 +62,22 @@ def test_entries_cut_at_a_comma_may_be_valid_together() -> None:
     assert NameFilter.compile("topics", ["(a", "b)"]).matches("b")
 
 
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testReplicatesHeartbeatsDespiteFilter")
 @pytest.mark.parametrize("topic", ["heartbeats", "A.heartbeats"])
 def test_heartbeats_are_copied_whatever_the_filter_says(topic: str) -> None:
     assert select(topics=["orders"], exclude=[".*"]).should_replicate(topic)
 
 
-def test_heartbeats_follow_the_filter_when_told_to() -> None:
-    topics, excluded = NameFilter.compile("topics", ["orders"]), NameFilter(None)
-    selection = TopicSelection(DefaultReplicationPolicy(), topics, excluded, "B", heartbeats=False)
-    assert not selection.should_replicate("heartbeats")
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testDoesNotReplicateHeartbeatsWhenDisabled")
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testReplicatesHeartbeatsWhenDisabledButFilterAllows")
+@pytest.mark.parametrize(("topics", "copied"), [("orders", False), ("heart.*", True)])
+def test_heartbeats_follow_the_filter_when_told_to(topics: str, copied: bool) -> None:
+    wanted, excluded = NameFilter.compile("topics", [topics]), NameFilter(None)
+    selection = TopicSelection(DefaultReplicationPolicy(), wanted, excluded, "B", heartbeats=False)
+    assert selection.should_replicate("heartbeats") is copied
 
 
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testNoCycles")
 @pytest.mark.parametrize("topic", ["B.heartbeats", "B.t", "A.B.t", "__x", ".x", "mm2-offset-syncs.B.internal"])
 def test_cycles_and_internal_topics_are_never_copied(topic: str) -> None:
     assert not select(topics=[".*"], exclude=[]).should_replicate(topic)

@@ -40,6 +40,7 @@ def errors(**config: str) -> dict[str, list[str]]:
     return {name: result.errors for name, result in results.items() if result.errors}
 
 
+@pytest.mark.kafka_test("MirrorCheckpointConfigTest.testNonMutationOfConfigDef")
 @BOTH
 def test_definitions_are_those_of_kafka_in_their_order(definition: ConnectorDefinition) -> None:
     expected = recorded(definition)["definitions"]
@@ -138,6 +139,7 @@ def test_without_lists_the_defaults_hold() -> None:
     )
 
 
+@pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testReplicationEnabled")
 @pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testMirrorCheckpointConnectorDisabled")
 @pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testReplicationDisabled")
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ OTHER_TEXT = {
 NOT_READ = {("connector.plugin.version", "[1.0")}
 
 
+@pytest.mark.kafka_test("MirrorSourceConfigTest.testNonMutationOfConfigDef")
 def test_definitions_are_those_of_kafka_in_their_order() -> None:
     fields = list(RECORDED["definitions"][0])
     assert [{name: key[name] for name in fields} for key in SOURCE.describe()] == RECORDED["definitions"]
@@ -71,6 +72,10 @@ def test_a_validation_answers_as_kafka_does(validation: dict[str, Any]) -> None:
     assert answer == validation["response"]
 
 
+@pytest.mark.kafka_test("MirrorConnectorConfigTest.testInvalidSecurityProtocol")
+@pytest.mark.kafka_test("MirrorConnectorConfigTest.testCaseInsensitiveSecurityProtocol")
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testExactlyOnceSupport")
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testExactlyOnceSupportValidation")
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: str(list(vector["config"].items())[-1]))
 def test_values_and_errors_are_those_of_kafka(vector: dict[str, Any]) -> None:
     known = STRICTER | OTHER_TEXT | NOT_READ
@@ -128,6 +133,7 @@ def test_what_is_not_there_yet_and_switched_off_is_not_named() -> None:
     assert SOURCE.warnings({**VALID, **off}) == []
 
 
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testReplicatesHeartbeatsByDefault")
 def test_selection_is_built_from_the_settings() -> None:
     selection = topic_selection(SOURCE.settings({**VALID, "target.cluster.alias": "B", "topics": "t, B.*"}))
     assert [topic for topic in ("t", "B.t", "u", "heartbeats") if selection.should_replicate(topic)] == [

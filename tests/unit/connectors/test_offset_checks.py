@@ -18,6 +18,9 @@ def without(partition: dict[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in partition.items() if name != key}
 
 
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testSuccessfulAlterOffsets")
+@pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testSuccessfulAlterOffsets")
+@pytest.mark.kafka_test("MirrorHeartBeatConnectorTest.testSuccessfulAlterOffsets")
 @pytest.mark.parametrize(
     ("definition", "partition", "offset"),
     [
@@ -34,6 +37,12 @@ def test_offsets_of_the_connectors_own_form_are_taken(
     definition.check_offset(partition, {"offset": offset})
 
 
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testAlterOffsetsIncorrectPartitionKey")
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testAlterOffsetsMissingPartitionKey")
+@pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testAlterOffsetsIncorrectPartitionKey")
+@pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testAlterOffsetsMissingPartitionKey")
+@pytest.mark.kafka_test("MirrorHeartBeatConnectorTest.testAlterOffsetsIncorrectPartitionKey")
+@pytest.mark.kafka_test("MirrorHeartBeatConnectorTest.testAlterOffsetsMissingPartitionKey")
 @pytest.mark.parametrize(
     ("definition", "partition", "key"),
     [
@@ -49,6 +58,14 @@ def test_every_key_of_the_partition_is_needed(
         definition.check_offset(without(partition, key), {"offset": 0})
 
 
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testAlterOffsetsIncorrectOffsetKey")
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testAlterOffsetsOffsetValues")
+@pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testAlterOffsetsIncorrectOffsetKey")
+@pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testAlterOffsetsOffsetValues")
+@pytest.mark.kafka_test("MirrorHeartBeatConnectorTest.testAlterOffsetsIncorrectOffsetKey")
+@pytest.mark.kafka_test("MirrorHeartBeatConnectorTest.testAlterOffsetsOffsetValues")
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testAlterOffsetsInvalidPartitionPartition")
+@pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testAlterOffsetsInvalidPartitionPartition")
 @pytest.mark.parametrize(
     ("definition", "partition", "offset", "text"),
     [

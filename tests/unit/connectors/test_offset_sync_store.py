@@ -80,6 +80,12 @@ def test_a_position_below_every_sync_is_too_old() -> None:
             id="uneven",
             marks=pytest.mark.kafka_test("OffsetSyncStoreTest.testRandomlySpacedSyncs"),
         ),
+        pytest.param(
+            [100 + 100 * (7919 * i % 997 % 2) for i in range(3000)],
+            2,
+            id="some_missed",
+            marks=pytest.mark.kafka_test("OffsetSyncStoreTest.testDroppedSyncsSpacing"),
+        ),
     ],
 )
 def test_an_insert_drops_few_syncs(steps: list[int], most: int) -> None:

@@ -36,6 +36,9 @@ def test_the_vectors_are_all_of_a_known_kind() -> None:
     assert len(NAMES) + len(TOPICS) == len(VECTORS) > 100
 
 
+@pytest.mark.kafka_test("ReplicationPolicyTest.offsetSyncsTopic_shouldBeEffectedByInternalTopicSeparatorEnabled")
+@pytest.mark.kafka_test("ReplicationPolicyTest.checkpointsTopic_shouldBeEffectedByInternalTopicSeparatorEnabled")
+@pytest.mark.kafka_test("MirrorConnectorConfigTest.testReplicationPolicy")
 @pytest.mark.parametrize(
     "vector", NAMES, ids=lambda v: f"{v['class']}-{v['separator']}-{v['internal_separator_enabled']}"
 )
@@ -47,6 +50,11 @@ def test_names_of_own_topics_are_those_of_kafka(vector: dict[str, Any]) -> None:
     )
 
 
+@pytest.mark.kafka_test("MirrorClientTest.testIsHeartbeatTopic")
+@pytest.mark.kafka_test("MirrorClientTest.testIsCheckpointTopic")
+@pytest.mark.kafka_test("MirrorClientTest.testIdentityReplicationTopicSource")
+@pytest.mark.kafka_test("ReplicationPolicyTest.testInternalTopic")
+@pytest.mark.kafka_test("ReplicationPolicyTest.heartbeatsTopic_shouldNotBeEffectedByInternalTopicSeparatorConfig")
 @pytest.mark.parametrize(
     "vector",
     TOPICS,
@@ -70,6 +78,21 @@ def test_what_a_name_says_is_what_kafka_reads_in_it(vector: dict[str, Any]) -> N
     } == {name: vector[name] for name in vector if name not in NOT_SAID}
 
 
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testIdentityReplication")
+@pytest.mark.parametrize(
+    ("topic", "copied"),
+    [
+        *(("A.B.orders", True), ("B.A.orders", True), ("B.orders", True), ("orders", True)),
+        *(("heartbeats", True), ("C.heartbeats", True)),
+        *(("B.heartbeats", False), ("B.A.heartbeats", False), ("A.B.heartbeats", False), ("A.B.A.heartbeats", False)),
+    ],
+)
+def test_with_names_that_stay_only_heartbeats_tell_a_cycle(topic: str, copied: bool) -> None:
+    policy = replication_policy({"replication.policy.class": IDENTITY_POLICY, "source.cluster.alias": "A"})
+    selection = TopicSelection(policy, NameFilter.compile("topics", [".*"]), NameFilter(None), "B")
+    assert selection.should_replicate(topic) is copied
+
+
 def test_an_unknown_policy_is_named() -> None:
     with pytest.raises(ConfigError, match=r"com\.example\.Mine.*replication\.policy\.class"):
         replication_policy({"replication.policy.class": "com.example.Mine"})
@@ -77,12 +100,12 @@ def test_an_unknown_policy_is_named() -> None:
 
 @pytest.fixture
 def user_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DefaultReplicationPolicy:
-    """Its upstream topics go round and round for `a` and `b`; it names no remote topic for `nameless`."""
+    """Upstream topics go round and round for `a` and `b`, `.b` has none; it names no remote topic for `nameless`."""
     (tmp_path / "mine.py").write_text(
         "class Mine:\n"
         "    def format_remote_topic(self, source_alias, topic): return '' if topic == 'nameless' else topic\n"
         "    def topic_source(self, topic): return 'C'\n"
-        "    def upstream_topic(self, topic): return {'a': 'b', 'b': 'a'}.get(topic, topic)\n"
+        "    def upstream_topic(self, topic): return {'a': 'b', 'b': 'a', '.b': None}.get(topic, topic)\n"
     )
     monkeypatch.setenv(PLUGIN_PATH, str(tmp_path))
     return replication_policy({"replication.policy.class": "python:mine:Mine"})
@@ -91,6 +114,11 @@ def user_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DefaultRepli
 def test_a_users_policy_whose_names_lead_in_a_circle_is_told(user_policy: DefaultReplicationPolicy) -> None:
     with pytest.raises(ConfigError, match=r"python:mine:Mine .* upstream_topic leads from 'a' on without end, by 'b'"):
         user_policy.is_cycle("a", "B")
+
+
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testIsCycleWithNullUpstreamTopic")
+def test_a_copy_without_an_upstream_topic_is_no_cycle(user_policy: DefaultReplicationPolicy) -> None:
+    assert not user_policy.is_cycle(".b", "B")
 
 
 def test_a_users_policy_has_to_name_a_remote_topic(user_policy: DefaultReplicationPolicy) -> None:

@@ -72,6 +72,9 @@ async def test_set_offsets_are_written_with_keys_that_a_java_worker_finds(
     assert worker.offset_topic.entries() == [(KEY_0, b'{"offset":4}'), (KEY_1, b'{"offset":9}')]
 
 
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testAlterOffsetsTombstones")
+@pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testAlterOffsetsTombstones")
+@pytest.mark.kafka_test("MirrorHeartBeatConnectorTest.testAlterOffsetsTombstones")
 async def test_a_null_offset_forgets_whatever_partition_is_named(client: httpx.AsyncClient, worker: FakeWorker) -> None:
     await created(client)
     junk: dict[str, Any] = {"partition": {"a": [1, {"d": 1.5, "c": None}]}, "offset": None}
@@ -83,6 +86,9 @@ async def test_a_null_offset_forgets_whatever_partition_is_named(client: httpx.A
     ]
 
 
+@pytest.mark.kafka_test("MirrorSourceConnectorTest.testAlterOffsetsMultiplePartitions")
+@pytest.mark.kafka_test("MirrorCheckpointConnectorTest.testAlterOffsetsMultiplePartitions")
+@pytest.mark.kafka_test("MirrorHeartBeatConnectorTest.testAlterOffsetsMultiplePartitions")
 async def test_one_bad_entry_refuses_all_of_them(client: httpx.AsyncClient, worker: FakeWorker) -> None:
     await created(client)
     answer = await altered(client, entry(0, 4), entry(1, -1))

@@ -93,6 +93,7 @@ async def test_a_position_within_a_batch_is_named_beside_the_whole_batch() -> No
     assert copy.came == [(A0, 7, 10)]
 
 
+@pytest.mark.kafka_test("MirrorSourceTaskTest.testSeekBehaviorDuringStart")
 @pytest.mark.parametrize(("reset", "first"), [("earliest", 10), ("latest", 30)])
 async def test_an_unknown_position_is_decided_by_auto_offset_reset(reset: str, first: int) -> None:
     source = FakeSource()
