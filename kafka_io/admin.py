@@ -7,10 +7,12 @@ topic by asking for it. An object may be used from several threads, and needs no
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -89,7 +91,14 @@ class ClusterAdmin:
         self._lock = threading.Lock()
         self._trouble: KafkaError | None = None
         self._all_down_since: float | None = None
-        self._client = AdminClient({**config, "error_cb": self._noticed}, logger=_quiet)
+        self._client = AdminClient({**config, "error_cb": _weakly(self._noticed)}, logger=_quiet)
+
+    def __del__(self) -> None:
+        # librdkafka's end waits for its threads, and one may be asking a name server for ten seconds: no event loop, on
+        # which the last reference goes or Python's collector happens to run, shall wait for that.
+        with contextlib.suppress(KeyError, RuntimeError):
+            held = [self.__dict__.pop("_client")]
+            threading.Thread(target=held.clear, name="librdkafka-end", daemon=True).start()
 
     def __repr__(self) -> str:
         return f"ClusterAdmin({self._what} at {self._addresses})"
@@ -304,3 +313,15 @@ def _reason(error: KafkaError) -> str:
     """librdkafka's sentence without the connection's name in front and the counters behind."""
     text = re.sub(r"^(?:\w+://)?\S+?/\w+: ", "", error.str())
     return re.sub(r" \(after [^)]*\)| \(\d+ identical error\(s\) suppressed\)", "", text).split("\n", 1)[0].strip()
+
+
+def _weakly(method: Callable[[KafkaError], None]) -> Callable[[KafkaError], None]:
+    """Calls a method as long as its object is there: a client that held it would keep both until the collector comes."""
+    alive = weakref.WeakMethod(method)
+
+    def call(error: KafkaError) -> None:
+        found = alive()
+        if found is not None:
+            found(error)
+
+    return call
