@@ -61,7 +61,11 @@ class Product:
         self.directory = Path(tempfile.mkdtemp(prefix=f"product-{group}-"))
         watchdog().guard_directory(str(self.directory))
         self.log_file = self.directory / "worker.log"
-        self.properties = worker_properties(cluster, group, self.port) | dict(properties or {})
+        self.properties = {
+            "plugin.path": str(self.directory / "plugins"),
+            **worker_properties(cluster, group, self.port),
+            **(properties or {}),
+        }
         self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
         # Every process seen in the tree: one whose parent was killed is found again here.
