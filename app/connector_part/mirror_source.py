@@ -69,8 +69,6 @@ class MirrorSourcePart:
         troubles = JoinedTroubles(host)
         self._rounds = Rounds(config.name, troubles.main(), self._look, self._deal, every_s)
         self._followers = TopicFollowers(settings, troubles)
-        # No trouble that the next look may find over, so nothing to look again for sooner; but to be shown like one.
-        self._remarks = troubles.beside()
         self._nothing: str | None = None
 
     def start(self) -> None:
@@ -87,10 +85,10 @@ class MirrorSourcePart:
         await self._followers.stop()
 
     def _deal(self, found: Found) -> None:
+        # For the log alone: a status of Connect's is silent on it, and scripts take a trace for trouble.
         if found.nothing is not None and self._nothing is None:
             log.warning("Connector %s: %s", self._config.name, found.nothing)
         self._nothing = found.nothing
-        self._remarks.troubled(self._config.name, found.nothing)
         self._assignment = redeal(self._assignment, found.partitions, self._config.settings.integer("tasks.max"))
         self._host.reconfigure(self._config.name, task_configs(self._config.raw, self._assignment))
         # After the first look, as in MirrorMaker: now there is something to follow.
