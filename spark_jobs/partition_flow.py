@@ -221,7 +221,8 @@ class PartitionFlow:
             # Offsets that compaction has emptied to the end of the fetch are done as well.
             self.next_offset = self._current.next_offset
             self._current.release()
-            self._current = None
+            # The reader would keep all that came with this piece alive, without being counted.
+            self._current, self._reader = None, BatchReader(b"")
         if self.stopped or not self._fetched:
             return False
         self._current = self._fetched.popleft()

@@ -75,6 +75,17 @@ def test_small_neighbours_that_wait_are_merged() -> None:
     assert (outgoing.first_offset, outgoing.last_offset, outgoing.count) == (0, 29, 30)
 
 
+@pytest.mark.parametrize("records", [1, 100], ids=["merged", "as_they_are"])
+def test_what_is_sent_keeps_nothing_of_what_was_fetched_alive(records: int) -> None:
+    frame = bytearray(batch(0, records) + batch(records, records))
+    copying = flow(Heard())
+    copying.put(Fetched(SourcePartition("orders", 0), memoryview(frame), 0, 2 * records, 2 * records, -1, 0, ()))
+    while (outgoing := take(copying)) is not None:
+        copying.acked(outgoing, -1)
+    del outgoing
+    frame.append(0)  # BufferError while any slice of it exists
+
+
 def test_a_slow_link_merges_larger_batches_too() -> None:
     larger = flow(Heard())
     larger.put(fetched(0, 200, batch(0, 100), batch(100, 100)))
