@@ -44,6 +44,11 @@ ROUND_TRIP_PAUSE_S: Final = 0.1
 ROUND_TRIP_EVERY_S: Final = 60.0
 LEASE_POLL_S: Final = 0.05
 MAX_BACKOFF_S: Final = 1.0
+# A broker that throttles doesn't read from the connection for as long as the last request takes it over the quota, and
+# positions are behind the records there. So it gets what makes it stop for half a second at most, one request at a time.
+MUTE_S: Final = 0.5
+# As long as a broker remembers what it was sent (quota.window.num × quota.window.size.seconds, by default).
+PACED_S: Final = 11.0
 # Retries of one partition before anyone is told: a moved leader or a topic just being created is nothing to tell.
 QUIET_RETRIES: Final = 5
 # What metadata say of a topic that has no leaders for us, and that doesn't heal by itself: no right to it, or no topic.
@@ -72,13 +77,29 @@ class _LeasedProduce(Produce):
 
 @dataclass(slots=True, eq=False)
 class _Node:
-    """What the producer knows of one broker. `round_trip`: to it and back in seconds, without any load; 0: not known."""
+    """What the producer knows of one broker. `round_trip`: to it and back in seconds, without any load; 0: not known.
+
+    `ahead` and `ready`: partitions with something to send; the first ones always come first.
+    """
 
     node_id: int
+    ahead: dict[TargetPartition, None] = field(default_factory=dict)
     ready: dict[TargetPartition, None] = field(default_factory=dict)
     requests: int = 0
     throttled_until: float = 0.0
+    paced_until: float = 0.0
+    paced_bytes: int = 0
     round_trip: float = 0.0
+
+    def row(self, target: TargetPartition) -> dict[TargetPartition, None]:
+        """The row in which the partition waits for a request."""
+        return self.ahead if target.ahead else self.ready
+
+    def throttled(self, now: float, seconds: float, size: int) -> None:
+        """The broker reads nothing more for that long, because of a request of `size` bytes."""
+        self.throttled_until = now + seconds
+        self.paced_until = self.throttled_until + PACED_S
+        self.paced_bytes = int(size * MUTE_S / seconds)
 
 
 class BatchProducer:
@@ -129,13 +150,16 @@ class BatchProducer:
         self._halted = False
         self._spawn(self._keep_metadata())
 
-    def partition(self, topic: str, partition: int, feed: Feed) -> TargetPartition:
-        """The sending side of a partition. Asked for again after `release`, its sequences go on."""
+    def partition(self, topic: str, partition: int, feed: Feed, *, ahead: bool = False) -> TargetPartition:
+        """The sending side of a partition. Asked for again after `release`, its sequences go on.
+
+        `ahead`: what it has goes into the next request before all others. For little that must not wait behind much.
+        """
         known = self._partitions.get((topic, partition))
         if known is not None and not known.closing:
             raise ValueError(f"{topic}-{partition} already has a feed in this task")
         window = min(WINDOW, self._settings.max_in_flight) if self._producer.idempotent else 1
-        target = TargetPartition(topic, partition, feed, window, MERGE_LIMIT)
+        target = TargetPartition(topic, partition, feed, window, MERGE_LIMIT, ahead)
         if known is not None:
             target.next_sequence, target.limit = known.next_sequence, known.limit
         self._partitions[topic, partition] = target
@@ -143,7 +167,7 @@ class BatchProducer:
 
     def wake(self, target: TargetPartition) -> None:
         """The target's feed has something. Cheap when it was known."""
-        if target.node is None or target not in self._nodes[target.node].ready:
+        if target.node is None or target not in self._nodes[target.node].row(target):
             self._make_ready(target)
 
     async def settle(self, targets: Iterable[TargetPartition], seconds: float) -> bool:
@@ -206,7 +230,7 @@ class BatchProducer:
         if node is None:
             node = self._nodes[target.node] = _Node(target.node)
             self._spawn(self._keep_round_trip(node))
-        node.ready[target] = None
+        node.row(target)[target] = None
         self._schedule_pump()
 
     def _block(self, target: TargetPartition, *, elsewhere: bool, longest: float) -> None:
@@ -214,7 +238,7 @@ class BatchProducer:
         wait = min(longest, self._settings.retry_backoff_s * 2 ** min(target.failures_in_row - 1, 10))
         target.blocked_until = self._loop.time() + wait
         if target.node is not None:
-            self._nodes[target.node].ready.pop(target, None)
+            self._nodes[target.node].row(target).pop(target, None)
         if elsewhere:
             target.node = None
             self._stale.set()
@@ -243,22 +267,26 @@ class BatchProducer:
             return
         now = self._loop.time()
         for node in self._nodes.values():
+            most, limit = self._settings.max_in_flight, self._settings.max_request_bytes
+            if now < node.paced_until:
+                most, limit = 1, min(limit, node.paced_bytes)
             while (
-                node.ready
-                and node.requests < self._settings.max_in_flight
+                (node.ahead or node.ready)
+                and node.requests < most
                 and now >= node.throttled_until
                 and self._wire_bytes < WIRE_LIMIT
             ):
-                taken = self._take(node)
+                taken = self._take(node, limit)
                 if taken:
                     self._spawn(self._exchange(node, taken))
 
-    def _take(self, node: _Node) -> list[tuple[TargetPartition, Sent]]:
+    def _take(self, node: _Node, limit: int) -> list[tuple[TargetPartition, Sent]]:
         taken: list[tuple[TargetPartition, Sent]] = []
         size = 0
         slow_link = node.round_trip > SLOW_LINK_S
-        for target in tuple(node.ready):
-            del node.ready[target]
+        for target in (*node.ahead, *node.ready):
+            row = node.row(target)
+            del row[target]
             sent = target.next_batch(self._producer, slow_link=slow_link) if target.sendable() else None
             if sent is None:
                 continue
@@ -266,8 +294,8 @@ class BatchProducer:
             size += sent.size
             # To the end of the row: partitions that did not fit into this request come first in the next.
             if target.sendable():
-                node.ready[target] = None
-            if size >= self._settings.max_request_bytes:
+                row[target] = None
+            if size >= limit:
                 break
         if taken:
             node.requests += 1
@@ -316,7 +344,7 @@ class BatchProducer:
         else:
             self._told.discard(("", node.node_id))
             if answer.throttle_ms > 0:
-                node.throttled_until = now + answer.throttle_ms / 1000
+                node.throttled(now, answer.throttle_ms / 1000, sum(sent.size for _, sent in taken))
                 self._loop.call_at(node.throttled_until + 0.001, self._schedule_pump)
             # Answers come in the order of the request but for topics put together: by name, then.
             by_name = {(entry.topic, entry.partition): entry for entry in answer.partitions}

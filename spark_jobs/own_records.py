@@ -22,7 +22,7 @@ class OwnRecords:
     """One target partition. A partition that refuses records fails what waits for it, and whatever is written later."""
 
     def __init__(self, producer: BatchProducer, topic: str, partition: int) -> None:
-        self.target: TargetPartition = producer.partition(topic, partition, self)
+        self.target: TargetPartition = producer.partition(topic, partition, self, ahead=True)
         self._producer = producer
         self._waiting: deque[Outgoing] = deque()
         self._unacked: deque[_Written] = deque()

@@ -112,7 +112,7 @@ class PositionsWriter:
     def _target(self, number: int) -> tuple[TargetPartition, _OffsetsFeed]:
         if number not in self._targets:
             feed = _OffsetsFeed(self)
-            self._targets[number] = (self._producer.partition(self._spec.offsets_topic, number, feed), feed)
+            self._targets[number] = (self._producer.partition(self._spec.offsets_topic, number, feed, ahead=True), feed)
         return self._targets[number]
 
     def one_acked(self) -> None:

@@ -89,6 +89,7 @@ class Sent:
 class TargetPartition:
     """One target partition of a producer. `limit`: what a batch may measure, learned from refusals.
 
+    `ahead`: what it has goes before what others have.
     `closing`: no more is taken from the feed; `given_up`: what is unacknowledged isn't sent again either.
     """
 
@@ -97,6 +98,7 @@ class TargetPartition:
     feed: Feed
     window: int
     limit: int
+    ahead: bool = False
     next_sequence: int = 0
     unacked: deque[Sent] = field(default_factory=deque)
     again: deque[Sent] = field(default_factory=deque)

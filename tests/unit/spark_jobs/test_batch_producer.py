@@ -319,6 +319,55 @@ async def test_a_throttled_producer_waits_as_long_as_it_was_told(rig: Rig) -> No
     assert len(rig.target.requests) == 1
 
 
+async def test_what_goes_ahead_waits_behind_no_more_than_what_is_under_way() -> None:
+    rig = Rig(FakeTarget(), ProducerSettings(retry_backoff_s=0.001, max_in_flight=1, max_request_bytes=1))
+    await rig.producer.start()
+    positions = Feed()
+    ahead = rig.producer.partition("offsets", 0, positions, ahead=True)
+
+    def before(_request: object) -> int:
+        if len(rig.target.requests) == 3:
+            positions.batches.append(batch(0, [10]))
+            rig.producer.wake(ahead)
+        return 0
+
+    rig.target.before = before
+    feeds = [Feed(batches(2)) for _ in range(10)]
+    for number, feed in enumerate(feeds):
+        rig.feed(feed, number)
+    await until(lambda: all(len(feed.acknowledged) == 6 for feed in feeds))
+    await rig.producer.close()
+    order = [request.batches[0].topic for request in rig.target.requests]
+    assert order.index("offsets") in (3, 4)
+
+
+async def test_a_broker_that_throttles_gets_one_request_at_a_time(rig: Rig) -> None:
+    rig.target.delay = lambda: 0.002
+    rig.target.throttle_ms = 1
+    feed = Feed(batches(5))
+    rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 15)
+    rig.target.most_in_flight = 0
+    feed.batches.extend(batches(10))
+    rig.producer.wake(rig.producer._partitions["a.orders", 0])
+    await until(lambda: len(feed.acknowledged) == 45)
+    assert rig.target.most_in_flight == 1
+
+
+async def test_a_broker_that_throttles_gets_no_more_at_once_than_it_takes_in_half_a_second(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mirror_connect.spark_jobs.batch_producer.MUTE_S", 0.005)
+    rig.target.throttle_ms = 20
+    feeds = [Feed(batches(2, records=1)) for _ in range(12)]
+    for number, feed in enumerate(feeds):
+        rig.feed(feed, number)
+    await until(lambda: all(len(feed.acknowledged) == 2 for feed in feeds))
+    first, second, *_ = (len(request.batches) for request in rig.target.requests)
+    assert first == 12
+    assert second == 3
+
+
 async def test_a_partition_without_a_leader_waits_for_one(rig: Rig) -> None:
     rig.target.missing["a.orders"] = NO_LEADER
     feed = Feed(batches(2))
