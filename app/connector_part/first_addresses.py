@@ -28,6 +28,8 @@ class FirstAddresses:
         self._known: dict[TaskId, str] = {}
         # Of a run: since when (seconds of the loop's clock) and how often there was no address.
         self._missed: dict[TaskId, tuple[str, float, int]] = {}
+        # Who has been refused and is restarted hears at once that nothing has changed.
+        self._refused: set[TaskId] = set()
 
     async def check(self, task: TaskId, run_id: str, clusters: Mapping[str, Mapping[str, str]]) -> None:
         """Clusters by what they are called, each with client properties. AddressUnknown: ask again; then RefusedConfig."""
@@ -37,6 +39,7 @@ class FirstAddresses:
             if not await asyncio.to_thread(self._any_has_address, properties[BOOTSTRAP]):
                 raise self._problem(task, run_id, what, properties[BOOTSTRAP])
         self._missed.pop(task, None)
+        self._refused.discard(task)
         self._known[task] = run_id
 
     def _any_has_address(self, servers: str) -> bool:
@@ -50,6 +53,7 @@ class FirstAddresses:
         self._missed[task] = (run_id, since, tries + 1)
         # Kafka's sentence, which people search for.
         line = f"No resolvable bootstrap urls given in bootstrap.servers of the {what}: {servers}"
-        if tries + 1 < TRIES or now - since < TRIED_FOR_S:
+        if task not in self._refused and (tries + 1 < TRIES or now - since < TRIED_FOR_S):
             return AddressUnknown(line)
+        self._refused.add(task)
         return RefusedConfig(BOOTSTRAP, line)

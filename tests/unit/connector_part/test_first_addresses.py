@@ -72,6 +72,22 @@ async def test_quick_tries_do_not_wear_out_the_patience(monkeypatch: pytest.Monk
         await asyncio.sleep(0)
 
 
+async def test_a_refused_task_that_is_restarted_is_refused_at_once_or_runs() -> None:
+    names = Names()
+    addresses = FirstAddresses(names)
+    for _ in range(2):
+        with pytest.raises(AddressUnknown):
+            await addresses.check(TASK, "run-1", to("b1:9092"))
+    for run in ("run-1", "run-2"):
+        with pytest.raises(RefusedConfig):
+            await addresses.check(TASK, run, to("b1:9092"))
+    names.hosts.add("b1")
+    await addresses.check(TASK, "run-3", to("b1:9092"))
+    names.hosts.clear()
+    with pytest.raises(AddressUnknown):
+        await addresses.check(TASK, "run-4", to("b1:9092"))
+
+
 async def test_the_next_run_has_tries_of_its_own() -> None:
     addresses = FirstAddresses(Names())
     for run in ("run-1", "run-1", "run-2", "run-2"):
