@@ -18,7 +18,7 @@ from typing import Final
 import psutil
 
 from mirror_connect.app.supervisor.scratch import Scratch, remove_stale
-from mirror_connect.app.supervisor.spark_log import SparkLog
+from mirror_connect.app.supervisor.spark_log import SparkLog, with_settings
 from mirror_connect.connectors.user_class import PLUGIN_PATH
 
 # What the application gets of the worker's environment. Not all of it: EnvVarConfigProvider secrets live there.
@@ -47,8 +47,8 @@ class SparkApplication:
 
     @property
     def last_words(self) -> str:
-        """The last line of its log that is no stack frame; empty if there was none."""
-        return self._log.last_words
+        """The last of its log that is no stack frame, with the settings that it is about; empty if there was nothing."""
+        return with_settings(self._log.last_words, self._spark)
 
     async def start(self, url: str, token: str) -> None:
         """Starts the driver; the token travels through its standard input, never as an argument or in the environment."""
@@ -68,8 +68,9 @@ class SparkApplication:
                 "-m",
                 "mirror_connect.spark_jobs",
                 stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
+                # In one pipe: a JVM that can't start says why on its standard output.
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
                 env=environment,
                 limit=1 << 20,
@@ -78,8 +79,8 @@ class SparkApplication:
             scratch.remove()
             raise
         assert process.stdin is not None
-        assert process.stderr is not None
-        self._following = asyncio.create_task(self._follow_log(process.stderr))
+        assert process.stdout is not None
+        self._following = asyncio.create_task(self._follow_log(process.stdout))
         hello = {"url": url, "token": token, "scratch": str(scratch.path), "spark": self._spark}
         with contextlib.suppress(ConnectionError):  # it died at once; `exited` tells
             process.stdin.write(json.dumps(hello).encode() + b"\n")

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping
 from typing import Final
+
+from mirror_connect.connectors.secrets import is_secret
 
 log = logging.getLogger("mirror_connect.spark")
 
@@ -34,18 +37,33 @@ _IDLE: Final = re.compile(
     r"|A (restricted )?method in (java|sun)\.|java\.lang\.System::load"
 )
 _OUR_DRIVER: Final = "mirror_connect.spark_jobs "
+# Of a JVM that does not start: what it says behind its reason, and what is said of it by who waited for it.
+_NO_REASON: Final = re.compile(
+    r"Error: (Could not create the Java Virtual Machine|A fatal exception has occurred)|Usage: spark-submit|Options:$"
+    r"|Using Spark's default log4j|Setting (default|Spark) log level|To adjust logging level"
+)
+_NOT_STARTED: Final = "[JAVA_GATEWAY_EXITED]"
+# Stands above an exception of the JVM, which begins with a colon.
+_IN_THE_JVM: Final = "py4j.protocol.Py4JJavaError: An error occurred while calling "
+_ERROR: Final = re.compile(r"Error\b|Exception\b")
+_ERRORS: Final = ("ERROR", "FATAL", "CRITICAL")
+_LONGEST: Final = 600
+_HEAP: Final = re.compile(r"-Xmx|heap|System memory|insufficient memory")
+_MEMORY: Final = "spark.driver.memory"
+_TELLING: Final = 4  # characters of a value that is found in a text by no accident
 
 
 class SparkLog:
     """Takes the lines one by one.
 
-    `last_words`: the newest line that is no stack frame, as the reason of a sudden end; what the driver itself calls
-    critical is its reason for ending and stays.
+    `last_words`: the newest lines that are no stack frames nor of those that say nothing, as the reason of a sudden end;
+    what the driver itself calls critical is its reason for ending and stays.
     """
 
     def __init__(self) -> None:
         self.last_words = ""
         self._reason_given = False
+        self._goes_on = False
 
     def take(self, line: str) -> None:
         """Logs a line: the first of an event at its own level, the lines below it at DEBUG."""
@@ -53,6 +71,30 @@ class SparkLog:
         text = line[head.end() :].removeprefix(_OUR_DRIVER) if head else line
         level = _LEVELS[head[1]] if head and not _IDLE.search(line) else logging.DEBUG
         log.log(level, "%s", text)
-        if not self._reason_given and not _FRAME.match(line):
-            self.last_words = text
-            self._reason_given = head is not None and head[1] == "CRITICAL"
+        if self._reason_given:
+            return
+        if head is not None:
+            self._goes_on = False
+        if _FRAME.match(line) or _NO_REASON.match(line) or (head is not None and head[1] not in _ERRORS):
+            self._goes_on = False
+        elif _NOT_STARTED not in line or not self.last_words:
+            self._say(text)
+        self._reason_given = head is not None and head[1] == "CRITICAL"
+
+    def _say(self, text: str) -> None:
+        """An error may take several lines, as `Error occurred during initialization of VM` and then which."""
+        goes_on = self._goes_on and _ERROR.search(self.last_words) and not self.last_words.startswith(_IN_THE_JVM)
+        before = f"{self.last_words} " if goes_on else ""
+        self.last_words = (before + text.removeprefix(": "))[:_LONGEST]
+        self._goes_on = True
+
+
+def with_settings(words: str, spark: Mapping[str, str]) -> str:
+    """Last words, and in brackets those `spark.*` settings that they are about and don't name."""
+    about = [
+        name
+        for name, value in spark.items()
+        if (len(value) >= _TELLING and value in words) or (name == _MEMORY and _HEAP.search(words))
+    ]
+    unnamed = [f"{name}={spark[name]}" for name in about if name not in words and not is_secret(name)]
+    return f"{words} ({', '.join(unnamed)})" if unnamed else words

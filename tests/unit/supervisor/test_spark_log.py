@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from mirror_connect.app.supervisor.spark_log import SparkLog
+from mirror_connect.app.supervisor.spark_log import SparkLog, with_settings
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,100 @@ def test_the_last_words_are_those_before_the_frames() -> None:
     for line in ("Starting", "py4j.Error: Could not parse Master URL: 'x'", "\tat java.base/Foo.bar", "", "  File x"):
         log.take(line)
     assert log.last_words == "py4j.Error: Could not parse Master URL: 'x'"
+
+
+GATEWAY = (
+    "Traceback (most recent call last):",
+    '  File "java_gateway.py", line 111, in launch_gateway',
+    "pyspark.errors.exceptions.base.PySparkRuntimeError: [JAVA_GATEWAY_EXITED] Java gateway process exited before sending "
+    "its port number.",
+)
+# What Spark 4.2 on Java 17 said, shortened.
+STARTS = {
+    "module": (
+        [
+            "Error occurred during initialization of boot layer",
+            "java.lang.module.FindException: Module jdk.incubator.vector not found",
+            *GATEWAY,
+        ],
+        "Error occurred during initialization of boot layer java.lang.module.FindException: Module jdk.incubator.vector "
+        "not found",
+    ),
+    "size": (
+        [
+            "Invalid maximum heap size: -Xmxlots",
+            "Error: Could not create the Java Virtual Machine.",
+            "Error: A fatal exception has occurred. Program will exit.",
+            *GATEWAY,
+        ],
+        "Invalid maximum heap size: -Xmxlots",
+    ),
+    "spark_submit": (
+        [
+            "WARNING: Using incubator modules: jdk.incubator.vector",
+            'Exception in thread "main" org.apache.spark.SparkException: Master must either be yarn or start with spark',
+            "\tat org.apache.spark.deploy.SparkSubmit.error(SparkSubmit.scala:1)",
+            *GATEWAY,
+        ],
+        'Exception in thread "main" org.apache.spark.SparkException: Master must either be yarn or start with spark',
+    ),
+    "usage": (
+        [
+            "Error: Not allowed to specify max heap(Xmx) memory settings through java options (was -Xmx12g).",
+            "",
+            "Usage: spark-submit [options] <app jar | python file | R file> [app arguments]",
+            "Options:",
+            "  --master MASTER_URL         spark://host:port",
+            *GATEWAY,
+        ],
+        "Error: Not allowed to specify max heap(Xmx) memory settings through java options (was -Xmx12g).",
+    ),
+    "context": (
+        [
+            "Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties",
+            "26/11/21 11:53:40 ERROR SparkContext: Error initializing SparkContext.",
+            "Traceback (most recent call last):",
+            "py4j.protocol.Py4JJavaError: An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.",
+            ": org.apache.spark.SparkIllegalArgumentException: [INVALID_DRIVER_MEMORY] System memory is too small.",
+            'Please increase "spark.driver.memory".',
+            "\tat org.apache.spark.memory.UnifiedMemoryManager$.getMaxMemory(UnifiedMemoryManager.scala:1)",
+        ],
+        "org.apache.spark.SparkIllegalArgumentException: [INVALID_DRIVER_MEMORY] System memory is too small. "
+        'Please increase "spark.driver.memory".',
+    ),
+    "nothing": ([*GATEWAY], GATEWAY[-1]),
+}
+
+
+@pytest.mark.parametrize(("lines", "words"), STARTS.values(), ids=STARTS)
+def test_a_jvm_that_does_not_start_has_its_own_last_words(lines: list[str], words: str) -> None:
+    log = SparkLog()
+    for line in lines:
+        log.take(line)
+    assert log.last_words == words
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(
+            "Could not reserve enough space for object heap",
+            "Could not reserve enough space for object heap (spark.driver.memory=9999g)",
+            id="by_what_it_is_about",
+        ),
+        pytest.param(
+            "Unrecognized VM option 'Nonsense' in -XX:+Nonsense",
+            "Unrecognized VM option 'Nonsense' in -XX:+Nonsense (spark.driver.extraJavaOptions=-XX:+Nonsense)",
+            id="by_its_value",
+        ),
+        pytest.param("set spark.driver.memory, the heap", "set spark.driver.memory, the heap", id="named_already"),
+        pytest.param("hunter22 is wrong", "hunter22 is wrong", id="never_a_secret"),
+        pytest.param("9 lives", "9 lives", id="not_by_accident"),
+    ],
+)
+def test_last_words_name_the_settings_that_they_are_about(words: str, told: str) -> None:
+    spark = {"spark.driver.memory": "9999g", "spark.driver.extraJavaOptions": "-XX:+Nonsense"}
+    assert with_settings(words, spark | {"spark.ssl.keyPassword": "hunter22", "spark.task.maxFailures": "9"}) == told
 
 
 @pytest.mark.parametrize(
