@@ -21,11 +21,12 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
 
-from mirror_connect.connectors.errors import AddressUnknown, ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.errors import AddressUnknown, ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.kafka_io.client_settings import librdkafka_config
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import UnsupportedByBroker
 from mirror_connect.kafka_io.wire_codec import Request
+from mirror_connect.kafka_io.wrong_protocol import no_login
 
 _CREDENTIALS: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 _RIGHTS: Final = frozenset(
@@ -44,6 +45,10 @@ _TELLING: Final = (*_CREDENTIALS, KafkaError._SSL, KafkaError._RESOLVE, KafkaErr
 # When no broker at all can be connected to, so long is waited for a restart before the caller is told.
 _ALL_DOWN_SECONDS: Final = 5.0
 _SLICE: Final = 0.05
+_OWN_CONNECTION_SECONDS: Final = 5.0
+# librdkafka's words for a broker that hung up in a TLS handshake, and for one that takes no login.
+_HUNG_UP: Final = "Disconnected"
+_NO_LOGIN: Final = "Request not valid in current SASL state"
 Thing = TypeVar("Thing")
 # librdkafka's own lines would say everything twice, and go to standard error.
 _quiet: Final = logging.getLogger("mirror_connect.librdkafka")
@@ -83,6 +88,7 @@ class ClusterAdmin:
         self._what = what
         self._timeout = timeout
         self._addresses: str = config["bootstrap.servers"]
+        self._protocol: str = config["security.protocol"].upper()
         self._identity = (
             f"sasl.mechanism {config['sasl.mechanism']}" if "sasl.mechanism" in config else config["security.protocol"]
         )
@@ -282,6 +288,8 @@ class ClusterAdmin:
         if error.code() in _CREDENTIALS:
             with self._lock:
                 self._trouble = None  # the next call tries anew
+            if _NO_LOGIN in error.str():
+                return NotAuthorized(f"The {self._named()} refused the login: {no_login(self._protocol)}")
             return NotAuthorized(f"The {self._named()} refused the credentials ({self._identity}): {_reason(error)}")
         if error.code() in _SILENCE:
             return self._unreachable(what, _reason(error))
@@ -297,6 +305,10 @@ class ClusterAdmin:
             # The first half is Kafka's sentence, which people search for.
             sentence = f"No resolvable bootstrap urls given in bootstrap.servers ({_reason(trouble)})"
             return AddressUnknown(f"The {self._named()} can't be reached: {sentence}")
+        if down is not None and (trouble is None or _HUNG_UP in trouble.str()):
+            told = self._told_by_our_own_connection()
+            if told is not None:
+                return told
         if trouble is not None or down is not None or silence is None:
             why = "no broker can be connected to" if trouble is None else _reason(trouble)
             return ClusterUnreachable(
@@ -304,6 +316,27 @@ class ClusterAdmin:
                 "bootstrap.servers and security.protocol"
             )
         return ClusterUnreachable(f"The {self._named()} does not answer ({what}: {silence}). Look at its brokers")
+
+    def _told_by_our_own_connection(self) -> Exception | None:
+        """librdkafka does not say in which moment a broker hung up, which tells what it expected."""
+
+        async def connect() -> None:
+            cluster = Cluster(self._properties, self._client_id, kind="admin")
+            try:
+                await cluster.connect()
+            finally:
+                await cluster.close()
+
+        try:
+            asyncio.run(asyncio.wait_for(connect(), _OWN_CONNECTION_SECONDS))
+        except ClusterUnreachable as error:
+            why = re.sub(r"^no broker answers at \S+(, \S+)*: ", "", str(error))
+            return ClusterUnreachable(f"The {self._named()} can't be reached: {why}")
+        except NotAuthorized as error:
+            return NotAuthorized(f"The {self._named()} refused the login: {error}")
+        except (TimeoutError, ConfigError, UnsupportedByBroker):
+            return None
+        return None
 
     def _named(self) -> str:
         return f"{self._what.removeprefix('the ')} at {self._addresses}"

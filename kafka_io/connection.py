@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 from aiokafka.conn import OAuthAuthenticator, SaslPlainAuthenticator, ScramAuthenticator
 
 from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.kafka_io import wrong_protocol
 from mirror_connect.kafka_io.wire_codec import (
     NONE,
     SASL_AUTHENTICATION_FAILED,
@@ -34,9 +35,13 @@ T = TypeVar("T")
 
 _SCRATCH: Final = 64 << 10
 _LARGEST_FRAME: Final = 1 << 30
+# Versions take a few hundred bytes. What is no broker of Kafka's would have us take memory for a frame of its letters.
+_LARGEST_FIRST_FRAME: Final = 1 << 20
 _WRITE_HIGH: Final = 1 << 20
-# Versions and one more: a broker that wants a login hangs up on the first request after that.
-_FIRST_REQUESTS: Final = 2
+# A broker's answer to a login on a listener that has none.
+_ILLEGAL_SASL_STATE: Final = 34
+# What OpenSSL says of an answer that is no TLS.
+_NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "UNEXPECTED_EOF_WHILE_READING"})
 # A login is renewed (by a new connection) when this much of its life is over; Java takes 85 to 95 %.
 _LOGIN_LIFE: Final = 0.85
 
@@ -105,8 +110,9 @@ class _Frames(asyncio.BufferedProtocol):
         start = 0
         while self._used - start >= 4:
             size = int.from_bytes(self._scratch_view[start : start + 4], "big", signed=True)
-            if not 0 < size <= _LARGEST_FRAME:
-                self._connection.lost("it doesn't speak Kafka's protocol there; is security.protocol right?")
+            if not 0 < size <= self._connection.largest_frame:
+                head = bytes(self._scratch_view[start : start + 4])
+                self._connection.lost(wrong_protocol.not_kafka(self._connection.protocol, head))
                 return
             start += 4
             have = self._scratch_view[start : min(start + size, self._used)]
@@ -140,11 +146,14 @@ class _Waiting:
 class Connection:
     """Open it with `open_connection`. `last_used` and `login_expires` are times of time.monotonic().
 
-    `awaited` is kept by the owner: how many of its callers have not yet seen how their request ended.
+    `protocol`: the security.protocol, for texts. `largest_frame`: bytes that are taken for an answer at most. `awaited`
+    is kept by the owner: how many of its callers have not yet seen how their request ended.
     """
 
-    def __init__(self, address: str, client_id: str, request_timeout: float) -> None:
+    def __init__(self, address: str, client_id: str, request_timeout: float, protocol: str = "PLAINTEXT") -> None:
         self.address = address
+        self.protocol = protocol
+        self.largest_frame = _LARGEST_FIRST_FRAME
         self.transport: asyncio.Transport | None = None
         self.writable = asyncio.Event()
         self.writable.set()
@@ -244,8 +253,7 @@ class Connection:
 
     def hung_up(self) -> str:
         """Why the broker may have closed the connection: one that wants another protocol does so at once."""
-        hint = "" if self._correlation > _FIRST_REQUESTS else " at once; is security.protocol right?"
-        return f"the broker closed the connection{hint}"
+        return wrong_protocol.hung_up(self.protocol, self._correlation)
 
     def lost(self, reason: str) -> None:
         """The connection is of no use any more: everything in flight fails."""
@@ -265,11 +273,14 @@ class Connection:
     async def introduce(self, login: Login | None) -> None:
         """Learn the broker's versions and log in. Raises ConnectionLost, NotAuthorized."""
         self._versions = await self.start(ApiVersions())
+        self.largest_frame = _LARGEST_FRAME
         if login is not None:
             await self._authenticate(login)
 
     async def _authenticate(self, login: Login) -> None:
         offered = await self.start(SaslHandshake(login.mechanism))
+        if offered.error == _ILLEGAL_SASL_STATE:
+            raise NotAuthorized(f"broker {self.address}: {wrong_protocol.no_login(self.protocol)}")
         if offered.error != NONE or login.mechanism not in offered.enabled:
             raise NotAuthorized(
                 f"broker {self.address} doesn't take sasl.mechanism {login.mechanism}, "
@@ -320,13 +331,14 @@ async def open_connection(
     """
     loop = asyncio.get_running_loop()
     address = f"{host}:{port}"
+    protocol = wrong_protocol.protocol_of(tls=tls is not None, login=login is not None)
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise ConnectionLost(f"broker {address}: the name can't be resolved ({error.strerror or error})") from None
     reason = "no address"
     for _, _, _, _, where in dict.fromkeys(found):
-        connection = Connection(address, client_id, request_timeout)
+        connection = Connection(address, client_id, request_timeout, protocol)
         try:
             async with asyncio.timeout(setup_timeout):
                 await loop.create_connection(
@@ -341,11 +353,12 @@ async def open_connection(
         except ssl.SSLCertVerificationError as error:
             reason = f"its certificate was not accepted: {error.verify_message}"
         except ssl.SSLError as error:
-            reason = f"TLS failed: {error.reason or error}; is security.protocol right?"
+            reason = f"TLS failed: {error.reason or error}; is security.protocol={protocol} right?"
+            if error.reason in _NOT_TLS:
+                reason = wrong_protocol.no_tls(protocol)
         except OSError as error:
             # asyncio gives no text for a peer that hangs up in the middle of a TLS handshake.
-            hint = "the broker closed the connection at once; is security.protocol right?"
-            reason = error.strerror or str(error) or hint
+            reason = error.strerror or str(error) or wrong_protocol.no_tls(protocol)
         else:
             try:
                 await connection.introduce(login)

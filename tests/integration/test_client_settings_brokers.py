@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
@@ -60,6 +61,9 @@ def tls(cluster: LocalCluster, kind: str) -> dict[str, str]:
 def over_tls(cluster: LocalCluster, kind: str) -> dict[str, str]:
     given = {"bootstrap.servers": cluster.bootstrap(Listener.SSL), "security.protocol": "SSL"}
     return given | tls(cluster, kind)
+
+
+Client = Callable[[dict[str, str]], Awaitable[str | None]]
 
 
 async def id_by_wire(properties: dict[str, str]) -> str | None:
@@ -221,11 +225,48 @@ def test_a_name_without_an_address_is_told_as_such() -> None:
         ClusterAdmin({"bootstrap.servers": "no-such-host.invalid:9092"}, "source cluster", 20).topics()
 
 
-def test_a_plain_client_at_an_encrypted_listener_ends_with_one_line(cluster: LocalCluster) -> None:
-    properties = {"bootstrap.servers": cluster.bootstrap(Listener.SSL)}
-    with pytest.raises(ClusterUnreachable) as caught:
-        ClusterAdmin(properties, "source cluster", 10).topics()
-    assert "\n" not in str(caught.value)
+PLAIN, TLS, LOGIN, LOGIN_TLS = Listener.PLAINTEXT, Listener.SSL, Listener.SASL_PLAINTEXT, Listener.SASL_SSL
+
+
+# What a client is told to speak, and what the listener that it is sent to speaks.
+STRANGERS = {
+    "tls_is_wanted": (PLAIN, TLS),
+    "tls_is_wanted_beside_the_login": (LOGIN, LOGIN_TLS),
+    "a_login_is_wanted": (PLAIN, LOGIN),
+    "a_login_is_wanted_beside_tls": (TLS, LOGIN_TLS),
+    "tls_is_not_there": (TLS, PLAIN),
+    "a_login_is_not_taken": (LOGIN, PLAIN),
+    "a_login_is_not_taken_beside_tls": (LOGIN_TLS, TLS),
+}
+
+
+async def told(client: Client, cluster: LocalCluster, given: Listener, listener: Listener) -> str:
+    """The line that a client ends with that is sent to a listener of another protocol; its address is left out."""
+    where = cluster.bootstrap(listener)
+    properties = tls(cluster, "PEM") if given.tls else {}
+    properties |= cluster.client_properties("connect", given, "PLAIN") if given.sasl else {}
+    with pytest.raises((ClusterUnreachable, NotAuthorized)) as caught:
+        await client(properties | {"bootstrap.servers": where, "security.protocol": given})
+    assert where in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("given", "listener"), STRANGERS.values(), ids=STRANGERS)
+async def test_a_connection_of_another_protocol_is_told_which_one_its_listener_has(
+    cluster: LocalCluster, given: Listener, listener: Listener
+) -> None:
+    line = await told(id_by_wire, cluster, given, listener)
+    assert f"security.protocol has to be {listener}, not {given}" in line
+
+
+async def test_librdkafka_at_a_listener_of_another_protocol_is_told_which_one_it_has(cluster: LocalCluster) -> None:
+    async def by_admin(properties: dict[str, str]) -> str | None:
+        return await asyncio.to_thread(ClusterAdmin(properties, "source cluster", 60).cluster_id)
+
+    # All at once: each waits five seconds for a broker that may only be starting.
+    lines = await asyncio.gather(*(told(by_admin, cluster, *pair) for pair in STRANGERS.values()))
+    right = [f"security.protocol has to be {listener}, not {given}" for given, listener in STRANGERS.values()]
+    assert [expected for expected, line in zip(right, lines, strict=True) if expected not in line or "\n" in line] == []
 
 
 # --- administration ---

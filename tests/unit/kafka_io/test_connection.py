@@ -127,7 +127,9 @@ async def test_a_server_that_speaks_another_protocol_is_told_from_a_broker() -> 
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
-        with pytest.raises(ConnectionLost, match=r"is security\.protocol right\?"):
+        with pytest.raises(
+            ConnectionLost, match=r"doesn't speak Kafka's protocol there; .*security\.protocol=PLAINTEXT"
+        ):
             await opened(server.sockets[0].getsockname()[1])
 
 
@@ -165,6 +167,16 @@ async def test_a_mechanism_the_broker_does_not_offer_is_named_with_those_it_does
     async with broker(answer) as port:
         with pytest.raises(NotAuthorized, match=r"doesn't take sasl\.mechanism SCRAM-SHA-256, only PLAIN"):
             await opened(port, Login("SCRAM-SHA-256", "alice", "hunter2"))
+
+
+async def test_a_listener_that_takes_no_login_is_told_from_a_wrong_password() -> None:
+    async def answer(_: int, __: bytes) -> bytes:
+        return struct.pack(">hi", 34, 0)
+
+    async with broker(answer) as port:
+        line = "its listener takes no login: security.protocol has to be PLAINTEXT, not SASL_PLAINTEXT"
+        with pytest.raises(NotAuthorized, match=f"^broker 127.0.0.1:{port}: {line}$"):
+            await opened(port, Login("PLAIN", "alice", "hunter2"))
 
 
 def test_a_login_shows_no_password() -> None:
