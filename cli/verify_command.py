@@ -68,7 +68,7 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
     ] = None,
     topics_exclude: Annotated[str | None, typer.Option(help="As the connector's setting topics.exclude.")] = None,
     source_alias: Annotated[
-        str | None, typer.Option(help="source.cluster.alias: remote topics are named by it.")
+        str | None, typer.Option(help="source.cluster.alias: remote topics are named by it; needed without CONNECTOR.")
     ] = None,
     target_alias: Annotated[
         str | None, typer.Option(help="target.cluster.alias: topics that come from it are left out.")
@@ -91,7 +91,7 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
 
     CONNECTOR takes everything from the connector's config; --source and --target replace its client properties.
 
-    Without CONNECTOR both are needed.
+    Without CONNECTOR both are needed, and --source-alias or --policy identity.
 
     Exit code: 0 equal, 1 differences, 2 couldn't be compared.
     """
@@ -115,6 +115,12 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
     }
     if connector is None and (source is None or target is None):
         raise typer.BadParameter("name a connector, or give both --source and --target")
+    if connector is None and source_alias is None and policy not in ("identity", IDENTITY_POLICY):
+        # A guess would call every topic missing.
+        raise typer.BadParameter(
+            "give --source-alias, the link's source.cluster.alias: remote topics are named by it "
+            "(where they keep their names: --policy identity)"
+        )
 
     async def run() -> Report:
         files = _properties("source", source), _properties("target", target)

@@ -53,10 +53,11 @@ class GroupKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ListedGroup:
-    """A group. `active`: it has members; None where the broker is too old to say."""
+    """A group. `active`: it has members; None where the broker is too old to say. `protocol_type`: of those of OTHER."""
 
     kind: GroupKind
     active: bool | None
+    protocol_type: str = ""
 
 
 class Position(NamedTuple):
@@ -92,7 +93,9 @@ class ConsumerGroups:
         found: dict[str, ListedGroup] = {}
         for node, entries in zip(nodes, await asyncio.gather(*map(self._listed_by, nodes)), strict=True):
             for entry in entries:
-                found[entry.group] = ListedGroup(_kind(entry), _active(entry))
+                kind = _kind(entry)
+                protocol_type = entry.protocol_type if kind is GroupKind.OTHER else ""
+                found[entry.group] = ListedGroup(kind, _active(entry), protocol_type)
                 self._coordinators[entry.group] = node
         return found
 

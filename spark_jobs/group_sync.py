@@ -106,7 +106,10 @@ def _untouchable(listed: ListedGroup | None) -> str | None:
     if listed is None:
         return None
     if listed.kind is not GroupKind.CONSUMER:
-        return f"is no consumer group on the target but of the kind {listed.kind.value}: it is left alone"
+        what = f"a {listed.kind.value} group"
+        if listed.kind is GroupKind.OTHER:
+            what = f"one of protocol type {listed.protocol_type}"
+        return f"is no consumer group on the target but {what}: it is left alone"
     return ACTIVE if listed.active else None
 
 

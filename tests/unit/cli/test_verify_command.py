@@ -60,12 +60,24 @@ def test_without_connector_both_clusters_are_needed() -> None:
 
 def test_a_file_that_is_not_there_is_one_line_and_code_2(tmp_path: Path) -> None:
     missing = str(tmp_path / "none.properties")
-    done = CliRunner().invoke(application, ["verify", "--source", missing, "--target", missing])
+    done = CliRunner().invoke(application, ["verify", "--source", missing, "--target", missing, "--source-alias", "A"])
     assert done.exit_code == 2
     assert (
         done.stderr
         == f"mirror-connect: Could not read the source cluster's properties {missing}: No such file or directory\n"
     )
+
+
+FILES = ("verify", "--source", "none.properties", "--target", "none.properties")
+
+
+def test_without_connector_the_alias_is_needed_that_names_remote_topics() -> None:
+    done = CliRunner().invoke(application, [*FILES])
+    assert (done.exit_code, "give --source-alias" in done.output) == (2, True)
+
+
+def test_where_topics_keep_their_names_no_alias_is_needed() -> None:
+    assert "Could not read" in CliRunner().invoke(application, [*FILES, "--policy", "identity"]).stderr
 
 
 def test_a_password_is_taken_from_the_environment_or_a_terminal_only() -> None:

@@ -142,7 +142,7 @@ def groups_of(cluster: FakeCluster) -> ConsumerGroups:
         (GroupEntry("g", "", "Empty", "Classic"), ListedGroup(GroupKind.CONSUMER, active=False)),
         (GroupEntry("g", "consumer", "Dead", ""), ListedGroup(GroupKind.CONSUMER, active=False)),
         (GroupEntry("g", "consumer", "", ""), ListedGroup(GroupKind.CONSUMER, active=None)),
-        (GroupEntry("g", "connect", "Stable", "Classic"), ListedGroup(GroupKind.OTHER, active=True)),
+        (GroupEntry("g", "connect", "Stable", "Classic"), ListedGroup(GroupKind.OTHER, True, "connect")),
         (GroupEntry("g", "share", "Stable", "Share"), ListedGroup(GroupKind.SHARE, active=True)),
         (GroupEntry("g", "streams", "NotReady", "Streams"), ListedGroup(GroupKind.STREAMS, active=True)),
     ],

@@ -129,12 +129,20 @@ async def test_nothing_is_moved_without_a_lease() -> None:
     assert (await world.sync.run(world.memory), world.groups.positions, world.notices) == (0, {}, [])
 
 
-@pytest.mark.parametrize("kind", [GroupKind.OTHER, GroupKind.SHARE, GroupKind.STREAMS])
-async def test_a_group_of_another_kind_is_left_alone(kind: GroupKind) -> None:
-    world = World(g=ListedGroup(kind, active=False))
+@pytest.mark.parametrize(
+    ("listed", "what"),
+    [
+        (ListedGroup(GroupKind.OTHER, False, "connect"), "one of protocol type connect"),
+        (ListedGroup(GroupKind.SHARE, False), "a share group"),
+        (ListedGroup(GroupKind.STREAMS, False), "a streams group"),
+    ],
+)
+async def test_a_group_of_another_kind_is_left_alone_and_told_with_its_kind(listed: ListedGroup, what: str) -> None:
+    world = World(g=listed)
     world.told("g", 60)
     await world.sync.run(world.memory)
-    assert (world.groups.positions, len(world.notices)) == ({}, 1)
+    line = f"Group g is no consumer group on the target but {what}: it is left alone"
+    assert (world.groups.positions, world.notices) == ({}, [line])
 
 
 async def test_a_coordinator_that_is_away_is_named_once() -> None:
