@@ -91,10 +91,10 @@ ODD: list[dict[str, object]] = [
 ]
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-async def test_records_of_every_codec_arrive_identical(source: LocalCluster, target: LocalCluster, codec: str) -> None:
 @pytest.mark.kafka_test("MirrorSourceTaskTest.testSerde")
 @pytest.mark.kafka_test("MirrorSourceTaskTest.testPoll")
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+async def test_records_of_every_codec_arrive_identical(source: LocalCluster, target: LocalCluster, codec: str) -> None:
     topic = mirrored_topic(source, target, partitions=3)
     produce(source, topic, lines(20_000, 3) + [{**odd, "partition": 1} for odd in ODD], **{"compression.type": codec})
     async with running(spec_for(source, target, {topic: 3})) as task:
@@ -202,9 +202,9 @@ async def test_transactions_are_copied_by_isolation_level(
     assert read(target, f"A.{topic}") == read(source, topic, isolation=isolation)
 
 
+@pytest.mark.kafka_test("MirrorSourceTaskTest.testSeekBehaviorDuringStart")
 async def test_a_start_in_the_middle_of_a_batch_copies_only_what_is_wanted(
     source: LocalCluster, target: LocalCluster
-@pytest.mark.kafka_test("MirrorSourceTaskTest.testSeekBehaviorDuringStart")
 ) -> None:
     topic = mirrored_topic(source, target)
     produce(source, topic, lines(1_000), **{"linger.ms": 300})
@@ -216,8 +216,6 @@ async def test_a_start_in_the_middle_of_a_batch_copies_only_what_is_wanted(
     assert read(target, f"A.{topic}") == read(source, topic)[500:]
 
 
-async def test_the_position_at_the_end_is_that_of_the_last_record(source: LocalCluster, target: LocalCluster) -> None:
-    topic = mirrored_topic(source, target, partitions=2)
 @pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testReplicateFromLatest")
 async def test_from_the_latest_on_only_what_comes_later_is_copied(source: LocalCluster, target: LocalCluster) -> None:
     topic = mirrored_topic(source, target)
@@ -237,6 +235,8 @@ async def test_from_the_latest_on_only_what_comes_later_is_copied(source: LocalC
     assert (len(copied) <= later, copied) == (True, there[-len(copied) :])
 
 
+async def test_the_position_at_the_end_is_that_of_the_last_record(source: LocalCluster, target: LocalCluster) -> None:
+    topic = mirrored_topic(source, target, partitions=2)
     produce(source, topic, lines(1_000, 2))
     spec = spec_for(source, target, {topic: 2})
     async with running(spec) as task:
