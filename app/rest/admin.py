@@ -68,6 +68,8 @@ def add_admin_routes(application: FastAPI, herder: Herder) -> None:
         asked = config_from(await json_body(request)).get("level")
         if asked is None:
             raise BadRequest("Desired 'level' parameter was not specified in request.")
+        if not asked:
+            raise BadRequest("Illegal null or empty Level name.")
         level = level_named(asked)
         if level is None:
             raise InvalidLogLevel(asked)

@@ -90,6 +90,7 @@ async def test_a_level_from_before_the_start_and_one_that_is_none_change_nothing
         ('{"level":"BANANA"}', 404, "invalid log level 'BANANA'."),
         ('{"level":5}', 404, "invalid log level '5'."),
         ('{"level":null}', 400, "Desired 'level' parameter was not specified in request."),
+        ('{"level":""}', 400, "Illegal null or empty Level name."),
         ("{}", 400, "Desired 'level' parameter was not specified in request."),
         ("", 400, "The request has no body; a JSON object is needed"),
         ("[]", 400, "The request body must be a JSON object of settings and not an array"),
