@@ -20,7 +20,6 @@ from mirror_connect.app.herder.views import (
     ServerInfo,
     StateInfo,
 )
-from mirror_connect.app.storage.offsets import OffsetEntry
 from mirror_connect.connectors.job_contract import TaskId
 
 
@@ -168,12 +167,6 @@ class OffsetsBody(Body):
     """GET …/offsets."""
 
     offsets: list[OffsetBody]
-
-    @classmethod
-    def of(cls, entries: Iterable[OffsetEntry]) -> OffsetsBody:
-        """From the herder's answer."""
-        offsets = [OffsetBody(partition=dict(entry.partition), offset=dict(entry.offset)) for entry in entries]
-        return cls(offsets=offsets)
 
 
 class NewOffsetBody(Body):

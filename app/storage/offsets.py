@@ -6,6 +6,7 @@ identity. Task positions are written by the tasks' own producers; this store rea
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -70,12 +71,9 @@ class OffsetStore:
     async def entries(self, connector: str) -> list[OffsetEntry]:
         """Everything stored for a connector, whatever the member order of the keys."""
         await self._log.read_to_end()
-        found = []
-        for key, value in self._values.items():
-            match json_text.decode(key), json_text.decode_object(value):
-                case [[str(owner), dict(partition)], dict(offset)] if owner == connector:
-                    found.append(OffsetEntry(partition, offset))
-        return found
+        stored = [(key, self._values[key]) for key in self._keys(connector)]
+        # There may be a hundred thousand of them, which take a while to parse.
+        return await asyncio.to_thread(_entries, stored)
 
     async def put(self, connector: str, offsets: Iterable[tuple[Partition | None, Offset | None]]) -> None:
         """Write positions; None forgets one. Only while no task of the connector runs."""
@@ -85,13 +83,13 @@ class OffsetStore:
     async def forget(self, connector: str) -> None:
         """Forget everything stored for a connector, keys that Java would spell otherwise too. Only as `put`."""
         await self._log.read_to_end()
-        keys = []
-        for key in self._values:
-            match json_text.decode(key):
-                case [str(owner), _] if owner == connector:
-                    keys.append(key)
-        await self._log.append_all([(key, None) for key in keys])
+        await self._log.append_all([(key, None) for key in self._keys(connector)])
         await self._log.read_to_end()
+
+    def _keys(self, connector: str) -> list[bytes]:
+        # As every writer of such keys spells the name; what is behind it may be in any order.
+        beginning = json_text.encode([connector])[:-1] + b","
+        return [key for key in self._values if key.startswith(beginning)]
 
     def _receive(self, record: LogRecord) -> None:
         if record.key is None:
@@ -100,3 +98,12 @@ class OffsetStore:
             self._values.pop(record.key, None)
         else:
             self._values[record.key] = record.value
+
+
+def _entries(stored: Iterable[tuple[bytes, bytes]]) -> list[OffsetEntry]:
+    found = []
+    for key, value in stored:
+        match json_text.decode(key), json_text.decode_object(value):
+            case [[str(), dict(partition)], dict(offset)]:
+                found.append(OffsetEntry(partition, offset))
+    return found
