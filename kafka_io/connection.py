@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 
 from aiokafka.conn import OAuthAuthenticator, SaslPlainAuthenticator, ScramAuthenticator
 
-from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io import wrong_protocol
 from mirror_connect.kafka_io.wire_codec import (
     NONE,
@@ -293,6 +293,9 @@ class Connection:
                 step = await authenticator.step(token)
             except (ValueError, KeyError) as error:
                 raise NotAuthorized(f"broker {self.address}: SASL {login.mechanism} failed: {error}") from None
+            except ClusterUnreachable as error:
+                # No token at present is no refusal: whoever asked tries again, as when the broker itself is away.
+                raise ConnectionLost(f"broker {self.address}: no login: {error}") from None
             if step is None:
                 return
             answer = await self.start(SaslAuthenticate(step[0]))

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.broker_link import BrokerLink
 from mirror_connect.kafka_io.client_settings import WireSettings
 from mirror_connect.kafka_io.connection import Connection, ConnectionLost, Login, UnsupportedByBroker, open_connection
@@ -177,6 +177,22 @@ async def test_a_listener_that_takes_no_login_is_told_from_a_wrong_password() ->
         line = "its listener takes no login: security.protocol has to be PLAINTEXT, not SASL_PLAINTEXT"
         with pytest.raises(NotAuthorized, match=f"^broker 127.0.0.1:{port}: {line}$"):
             await opened(port, Login("PLAIN", "alice", "hunter2"))
+
+
+class _NoToken:
+    """A token endpoint that is away."""
+
+    async def token(self) -> str:
+        raise ClusterUnreachable("the token endpoint https://login.example doesn't answer")
+
+
+async def test_a_token_endpoint_that_is_away_is_like_a_broker_that_is_away() -> None:
+    async def answer(_: int, __: bytes) -> bytes:
+        return struct.pack(">hih", 0, 1, 11) + b"OAUTHBEARER"
+
+    async with broker(answer) as port:
+        with pytest.raises(ConnectionLost, match=f"broker 127.0.0.1:{port}: no login: the token endpoint"):
+            await opened(port, Login("OAUTHBEARER", token_provider=_NoToken()))
 
 
 def test_a_login_shows_no_password() -> None:
