@@ -28,6 +28,8 @@ _ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
 _RETRIEVERS: Final = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever")
 # A token that no one says the end of is asked for anew after this many seconds.
 _UNKNOWN_LIFE: Final = 60.0
+# Request Timeout, Too Many Requests: no refusal, and tried again in Java (HttpJwtRetriever), too.
+_COME_AGAIN: Final = frozenset({408, 429})
 _ATTEMPTS: Final = 3
 
 
@@ -167,7 +169,7 @@ class ClientCredentialsTokens:
                     reason = str(error) or type(error).__name__
                     raise ClusterUnreachable(f"the token endpoint {settings.place} doesn't answer: {reason}") from None
             else:
-                if answer.status_code < 500:
+                if answer.status_code < 500 and answer.status_code not in _COME_AGAIN:
                     self._accept(answer)
                     return
                 if attempt == _ATTEMPTS:

@@ -89,8 +89,9 @@ async def test_a_refusal_names_endpoint_client_and_code() -> None:
     assert str(caught.value) == "the token endpoint http://idp/token gave client me no token: invalid_client"
 
 
-async def test_a_passing_failure_of_the_endpoint_is_tried_again() -> None:
-    assert await tokens(Endpoint(httpx.Response(503), token("t1"))).token() == "t1"
+@pytest.mark.parametrize("status", [408, 429, 503])
+async def test_a_passing_failure_of_the_endpoint_is_tried_again(status: int) -> None:
+    assert await tokens(Endpoint(httpx.Response(status), token("t1"))).token() == "t1"
 
 
 def test_settings_show_no_secret() -> None:
