@@ -17,6 +17,7 @@ from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import ConnectionLost
 from mirror_connect.kafka_io.wire_codec import Request, error_name
 from mirror_connect.kafka_io.wire_group import Heartbeat, Joined, JoinGroup, LeaveGroup, SyncGroup
+from mirror_connect.kafka_io.wire_groups import OffsetFetch
 
 T = TypeVar("T")
 
@@ -112,6 +113,11 @@ class GroupClient:
         """Leave at once; a failure is nothing to act on, the session then ends by itself."""
         with contextlib.suppress(CoordinatorLost, NotAuthorized):
             await self._ask(LeaveGroup(self._group.group_id, member_id))
+
+    async def consumed_topics(self) -> list[str]:
+        """Topics in which somebody has committed positions under the group's name; members like these never do."""
+        found = await self._ask(OffsetFetch(self._group.group_id))
+        return sorted({each.topic for each in found.offsets if each.offset >= 0}) if found.error == codes.NONE else []
 
     async def close(self) -> None:
         """Close all connections."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.kafka_io.connection import UnsupportedByBroker
 from mirror_connect.kafka_io.group_membership import (
     CoordinatorLost,
     GroupClient,
@@ -41,6 +42,7 @@ _RETRY_SECONDS: Final = 0.25
 _REFUSED_RETRY_SECONDS: Final = 5.0
 _LEAVE_SECONDS: Final = 3.0
 _NO_GENERATION: Final = -1
+_TOPICS_SHOWN: Final = 3
 
 
 def boot_clock() -> float:
@@ -74,6 +76,9 @@ class GroupSteps(Protocol):
         """See GroupClient."""
 
     async def leave(self, member_id: str) -> None:
+        """See GroupClient."""
+
+    async def consumed_topics(self) -> list[str]:
         """See GroupClient."""
 
     async def close(self) -> None:
@@ -189,6 +194,7 @@ class Membership:
             except RebalanceNeeded:
                 pass
         self._keeper = asyncio.create_task(self._keep(), name="group-membership")
+        await self._warn_of_consumers()
 
     async def leave(self) -> None:
         """Leave the group, so that another worker takes over at once; the lease ends before the broker is told."""
@@ -204,6 +210,21 @@ class Membership:
                     await self._steps.leave(self._member_id)
             self._member_id = ""
         await self._steps.close()
+
+    async def _warn_of_consumers(self) -> None:
+        """The broker gives the name of a group that nobody is in at present to whoever comes; its consumers miss it."""
+        try:
+            topics = await self._steps.consumed_topics()
+        except (CoordinatorLost, NotAuthorized, UnsupportedByBroker) as problem:
+            log.debug("Group membership: %s", problem)
+            return
+        if topics:
+            shown = ", ".join(topics[:_TOPICS_SHOWN]) + (", …" if len(topics) > _TOPICS_SHOWN else "")
+            log.warning(
+                "This worker's group.id is the name of a consumer group, too, which has positions in %s: its consumers are "
+                "refused while a worker runs; choose another group.id, or delete that group if nobody needs it",
+                shown,
+            )
 
     async def _keep(self) -> None:
         rejoin = False

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from deploy.local import Listener, LocalCluster
 from deploy.local.free_ports import free_port, give_back
@@ -105,6 +105,18 @@ async def test_our_group_refuses_a_consumer(one_broker: LocalCluster) -> None:
             errors = await asyncio.to_thread(polled, consumer, 20, lambda: False)
             assert [error.code() for error in errors] == [KafkaError.INCONSISTENT_GROUP_PROTOCOL]
         assert ours.is_leader
+
+
+async def test_name_of_a_consumer_group_without_members_is_taken_with_a_warning(
+    one_broker: LocalCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = group()
+    one_broker.create_topic(name)
+    with closing(Consumer({"bootstrap.servers": one_broker.bootstrap_servers, "group.id": name})) as consumer:
+        await asyncio.to_thread(consumer.commit, offsets=[TopicPartition(name, 0, 7)], asynchronous=False)
+    async with member(one_broker, name) as ours:
+        await ours.join()
+    assert f"which has positions in {name}: its consumers are refused" in caplog.text
 
 
 async def test_session_out_of_the_brokers_range_is_told_with_the_setting(one_broker: LocalCluster) -> None:

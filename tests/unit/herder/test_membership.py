@@ -36,6 +36,7 @@ class FakeGroup:
     """The coordinator's side of one member. `beats`: what the next heartbeats raise; None lets one pass."""
 
     leader: str = "me"
+    consumed: list[str] | Exception = field(default_factory=list)
     generation: int = 0
     joins: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
@@ -74,6 +75,11 @@ class FakeGroup:
 
     async def leave(self, member_id: str) -> None:
         self.left.append(member_id)
+
+    async def consumed_topics(self) -> list[str]:
+        if isinstance(self.consumed, Exception):
+            raise self.consumed
+        return self.consumed
 
     async def close(self) -> None: ...
 
@@ -216,6 +222,25 @@ async def test_refused_join_is_told_to_the_caller(error: Exception) -> None:
         await membership.join()
     await membership.leave()
     assert group.left == []
+
+
+@pytest.mark.parametrize(
+    ("topics", "shown"),
+    [
+        pytest.param(["a", "b"], ["which has positions in a, b: its consumers are refused"], id="few"),
+        pytest.param(["a", "b", "c", "d"], ["which has positions in a, b, c, …: its consumers are refused"], id="many"),
+        pytest.param([], [], id="no_consumer_group"),
+        pytest.param(NotAuthorized("no"), [], id="not_to_be_known"),
+    ],
+)
+async def test_the_name_of_a_consumer_group_is_taken_with_a_warning(
+    caplog: pytest.LogCaptureFixture, topics: list[str] | Exception, shown: list[str]
+) -> None:
+    membership = Membership(FakeGroup(consumed=topics), URL, session_timeout_ms=10_000, heartbeat_interval_ms=5)
+    await membership.join()
+    await membership.leave()
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [part in line for part, line in zip(shown, lines, strict=True)] == [True] * len(shown)
 
 
 async def test_join_without_any_coordinator_gives_up_in_time() -> None:
