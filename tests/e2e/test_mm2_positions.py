@@ -9,7 +9,7 @@ import pytest
 from deploy.local import LocalCluster
 from deploy.local.connect import ConnectWorker
 from tests.e2e.identity_topics import produce
-from tests.e2e.product import OFFSETS_PARTITIONS, Product, mirror_config, wait_ends
+from tests.e2e.product import OFFSETS_PARTITIONS, Product, mirror_config, wait_ends, wait_for
 from tests.e2e.reading import messages, values
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2]
@@ -17,6 +17,8 @@ pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2]
 PARTITIONS = 3
 RECORDS = 600
 CLUSTER_UNUSABLE = 4
+# Java's tasks get a few seconds to end, and on a busy machine give up before their last commit: it commits while it runs.
+OFTEN = {"offset.flush.interval.ms": "1000"}
 
 
 @dataclass
@@ -47,13 +49,30 @@ class Turns:
         """Until as much is on the target as was produced."""
         wait_ends(self.target, f"A.{self.topic}", {p: len(all_) for p, all_ in enumerate(self.produced)})
 
-    def note_positions(self, offsets_topic: str) -> None:
-        """Keeps what connect-offsets says now."""
+    def last_positions(self) -> set[bytes]:
+        """What positions say when all that was produced is copied and committed."""
+        return {b'{"offset":%d}' % (len(all_) - 1) for all_ in self.produced}
+
+    def committed(self, offsets_topic: str) -> dict[bytes, tuple[int, bytes]]:
+        """What connect-offsets says now."""
         found: dict[bytes, tuple[int, bytes]] = {}
         for partition in range(OFFSETS_PARTITIONS):
             for message in messages(self.target, offsets_topic, partition, isolation="read_committed"):
                 found[message.key()] = (partition, message.value())
-        self.positions.append(found)
+        return found
+
+    def wait_committed(self, offsets_topic: str) -> None:
+        """Until connect-offsets says of each partition the last record that was produced."""
+
+        def reached() -> bool:
+            said = [value for _, value in self.committed(offsets_topic).values()]
+            return len(said) == PARTITIONS and set(said) == self.last_positions()
+
+        wait_for(reached, f"positions are {self.last_positions()}", 60, 0.3)
+
+    def note_positions(self, offsets_topic: str) -> None:
+        """Keeps what connect-offsets says now."""
+        self.positions.append(self.committed(offsets_topic))
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +82,7 @@ def turns(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Turns:
     source_cluster.create_topic(seen.topic, PARTITIONS)
     offsets = f"{group}-offsets"
     seen.produce()
-    java = ConnectWorker(target_cluster, group=group, heap="512m")
+    java = ConnectWorker(target_cluster, OFTEN, group=group, heap="512m")
     ours = Product(target_cluster, group=group)
     try:
         with java:
@@ -72,6 +91,7 @@ def turns(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Turns:
             assert status == 201, answer
             java.wait_running(seen.connector)
             seen.wait_copied()
+            seen.wait_committed(offsets)
             java.stop()
             seen.note_positions(offsets)
 
@@ -80,6 +100,7 @@ def turns(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Turns:
             ours.wait_running(seen.connector)
             seen.adopted = ours.call("GET", f"/connectors/{seen.connector}/config")
             seen.wait_copied()
+            # No waiting here: that its end commits is a promise.
             assert ours.stop() == 0
             seen.note_positions(offsets)
 
@@ -87,9 +108,10 @@ def turns(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Turns:
             java.start()
             java.wait_running(seen.connector)
             said = len(ours.log_text())
-            seen.refusal_code = ours.launch().wait_ended(30)
+            seen.refusal_code = ours.launch().wait_ended(60)
             seen.refusal = ours.log_text()[said:]
             seen.wait_copied()
+            seen.wait_committed(offsets)
             java.stop()
             seen.note_positions(offsets)
     finally:
