@@ -40,12 +40,13 @@ _OUR_DRIVER: Final = "mirror_connect.spark_jobs "
 # Of a JVM that does not start: what it says behind its reason, and what is said of it by who waited for it.
 _NO_REASON: Final = re.compile(
     r"Error: (Could not create the Java Virtual Machine|A fatal exception has occurred)|Usage: spark-submit|Options:$"
-    r"|Using Spark's default log4j|Setting (default|Spark) log level|To adjust logging level"
+    r"|Using Spark's default log4j|Setting (default|Spark) log level|To adjust logging level|\[\d+\.\d+s\]\["
+    r"|#(?! There is insufficient| Native memory| A fatal error|  SIG|  Internal Error)"
 )
 _NOT_STARTED: Final = "[JAVA_GATEWAY_EXITED]"
 # Stands above an exception of the JVM, which begins with a colon.
 _IN_THE_JVM: Final = "py4j.protocol.Py4JJavaError: An error occurred while calling "
-_ERROR: Final = re.compile(r"Error\b|Exception\b")
+_ERROR: Final = re.compile(r"Error\b|Exception\b|insufficient memory|fatal error")
 _ERRORS: Final = ("ERROR", "FATAL", "CRITICAL")
 _LONGEST: Final = 600
 _HEAP: Final = re.compile(r"-Xmx|heap|System memory|insufficient memory")
@@ -85,7 +86,7 @@ class SparkLog:
         """An error may take several lines, as `Error occurred during initialization of VM` and then which."""
         goes_on = self._goes_on and _ERROR.search(self.last_words) and not self.last_words.startswith(_IN_THE_JVM)
         before = f"{self.last_words} " if goes_on else ""
-        self.last_words = (before + text.removeprefix(": "))[:_LONGEST]
+        self.last_words = (before + text.removeprefix(": ").removeprefix("# ").strip())[:_LONGEST]
         self._goes_on = True
 
 

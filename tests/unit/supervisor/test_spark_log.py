@@ -66,6 +66,20 @@ STARTS = {
         ],
         "Invalid maximum heap size: -Xmxlots",
     ),
+    "memory": (
+        [
+            "OpenJDK 64-Bit Server VM warning: INFO: os::commit_memory(0x7ee4f94, 357, 0) failed; error='Not enough space'",
+            "#",
+            "# There is insufficient memory for the Java Runtime Environment to continue.",
+            "# Native memory allocation (mmap) failed to map 357 bytes. Error detail: committing reserved memory.",
+            '[0.025s][warning][os,thread] Failed to start thread "Unknown thread" - pthread_create failed (EAGAIN).',
+            "# An error report file with more information is saved as:",
+            "# /tmp/hs_err_pid28023.log",
+            *GATEWAY,
+        ],
+        "There is insufficient memory for the Java Runtime Environment to continue. Native memory allocation (mmap) failed "
+        "to map 357 bytes. Error detail: committing reserved memory.",
+    ),
     "spark_submit": (
         [
             "WARNING: Using incubator modules: jdk.incubator.vector",
