@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 # Longest wait for the whole head of a request, and for the next byte of its body. Connect closes what is idle for 90 s.
 PATIENCE_S: Final = 30.0
+# What is still read of a body after the answer that refused it, so that its sender gets to read that answer.
+LEFTOVER_BYTES: Final = 32 << 20
 # What requests in work have when the worker ends, before they are told so.
 END_PATIENCE_S: Final = 1
 
@@ -38,21 +40,7 @@ class HttpServers:
         """Begins to answer on listening sockets; https with `tls`."""
         if not sockets:
             return
-        settings = uvicorn.Config(
-            _Ended(application),
-            http=_Impatient,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            # Connect doesn't believe X-Forwarded-… either: anybody can send them.
-            proxy_headers=False,
-            timeout_graceful_shutdown=END_PATIENCE_S,
-        )
-        settings.load()
-        settings.ssl = tls
-        server = _Server(settings)
+        server = _Server(server_settings(application, tls))
         self._servers.append(server)
         self._serving.append(asyncio.create_task(server.serve(sockets=list(sockets))))
 
@@ -61,6 +49,25 @@ class HttpServers:
         for server in self._servers:
             server.should_exit = True
         await asyncio.gather(*self._serving)
+
+
+def server_settings(application: ASGIApp, tls: ssl.SSLContext | None = None) -> uvicorn.Config:
+    """How an application is served, loaded."""
+    settings = uvicorn.Config(
+        _Ended(application),
+        http=_Impatient,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # Connect doesn't believe X-Forwarded-… either: anybody can send them.
+        proxy_headers=False,
+        timeout_graceful_shutdown=END_PATIENCE_S,
+    )
+    settings.load()
+    settings.ssl = tls
+    return settings
 
 
 class _Server(uvicorn.Server):
@@ -77,6 +84,7 @@ class _Impatient(H11Protocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._watch: asyncio.TimerHandle | None = None
+        self._leftover = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -88,6 +96,11 @@ class _Impatient(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         before = self.cycle
+        if before is not None and before.response_complete and before.more_body:
+            self._leftover += len(data)
+            if self._leftover > LEFTOVER_BYTES:
+                self.transport.abort()
+                return
         super().data_received(data)
         # More of a head is no reason to wait longer for its end; a head's end and each piece of a body are.
         if self._reading_body() or self.cycle is not before:

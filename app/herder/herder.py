@@ -56,11 +56,13 @@ from mirror_connect.app.storage.status import CONNECT_VERSION, Status, StatusSto
 from mirror_connect.app.version import COMMIT
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.validators import plain_name
 
 log = logging.getLogger(__name__)
 
 START_WAIT_S: Final = 15.0
 HEALTH_WAIT_S: Final = 10.0
+SEEN_WAIT_S: Final = 2.0
 # A record must stay below the broker's message.max.bytes (1 MiB by default), its task configs are a little larger.
 CONFIG_LIMIT: Final = 900_000
 
@@ -381,6 +383,8 @@ class Herder:
             now = await self.status(name)
             log.info("Connector %s: %s", name, _restart_words(plan, only_failed=only_failed))
             await self._configs.put_restart_request(request)
+        # Who is told RESTARTING and asks for the status shall not read the FAILED of before.
+        await self._book.seen(SEEN_WAIT_S)
         restarting: set[Subject] = {*plan.tasks, *([name] if plan.connector else [])}
         tasks = {
             number: _restarting(state) if TaskId(name, number) in restarting else state
@@ -450,6 +454,9 @@ def _named(name: str, config: Config) -> dict[str, str | None]:
     if "name" in config and given != name:
         shown = "null" if given is None else given
         raise BadRequest(f"Connector name configuration ({shown}) doesn't match connector name in the URL ({name})")
+    # Connect looks at the trimmed name, so that PUT takes one with a line feed at its end; it would forge lines in logs.
+    if (complaint := plain_name("name", name, str)) is not None and name.strip():
+        raise BadRequest(complaint)
     return {**config} if "name" in config else {**config, "name": name}
 
 

@@ -1,4 +1,4 @@
-"""Which request paths are refused before routing, and what the router sees of the others.
+"""Which request paths and hosts are refused before routing, and what the router sees of the others.
 
 The rules are those of the Jetty under Kafka Connect: a path that different servers read differently (an encoded slash,
 percent or dot segment, an empty segment) is refused instead of guessed at. So is one that is no UTF-8.
@@ -19,6 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})|%")
 _AMBIGUOUS: Final = frozenset({"2f", "25", "00"})
+# What a Location is made of: a name or an address, and perhaps a port.
+_HOST: Final = re.compile(rb"(?:\[[0-9A-Fa-f:.]+(?:%[\w.~-]+)?\]|[\w.~!$&'()*+,;=%-]*)(?::[0-9]*)?", re.ASCII)
 _CONNECTOR: Final = re.compile(rb"/connectors/([^/]+)(/.*)?")
 # Stands for a slash of a name between the gate and the routes, which end a name at a slash. No text has this character.
 _SLASH: Final = "\ufdd0"
@@ -74,6 +76,10 @@ async def whole_name(request: Request) -> None:
         request.path_params["name"] = name.replace(_SLASH, "/")
 
 
+def _hosts_are_plain(scope: Scope) -> bool:
+    return all(_HOST.fullmatch(value) for name, value in scope["headers"] if name == b"host")
+
+
 def _decoded(escape: re.Match[bytes]) -> bytes:
     return bytes([int(escape.group(1), 16)])
 
@@ -94,9 +100,10 @@ class UriGate:
         path = routed_path(raw_path)
         if path is None:
             path = path_of_a_connector(raw_path, self._exists)
-        if path is None:
+        if path is None or not _hosts_are_plain(scope):
+            what = "path" if path is None else "host"
             page = "<html><head><title>Error 400 Bad Request</title></head><body><h2>HTTP ERROR 400</h2>"
-            page += "<p>The path of the request is ambiguous or badly encoded.</p></body></html>\n"
+            page += f"<p>The {what} of the request is ambiguous or badly encoded.</p></body></html>\n"
             await HTMLResponse(page, status_code=400)(scope, receive, send)
             return
         if scope["method"] != "HEAD":

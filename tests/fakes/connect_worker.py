@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from mirror_connect.app.connector_part.host import PartHost
 from mirror_connect.app.herder.herder import Herder, TopicTracking
 from mirror_connect.app.herder.log_levels import LogLevels
+from mirror_connect.app.http_servers import server_settings
 from mirror_connect.app.rest.application import Surface, create_application
 from mirror_connect.app.rest.basic_auth import Authenticator
 from mirror_connect.app.storage.configs import ConfigStore
@@ -275,8 +276,7 @@ async def serving(
 async def served(application: ASGIApp) -> AsyncIterator[httpx.AsyncClient]:
     """An application on a real socket, and a client of it."""
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(application, log_config=None, lifespan="off", server_header=False)
-    config.load()
+    config = server_settings(application)
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     # Without its main loop, which looks at its own end ten times a second only.
