@@ -47,6 +47,13 @@ class StatusBook:
             return True
         return False
 
+    async def seen(self, patience_s: float) -> None:
+        """Waits until readers see what was said, or until that took too long."""
+        with contextlib.suppress(TimeoutError, ClusterUnreachable, NotAuthorized):
+            async with asyncio.timeout(patience_s):
+                await self._writes.join()
+                await self._store.refresh()
+
     async def stop(self) -> None:
         """Stops writing; what is not written yet is lost."""
         if self._writer is not None:

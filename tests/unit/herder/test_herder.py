@@ -320,6 +320,15 @@ async def test_a_restart_does_not_change_what_was_asked_for(worker: FakeWorker, 
     await eventually(lambda: worker.states("a") == [state, "UNASSIGNED", state])
 
 
+async def test_who_was_told_restarting_does_not_read_the_failure_of_before(worker: FakeWorker) -> None:
+    worker.parts.failing["a"] = "Trace"
+    await worker.herder.create("a", source_config(), None)
+    await worker.state("a", "FAILED")
+    worker.parts.silent.add("a")
+    await worker.herder.restart_with_tasks("a", include_tasks=True, only_failed=True)
+    assert (await worker.herder.status("a")).connector.state == "RESTARTING"
+
+
 async def test_a_restart_with_tasks_is_written_and_answers_the_plan(worker: FakeWorker) -> None:
     await running_a(worker)
     plan = await worker.herder.restart_with_tasks("a", include_tasks=True, only_failed=False)
