@@ -60,7 +60,8 @@ from mirror_connect.connectors.validators import plain_name
 
 log = logging.getLogger(__name__)
 
-START_WAIT_S: Final = 15.0
+# Connect waits for 90 s at most; many clients give up after 30.
+START_WAIT_S: Final = 25.0
 HEALTH_WAIT_S: Final = 10.0
 SEEN_WAIT_S: Final = 2.0
 # A record must stay below the broker's message.max.bytes (1 MiB by default), its task configs are a little larger.
