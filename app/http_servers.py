@@ -19,6 +19,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from mirror_connect.app.errors import ShuttingDown
+
 log = logging.getLogger(__name__)
 
 # Longest wait for the whole head of a request, and for the next byte of its body. Connect closes what is idle for 90 s.
@@ -108,6 +110,7 @@ class _Impatient(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        self._leftover = 0
         self._wait()
 
     def _reading_body(self) -> bool:
@@ -147,6 +150,6 @@ class _Ended:
             await self._application(scope, receive, noted)
         except asyncio.CancelledError:
             if not begun:
-                text = "The worker is shutting down"
-                answer = JSONResponse({"error_code": 503, "message": text}, 503, headers={"Connection": "close"})
-                await answer(scope, receive, send)
+                error = ShuttingDown()
+                body = {"error_code": error.status, "message": str(error)}
+                await JSONResponse(body, error.status, headers={"Connection": "close"})(scope, receive, send)
