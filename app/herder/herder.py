@@ -54,6 +54,7 @@ from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import OffsetEntry
 from mirror_connect.app.storage.status import CONNECT_VERSION, Status, StatusStore
 from mirror_connect.app.version import COMMIT
+from mirror_connect.connectors.config_values import trim
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.job_contract import TaskId
 from mirror_connect.connectors.validators import plain_name
@@ -456,7 +457,7 @@ def _named(name: str, config: Config) -> dict[str, str | None]:
         shown = "null" if given is None else given
         raise BadRequest(f"Connector name configuration ({shown}) doesn't match connector name in the URL ({name})")
     # Connect looks at the trimmed name, so that PUT takes one with a line feed at its end; it would forge lines in logs.
-    if (complaint := plain_name("name", name, str)) is not None and name.strip():
+    if (complaint := plain_name("name", name, str)) is not None and plain_name("name", trim(name), str) is None:
         raise BadRequest(complaint)
     return {**config} if "name" in config else {**config, "name": name}
 
