@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from mirror_connect.connectors.boot_clock import boot_clock
 from mirror_connect.connectors.job_contract import (
     STARTING,
     PartitionPosition,
@@ -166,7 +167,7 @@ class WorkerClient:
 
     def lease_valid(self) -> bool:
         """Whether the target may be written to at this moment."""
-        return time.monotonic() < self._lease_until
+        return boot_clock() < self._lease_until
 
     # --- the thread -------------------------------------------------------------------------------------------------
 
@@ -215,7 +216,7 @@ class WorkerClient:
             notices=tuple(notices),
         )
         # The lease is counted from before the request was sent: however long the answer took, it is never too long.
-        sent = time.monotonic()
+        sent = boot_clock()
         path = f"/runs/{self._handle.run_id}/report?hold={int(hold)}&known={self.orders.assignment_version}"
         try:
             orders = TaskOrders.from_json(self._reports.call("POST", path, report.to_json()))
@@ -223,7 +224,7 @@ class WorkerClient:
             self._topics |= topics
             self._notices[:0] = notices
             raise
-        self._heard = sent
+        self._heard = time.monotonic()
         self._lease_until = sent + orders.lease_ms / 1000
         # The lease is new in every answer, and nothing that a task is to be woken for.
         if replace(orders, lease_ms=self.orders.lease_ms) != self.orders:

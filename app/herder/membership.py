@@ -14,11 +14,11 @@ import asyncio
 import contextlib
 import json
 import logging
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from mirror_connect.connectors.boot_clock import boot_clock
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.connection import UnsupportedByBroker
 from mirror_connect.kafka_io.group_membership import (
@@ -43,12 +43,6 @@ _REFUSED_RETRY_SECONDS: Final = 5.0
 _LEAVE_SECONDS: Final = 3.0
 _NO_GENERATION: Final = -1
 _TOPICS_SHOWN: Final = 3
-
-
-def boot_clock() -> float:
-    """Seconds on a clock that never stops or jumps, not even while the machine sleeps."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,54 @@
+"""What a task keeps of the worker's answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from mirror_connect.connectors.job_contract import TaskOrders
+from mirror_connect.spark_jobs import worker_client
+from mirror_connect.spark_jobs.worker_client import RunHandle, WorkerClient
+
+LEASE_MS = 8_000
+
+
+class _Worker(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.dumps(TaskOrders(lease_ms=LEASE_MS).to_json()).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), _Worker)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+async def test_a_lease_runs_out_while_the_machine_sleeps(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1_000.0]
+    # time.monotonic() stands still meanwhile: only this clock goes on.
+    monkeypatch.setattr(worker_client, "boot_clock", lambda: now[0])
+    client = WorkerClient(RunHandle(url, "run", "token"), asyncio.get_running_loop())
+    assert not client.lease_valid()
+    await asyncio.to_thread(client._report, hold=False)
+    assert client.lease_valid()
+    now[0] += LEASE_MS / 1_000 + 1
+    assert not client.lease_valid()
+    client.close()
