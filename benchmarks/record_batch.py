@@ -45,14 +45,13 @@ def copy_merged(buffer: bytes) -> None:
         verify(view)
         if not needs_rewrite(view, 0):
             group.append(as_is(view))
-    stamp(merge(group, 1 << 20), 1, 0, 0)
+    stamp(merge(group)[0], 1, 0, 0)
 
 
 def copy_rewritten(buffer: bytes) -> None:
     for view in split_fetch(memoryview(buffer)):
         verify(view)
-        outgoing = rewrite(view, view.base_offset + 1)
-        if outgoing is not None:
+        for outgoing in rewrite(view, view.base_offset + 1):
             stamp(outgoing, 1, 0, 0)
 
 

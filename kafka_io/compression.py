@@ -42,9 +42,13 @@ class CodecError(Exception):
     """Bytes that are not what their codec says, that unfold to too much, or a codec that there is none of."""
 
 
+class UnfoldsTooMuchError(CodecError):
+    """More than the caller has room for."""
+
+
 def _check(size: int, limit: int) -> None:
     if size > limit:
-        raise CodecError(f"its compressed records unfold to more than {limit} bytes")
+        raise UnfoldsTooMuchError(f"its compressed records unfold to more than {limit} bytes")
 
 
 def _gzip_decode(data: bytes, limit: int) -> bytes:
@@ -136,7 +140,7 @@ _ENCODERS: Final[Mapping[int, Callable[[bytes], bytes]]] = {
 
 
 def decompress(codec: int, data: bytes, limit: int = MOST_DECOMPRESSED) -> bytes:
-    """The records of a batch; CodecError for what can't be decompressed or unfolds to more than `limit` bytes."""
+    """The records of a batch; CodecError for what can't be decompressed, UnfoldsTooMuchError above `limit` bytes."""
     if codec == NONE:
         return data
     decoder = _DECODERS.get(codec)

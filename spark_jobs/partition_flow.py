@@ -16,7 +16,7 @@ The position is the last source offset of which everything at or below is on the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Final
 
 from mirror_connect.connectors.job_contract import TaskPartition
@@ -84,6 +84,8 @@ class PartitionFlow:
         self._fetched: deque[Fetched] = deque()
         self._current: Fetched | None = None
         self._reader = BatchReader(b"")
+        # What is left of a batch that is re-encoded piece by piece.
+        self._pieces: Iterator[Outgoing] | None = None
         self._aborted: AbortedFilter | None = None
         # Decided, not sent: what was looked at while merging and didn't fit.
         self._held: deque[Outgoing] = deque()
@@ -125,7 +127,7 @@ class PartitionFlow:
             if fetched is not None:
                 fetched.release()
         self._fetched.clear()
-        self._current, self._reader = None, BatchReader(b"")
+        self._current, self._reader, self._pieces = None, BatchReader(b""), None
 
     # --- the feed ---------------------------------------------------------------------------------------------------
 
@@ -156,16 +158,16 @@ class PartitionFlow:
         if len(group) == 1:
             return first
         try:
-            merged = merge(group, limit)
+            merged, used = merge(group)
         except CorruptBatchError as error:
             # Its CRC is right, so the producer wrote it so: what can't be decompressed is copied as it is, alone.
             readable = [each for each in group if each.last_offset < error.offset] or [first]
             self._held.extendleft(reversed(group[len(readable) :]))
-            if len(readable) == 1:
-                return first
             group = readable
-            merged = merge(group, limit)
-        self._counters["merged"] = self._counters.get("merged", 0) + len(group)
+            merged, used = merge(group)
+        self._held.extendleft(reversed(group[used:]))
+        if used > 1:
+            self._counters["merged"] = self._counters.get("merged", 0) + used
         return merged
 
     def acked(self, outgoing: Outgoing, base_offset: int) -> None:
@@ -191,7 +193,7 @@ class PartitionFlow:
 
     def _merged_singles(self, limit: int) -> Outgoing | None:
         """The short way for what a producer without linger wrote; None where it doesn't apply."""
-        if self._held or (self._reader.ended and not self._open_next()):
+        if self._held or self._pieces is not None or (self._reader.ended and not self._open_next()):
             return None
         merged = merge_singles(self._reader, self.next_offset or 0, limit, check_crcs=self._check_crcs)
         if merged is not None:
@@ -205,6 +207,9 @@ class PartitionFlow:
             return self._held.popleft()
         try:
             while True:
+                outgoing = self._next_piece()
+                if outgoing is not None:
+                    return outgoing
                 while (view := self._reader.next()) is not None:
                     outgoing = self._decide(view)
                     if outgoing is not None:
@@ -215,6 +220,16 @@ class PartitionFlow:
             self.clear()
             self._on_corrupt(self, error)
             return None
+
+    def _next_piece(self) -> Outgoing | None:
+        if self._pieces is None:
+            return None
+        piece = next(self._pieces, None)
+        if piece is None:
+            self._pieces = None
+        else:
+            self.next_offset = piece.last_offset + 1
+        return piece
 
     def _open_next(self) -> bool:
         if self._current is not None:
@@ -243,8 +258,11 @@ class PartitionFlow:
         if aborted or view.is_control:
             outgoing = None
         elif needs_rewrite(view, wanted):
-            outgoing = rewrite(view, wanted)
+            self._pieces = rewrite(view, wanted)
             self._counters["reencoded"] = self._counters.get("reencoded", 0) + 1
+            outgoing = self._next_piece()
+            if outgoing is not None:
+                return outgoing
         else:
             outgoing = as_is(view)
         self.next_offset = view.last_offset + 1

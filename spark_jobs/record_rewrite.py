@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from mirror_connect.kafka_io import legacy_records
-from mirror_connect.kafka_io.compression import CodecError, compress, decompress
+from mirror_connect.kafka_io.compression import CodecError, UnfoldsTooMuchError, compress, decompress
 from mirror_connect.spark_jobs import varint
 from mirror_connect.spark_jobs.record_batch import (
     CODEC_MASK,
@@ -27,37 +27,50 @@ _NO_ATTRIBUTES: Final = b"\x00"
 _LEGACY_ATTRIBUTES_AT: Final = 17
 _EARLIEST: Final = -(1 << 63)
 _LATEST: Final = (1 << 63) - 1
+# Readers have limits of their own for what a batch unfolds to, and here it is memory: twice this at most.
+MERGED_UNFOLDED: Final = 8 << 20
+# Some hundred bytes of objects for each record; a batch may hold millions that are nearly empty.
+REWRITTEN_RECORDS: Final = 50_000
 
 
-def rewrite(view: BatchView, from_offset: int) -> Outgoing | None:
-    """The batch without records below `from_offset`, dense, with the timestamps that a consumer sees; None if empty.
+def rewrite(view: BatchView, from_offset: int) -> Iterator[Outgoing]:
+    """The batch without records below `from_offset`, dense, with the timestamps that a consumer sees; nothing if empty.
 
+    In pieces of REWRITTEN_RECORDS, each made when it is asked for: one with more records is checked piece by piece, too.
     After a delete horizon was written over the base timestamp the records' deltas count from it (KIP-534), so it serves as
     any other. CorruptBatchError for records that contradict the header.
     """
     if view.magic >= 2 and view.count == 0:  # compaction keeps the header of a producer's last batch
-        return None
-    kept, codec = unpack(view, from_offset)
-    if not kept:
-        return None
-    first_offset = kept[0][0] if view.magic < 2 else max(view.base_offset, from_offset)
-    return _pack(kept, codec, first_offset, view.last_offset)
+        return
+    records, codec = _unpacked(view)
+    begins = None if view.magic < 2 else max(view.base_offset, from_offset)
+    piece: list[Record] = []
+    for record in _in_order(records, view, from_offset):
+        if len(piece) == REWRITTEN_RECORDS:
+            last = piece[-1][0]
+            yield _pack(piece, codec, piece[0][0] if begins is None else begins, last)
+            piece, begins = [], last + 1
+        piece.append(record)
+    if piece:
+        yield _pack(piece, codec, piece[0][0] if begins is None else begins, view.last_offset)
 
 
 def unpack(view: BatchView, from_offset: int) -> tuple[list[Record], int]:
     """The records from `from_offset` on with the timestamps that a consumer sees, and the codec they came in."""
-    codec = view.codec
+    records, codec = _unpacked(view)
+    return list(_in_order(records, view, from_offset)), codec
+
+
+def _unpacked(view: BatchView) -> tuple[Iterable[Record], int]:
     if view.magic < 2:
-        records, codec = _legacy_records(view)
-    else:
-        records = _records(view.records, codec, view.base_offset, view.base_timestamp, view.count)
-        if view.log_append_time:
-            records = ((offset, view.max_timestamp, rest) for offset, _, rest in records)
-    return _in_order(records, view, from_offset), codec
+        return _legacy_records(view)
+    records = _records(view.records, view.codec, view.base_offset, view.base_timestamp, view.count)
+    if view.log_append_time:
+        return ((offset, view.max_timestamp, rest) for offset, _, rest in records), view.codec
+    return records, view.codec
 
 
-def _in_order(records: Iterable[Record], view: BatchView, from_offset: int) -> list[Record]:
-    kept = []
+def _in_order(records: Iterable[Record], view: BatchView, from_offset: int) -> Iterator[Record]:
     # Where a legacy message set begins only its records tell.
     previous = -1 if view.magic < 2 else view.base_offset - 1
     for record in records:
@@ -66,27 +79,26 @@ def _in_order(records: Iterable[Record], view: BatchView, from_offset: int) -> l
             raise CorruptBatchError(view.base_offset, f"a record in it has offset {offset}")
         previous = offset
         if offset >= from_offset:
-            kept.append(record)
-    return kept
+            yield record
 
 
-def merge(outgoings: Sequence[Outgoing], limit: int) -> Outgoing:
-    """Neighbours of one partition and codec as one batch. `limit` is for the caller, who chose what fits.
+def merge(outgoings: Sequence[Outgoing]) -> tuple[Outgoing, int]:
+    """Neighbours of one partition and codec as one batch, and how many: until they unfold to MERGED_UNFOLDED bytes.
 
-    CorruptBatchError names the first one whose records can't be read.
+    One that unfolds to more is left as it is. CorruptBatchError names the first one whose records can't be read.
     """
-    del limit
-    if len(outgoings) == 1:
-        return outgoings[0]
-    first, last = outgoings[0], outgoings[-1]
+    unfolded = _unfolded(outgoings) if len(outgoings) > 1 else []
+    used = len(unfolded)
+    first = outgoings[0]
+    if used <= 1:
+        return first, 1
     base = first.base_timestamp
     small, small_limit = varint.SMALL, varint.SMALL_LIMIT
     parts: list[bytes] = []
     runs: list[tuple[int, int]] = []
     count = 0
     try:
-        for each in outgoings:
-            data = decompress(each.codec, each.records)
+        for each, data in zip(outgoings, unfolded, strict=False):
             shift = each.base_timestamp - base
             at, end = 0, len(data)
             for _ in range(each.count):
@@ -124,19 +136,37 @@ def merge(outgoings: Sequence[Outgoing], limit: int) -> Outgoing:
                     runs[-1] = (runs[-1][0], runs[-1][1] + length)
                 else:
                     runs.append((start, length))
-    except (CodecError, IndexError, ValueError) as error:
+    except (IndexError, ValueError) as error:
         raise CorruptBatchError(each.first_offset, _reason(error)) from None
-    return Outgoing(
+    merged = Outgoing(
         compress(first.codec, b"".join(parts)),
         count,
         first.first_offset,
-        last.last_offset,
+        outgoings[used - 1].last_offset,
         first.codec,
         base,
-        max(each.max_timestamp for each in outgoings),
+        max(each.max_timestamp for each in outgoings[:used]),
         rewritten=True,
         upstream_offsets=None if len(runs) == 1 and runs[0][0] == first.first_offset else tuple(runs),
     )
+    return merged, used
+
+
+def _unfolded(outgoings: Sequence[Outgoing]) -> list[bytes]:
+    """The records of the first ones, until there are MERGED_UNFOLDED bytes of them."""
+    found: list[bytes] = []
+    size = 0
+    for each in outgoings:
+        try:
+            found.append(decompress(each.codec, each.records, MERGED_UNFOLDED))
+        except UnfoldsTooMuchError:
+            break
+        except CodecError as error:
+            raise CorruptBatchError(each.first_offset, str(error)) from None
+        size += len(found[-1])
+        if size >= MERGED_UNFOLDED:
+            break
+    return found
 
 
 def split(outgoing: Outgoing, limit: int) -> list[Outgoing]:

@@ -63,7 +63,7 @@ async def fetched(source: LocalCluster, topic: str, *, committed: bool = False) 
                 # Shown every batch, in order: the markers end the transactions.
                 if aborted.drops(view):
                     continue
-                outgoing = rewrite(view, offset) if needs_rewrite(view, offset) else as_is(view)
+                outgoing = next(rewrite(view, offset), None) if needs_rewrite(view, offset) else as_is(view)
                 if outgoing is not None:
                     records = decode(stamp(outgoing, 1, 0, 0))
                     sent += [(r.key, r.value, r.timestamp, r.headers) for r in records]

@@ -83,7 +83,7 @@ def decided(content: bytes, from_offset: int) -> Iterator[Outgoing]:
 
 
 def one(view: BatchView, from_offset: int) -> Outgoing | None:
-    return rewrite(view, from_offset) if needs_rewrite(view, from_offset) else as_is(view)
+    return next(rewrite(view, from_offset), None) if needs_rewrite(view, from_offset) else as_is(view)
 
 
 def in_small_pieces(outgoings: Sequence[Outgoing]) -> list[Outgoing]:
@@ -93,7 +93,7 @@ def in_small_pieces(outgoings: Sequence[Outgoing]) -> list[Outgoing]:
 
 
 def merged(outgoings: Sequence[Outgoing]) -> list[Outgoing]:
-    return [merge(outgoings, 1 << 20)] if outgoings else []
+    return [merge(outgoings)[0]] if outgoings else []
 
 
 def split_merged_and_split(outgoings: Sequence[Outgoing]) -> list[Outgoing]:

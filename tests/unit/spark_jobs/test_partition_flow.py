@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from mirror_connect.connectors.job_contract import TaskPartition
+from mirror_connect.kafka_io.compression import ZSTD, compress
 from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
 from mirror_connect.spark_jobs.partition_flow import NOTHING_YET, PartitionFlow
 from mirror_connect.spark_jobs.record_batch import CorruptBatchError, NewRecord, Outgoing, stamp
@@ -48,6 +49,13 @@ def batch(base_offset: int, count: int, size: int = 10) -> bytes:
     return struct.pack(">q", base_offset) + content[8:]
 
 
+def compressed(offset: int, size: int) -> bytes:
+    """A batch of one record of so many zeros, as zstd."""
+    made = build([NewRecord(None, bytes(size), 1_000)])
+    made.codec, made.records = ZSTD, compress(ZSTD, made.records)
+    return struct.pack(">q", offset) + stamp(made, -1, -1, -1)[8:]
+
+
 def fetched(fetch_offset: int, next_offset: int, *parts: bytes) -> Fetched:
     buffer = memoryview(b"".join(parts))
     return Fetched(SourcePartition("orders", 0), buffer, fetch_offset, next_offset, next_offset, -1, 0, ())
@@ -84,6 +92,45 @@ def test_what_is_sent_keeps_nothing_of_what_was_fetched_alive(records: int) -> N
         copying.acked(outgoing, -1)
     del outgoing
     frame.append(0)  # BufferError while any slice of it exists
+
+
+def test_a_batch_re_encoded_in_pieces_covers_the_same_offsets_and_can_be_taken_up_between_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mirror_connect.spark_jobs.record_rewrite.REWRITTEN_RECORDS", 100)
+    whole = batch(0, 450)
+    copying = flow(Heard(), 30)
+    copying.put(fetched(30, 460, whole, *(batch(offset, 1) for offset in range(450, 460))))
+    first, second = take(copying), take(copying)
+    assert first is not None
+    assert second is not None
+    assert [(each.first_offset, each.last_offset, each.count) for each in (first, second)] == [
+        (30, 129, 100),
+        (130, 229, 100),
+    ]
+    copying.acked(first, 0)
+    assert copying.position == 129
+    copying.clear()
+    assert copying.restart() == 230
+    copying.put(fetched(230, 460, whole, *(batch(offset, 1) for offset in range(450, 460))))
+    taken = []
+    while (outgoing := take(copying)) is not None:
+        taken.append((outgoing.first_offset, outgoing.last_offset))
+    assert taken == [(230, 329), (330, 429), (430, 449), (450, 459)]
+
+
+def test_small_batches_that_unfold_to_much_are_merged_in_parts_and_none_is_left_out() -> None:
+    heard = Heard()
+    copying = flow(heard)
+    small = [compressed(offset, 900_000) for offset in range(40)]
+    copying.put(fetched(0, 40, *small))
+    taken = []
+    while (outgoing := take(copying)) is not None:
+        taken.append((outgoing.first_offset, outgoing.last_offset))
+    assert len(taken) > 2
+    assert [first for first, _ in taken] == [0, *(last + 1 for _, last in taken[:-1])]
+    assert taken[-1][1] == 39
+    assert heard.counters["merged"] == 40
 
 
 def test_a_slow_link_merges_larger_batches_too() -> None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from mirror_connect.kafka_io.compression import compress
+from mirror_connect.kafka_io.compression import compress, decompress
 from mirror_connect.spark_jobs import varint
 from mirror_connect.spark_jobs.record_batch import (
     BatchView,
@@ -22,7 +22,7 @@ from mirror_connect.spark_jobs.record_batch import (
     stamp,
     verify,
 )
-from mirror_connect.spark_jobs.record_rewrite import build, merge, rewrite, split
+from mirror_connect.spark_jobs.record_rewrite import MERGED_UNFOLDED, build, merge, rewrite, split
 from tests.fakes.encoded_batches import CODECS, NOW, Plain, contents, decode, encode, some_records, with_records
 
 LOG_APPEND_TIME, DELETE_HORIZON = 0x08, 0x40
@@ -37,8 +37,7 @@ def only(batch: bytes) -> BatchView:
 
 
 def rewritten(batch: bytes, from_offset: int) -> Outgoing:
-    outgoing = rewrite(only(batch), from_offset)
-    assert outgoing is not None
+    (outgoing,) = rewrite(only(batch), from_offset)
     return outgoing
 
 
@@ -85,11 +84,11 @@ def test_a_dense_batch_that_is_only_cut_needs_no_list_of_offsets() -> None:
 
 
 def test_nothing_is_left_of_a_batch_whose_records_all_lie_below_the_wanted_offset() -> None:
-    assert rewrite(only(encode(some_records(1, 5, first=10), last=30)), 20) is None
+    assert list(rewrite(only(encode(some_records(1, 5, first=10), last=30)), 20)) == []
 
 
 def test_nothing_is_left_of_a_batch_that_compaction_has_emptied() -> None:
-    assert rewrite(only(with_records(encode(some_records(1, 5)), b"", count=0)), 0) is None
+    assert list(rewrite(only(with_records(encode(some_records(1, 5)), b"", count=0)), 0)) == []
 
 
 @every_codec
@@ -157,7 +156,7 @@ def test_an_old_message_set_is_cut_at_the_wanted_offset() -> None:
 
 
 def test_an_old_message_set_with_nothing_wanted_gives_nothing() -> None:
-    assert rewrite(only(old_messages(1, 1)), 5) is None
+    assert list(rewrite(only(old_messages(1, 1)), 5)) == []
 
 
 # --- merge ------------------------------------------------------------------------------------------------------------
@@ -173,7 +172,8 @@ def test_merged_batches_hold_every_record_in_order(codec: int, seed: int) -> Non
         group.append(as_is(only(encode(records, codec))))
         all_records += records
         offset = records[-1].offset + 1
-    merged = merge(group, 1 << 20)
+    merged, used = merge(group)
+    assert used == len(group)
     assert contents(records_of(merged)) == contents(all_records)
     assert (merged.first_offset, merged.last_offset, merged.upstream_offsets) == (100, offset - 1, None)
     assert merged.max_timestamp == max(record.timestamp for record in all_records)
@@ -181,19 +181,48 @@ def test_merged_batches_hold_every_record_in_order(codec: int, seed: int) -> Non
 
 def test_merging_a_single_batch_returns_that_batch() -> None:
     outgoing = as_is(only(encode(some_records(1, 2))))
-    assert merge([outgoing], 1 << 20) is outgoing
+    assert merge([outgoing]) == (outgoing, 1)
 
 
 def test_more_records_than_ready_made_numbers_can_be_merged() -> None:
     count = varint.SMALL_LIMIT + 100
     group = [build([NewRecord(None, b"%d" % number, NOW + number * 60_000)]) for number in range(count)]
-    assert [record.value for record in records_of(merge(group, 1 << 30))] == [b"%d" % number for number in range(count)]
+    assert [record.value for record in records_of(merge(group)[0])] == [b"%d" % number for number in range(count)]
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_what_unfolds_to_much_is_not_merged_for_ever(codec: int) -> None:
+    group = [as_is(only(encode([Plain(n, NOW, None, bytes(900_000), ())], codec))) for n in range(40)]
+    merged, used = merge(group)
+    assert 1 < used < 40
+    assert sum(len(decompress(codec, each.records)) for each in group[:used]) <= 2 * MERGED_UNFOLDED
+    assert (merged.first_offset, merged.last_offset, merged.count) == (0, used - 1, used)
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_a_small_batch_that_unfolds_to_much_goes_as_it_is(codec: int) -> None:
+    large = as_is(only(encode([Plain(0, NOW, None, bytes(MERGED_UNFOLDED), ())], codec)))
+    small = as_is(only(encode(some_records(1, 3, first=1), codec)))
+    assert merge([large, small]) == (large, 1)
+    following = as_is(only(encode([Plain(4, NOW, None, bytes(MERGED_UNFOLDED), ())], codec)))
+    assert merge([small, small, following])[1] == 2
+
+
+def test_a_batch_of_many_records_is_re_encoded_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mirror_connect.spark_jobs.record_rewrite.REWRITTEN_RECORDS", 10)
+    records = some_records(1, 35, first=100, gaps=True)
+    pieces = list(rewrite(only(encode(records, 3, base=100, last=90_000)), 0))
+    assert [piece.count for piece in pieces] == [10, 10, 10, 5]
+    assert [offset for piece in pieces for offset in offsets_of(piece)] == [record.offset for record in records]
+    # Together they cover what the batch covered, without a hole.
+    assert [piece.first_offset for piece in pieces[1:]] == [piece.last_offset + 1 for piece in pieces[:-1]]
+    assert (pieces[0].first_offset, pieces[-1].last_offset) == (100, 90_000)
 
 
 def test_merged_batches_remember_the_offsets_between_them() -> None:
     first = rewritten(encode(some_records(1, 5, first=10, gaps=True), last=40), 10)
     second = as_is(only(encode(some_records(2, 3, first=50))))
-    merged = merge([first, second], 1 << 20)
+    merged, _ = merge([first, second])
     assert offsets_of(merged) == [*offsets_of(first), 50, 51, 52]
     assert (merged.first_offset, merged.last_offset) == (first.first_offset, 52)
 
@@ -237,7 +266,7 @@ def test_a_record_too_large_alone_is_named_with_its_offset_and_size() -> None:
 def test_a_batch_with_a_900_kb_value_survives_rewriting_merging_and_splitting(codec: int) -> None:
     big = Plain(0, NOW, b"k", random.Random(1).randbytes(450_000) + bytes(450_000), (("h", None),))
     small = some_records(1, 3, first=2)
-    outgoing = merge([rewritten(encode([big], codec, last=1), 0), as_is(only(encode(small, codec)))], 1 << 20)
+    outgoing, _ = merge([rewritten(encode([big], codec, last=1), 0), as_is(only(encode(small, codec)))])
     assert contents([r for piece in split(outgoing, outgoing.size - 1) for r in records_of(piece)]) == contents(
         [big, *small]
     )
@@ -285,7 +314,7 @@ ONE: dict[str, int] = {"count": 1, "last_delta": 0, "base": 7}
 def test_contradicting_records_are_corruption_when_rewritten(content: bytes, fields: dict[str, int]) -> None:
     view = only(with_records(encode(some_records(1, 2)), content, **{**ONE, **fields}))
     with pytest.raises(CorruptBatchError) as caught:
-        rewrite(view, 0)
+        list(rewrite(view, 0))
     assert caught.value.offset == 7
 
 
@@ -295,7 +324,7 @@ def test_contradicting_records_are_corruption_when_merged_or_split(content: byte
     readable = build([NewRecord(None, b"v", NOW)])
     readable.codec, readable.records = outgoing.codec, compress(outgoing.codec, readable.records)
     with pytest.raises(CorruptBatchError, match="offset 7"):
-        merge([readable, outgoing], 1 << 20)
+        merge([readable, outgoing])
     with pytest.raises(CorruptBatchError, match="offset 7"):
         split(outgoing, 1 << 20)
 
@@ -303,7 +332,7 @@ def test_contradicting_records_are_corruption_when_merged_or_split(content: byte
 @pytest.mark.parametrize("content", [b"", b"\xff"], ids=["nothing", "half_a_number"])
 def test_a_batch_that_ends_too_early_is_called_cut_off_and_no_index(content: bytes) -> None:
     outgoing = as_is(only(with_records(encode(some_records(1, 2)), content, **ONE)))
-    for act in (lambda: merge([outgoing, outgoing], 1 << 20), lambda: split(outgoing, 1 << 20)):
+    for act in (lambda: merge([outgoing, outgoing]), lambda: split(outgoing, 1 << 20)):
         with pytest.raises(CorruptBatchError, match="a record in it is cut off"):
             act()
 
@@ -312,13 +341,13 @@ def test_a_batch_that_ends_too_early_is_called_cut_off_and_no_index(content: byt
 def test_a_record_outside_of_its_batch_is_corruption(offset: int) -> None:
     view = only(with_records(encode(some_records(1, 2)), record(offset=offset), **ONE))
     with pytest.raises(CorruptBatchError, match=f"has offset {7 + offset}"):
-        rewrite(view, 0)
+        list(rewrite(view, 0))
 
 
 def test_records_whose_offsets_go_back_are_corruption() -> None:
     view = only(with_records(encode(some_records(1, 2)), record(offset=1) + record(offset=0), count=2, last_delta=1))
     with pytest.raises(CorruptBatchError):
-        rewrite(view, 0)
+        list(rewrite(view, 0))
 
 
 @every_codec
@@ -333,8 +362,7 @@ def test_records_damaged_at_random_give_a_batch_or_corruption_and_nothing_else(c
             content[rng.randrange(len(content))] = rng.randrange(256)
         view = only(with_records(batch, bytes(content)))
         try:
-            outgoing = rewrite(view, 3)
-            outcomes.add("nothing" if outgoing is None else "batch")
+            outcomes.add("batch" if list(rewrite(view, 3)) else "nothing")
         except CorruptBatchError:
             outcomes.add("corrupt")
     assert "corrupt" in outcomes
@@ -344,4 +372,4 @@ def test_a_bomb_is_corruption_and_takes_no_memory() -> None:
     bomb = compress(4, bytes(300 << 20))
     view = only(with_records(encode(some_records(1, 2)), bomb, attributes=4, count=1, last_delta=5))
     with pytest.raises(CorruptBatchError, match="unfold"):
-        rewrite(view, 0)
+        list(rewrite(view, 0))

@@ -35,7 +35,7 @@ def batch(offset: int, *values: bytes | None, timestamp: int = NOW) -> bytes:
 
 
 def generally(buffer: bytes) -> Outgoing:
-    return merge([as_is(view) for view in split_fetch(buffer)], LIMIT)
+    return merge([as_is(view) for view in split_fetch(buffer)])[0]
 
 
 def with_attributes(made: bytes, attributes: int) -> bytes:
