@@ -83,12 +83,20 @@ def _read_on_source(stage: Stage) -> tuple[GroupReader, dict[int, int], dict[int
         stage.screen.say(f"{GROUP} has read half of {SOURCE_TOPIC} on kafka-1, up to these, and commits:")
         _quote(stage, reader.last)
 
+        seen: dict[int, int] = {}
+        changed = time.monotonic()
+
         def moved() -> dict[int, int] | None:
+            nonlocal seen, changed
             stage.worker.check_alive()
             now = position.now()
-            return now if now == committed else None
+            if now != seen:
+                seen, changed = now, time.monotonic()
+            # The ends of both topics are the same, so the record to read next has the same offset on both sides. When the
+            # group comes to rest elsewhere, what it reads there tells what that means.
+            rests = len(now) == len(committed) and time.monotonic() - changed > SILENT_S
+            return now if now == committed or rests else None
 
-        # The ends of both topics are the same, so the record to read next has the same offset on both sides.
         there = stage.screen.wait(f"{GROUP} is on its way to kafka-2", moved, PATIENCE_S)
         stage.screen.say(f"{GROUP} is on kafka-2: {_places(there)}")
     return reader, committed, there

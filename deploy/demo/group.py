@@ -16,7 +16,7 @@ GROUP: Final = "my-cg"
 # The same on both clusters: what is `test` here is `kafka-1.test` there.
 SUBSCRIPTION: Final = r"^(kafka-1\.)?test$"
 _AT_ONCE: Final = 500
-_ANSWER_S: Final = 10.0
+_ANSWER_S: Final = 30.0
 
 
 class GroupReader:

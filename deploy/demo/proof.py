@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from deploy.local import LocalCluster
 
-SILENCE_S: Final = 20.0
+SILENCE_S: Final = 60.0
 
 
 class Record(NamedTuple):

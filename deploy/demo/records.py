@@ -16,9 +16,9 @@ from deploy.local import LocalCluster
 SOURCE_TOPIC: Final = "test"
 TARGET_TOPIC: Final = "kafka-1.test"
 PARTITIONS: Final = 2
-WRITTEN_AT_ONCE: Final = 20
-DELIVERY_S: Final = 30.0
-SILENT_S: Final = 20.0
+WRITTEN_AT_ONCE: Final = 40
+DELIVERY_S: Final = 60.0
+SILENT_S: Final = 60.0
 _NOT_YET: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 

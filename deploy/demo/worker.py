@@ -15,7 +15,7 @@ from deploy.local.watchdog import watchdog
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 # The worker ends its Spark before itself, and a killed worker's Spark ends when it notices.
-TREE_ENDS_S: Final = 5.0
+TREE_ENDS_S: Final = 20.0
 SPARK_DAEMON: Final = "mirror_connect.spark_jobs.daemon"
 
 
@@ -75,7 +75,7 @@ class WorkerProcess:
                 found.append(process.cmdline())
         return found
 
-    def stop(self, patience_s: float = 10.0) -> int:
+    def stop(self, patience_s: float = 30.0) -> int:
         """SIGTERM, then after `patience_s` SIGKILL; returns the exit code. Nothing of the tree is left then."""
         if self._process is None:
             return 0
