@@ -58,7 +58,7 @@ def _run_to_the_end(hiding: RedactingFilter) -> int:
             print(USAGE, file=sys.stderr)
             return WRONG_SETTINGS
         config = load_worker_config(sys.argv[1])
-        hiding.learn(config.resolved.secrets())
+        hiding.keep(config.resolved.secrets())
         # What a connector's config resolves to is known only here and in the tasks; whoever logs it is cleaned up after.
         config.resolver.tell(hiding.learn)
         # In the environment, because Spark's tasks ask such classes, too.

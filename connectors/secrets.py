@@ -35,6 +35,8 @@ _JAAS_OPTION: Final = re.compile(
 )
 # Values that short occur inside ordinary words; they are replaced only where they stand alone.
 _SHORT: Final = 6
+# Each costs every line of the log some 50 ns, and whoever may ask for a validation may name as many as fit into a request.
+MOST_LEARNED: Final = 10_000
 
 
 def is_secret(name: str) -> bool:
@@ -70,10 +72,14 @@ def _jaas_secrets(text: str) -> set[str]:
 
 def redact(text: str, secrets: Iterable[str]) -> str:
     """The text with every one of the secrets replaced by `[hidden]`; longer ones first, as one may be part of another."""
-    for secret in sorted(set(secrets), key=len, reverse=True):
+    return _redact(text, sorted(set(secrets), key=len, reverse=True))
+
+
+def _redact(text: str, longest_first: Iterable[str]) -> str:
+    for secret in longest_first:
         if len(secret) >= _SHORT:
             text = text.replace(secret, HIDDEN)
-        elif secret:
+        elif secret and secret in text:
             text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
     return text
 
@@ -86,28 +92,48 @@ class RedactingFilter(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._secrets: frozenset[str] = frozenset()
+        self._kept: frozenset[str] = frozenset()
+        # In the order in which they were last heard of.
+        self._learned: dict[str, None] = {}
+        self._longest_first: tuple[str, ...] = ()
         self._learning = threading.Lock()
 
-    def learn(self, secrets: Iterable[str]) -> None:
-        """Hide these from now on, too; from any thread."""
+    def keep(self, secrets: Iterable[str]) -> None:
+        """Hide these for ever."""
         with self._learning:
-            self._secrets |= frozenset(secrets)
+            self._kept |= frozenset(secrets)
+            self._sort()
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Hide these from now on, too, unless MOST_LEARNED others were heard of since; from any thread."""
+        heard = dict.fromkeys(secrets)
+        with self._learning:
+            known = heard.keys() <= self._learned.keys()
+            for secret in heard:
+                self._learned.pop(secret, None)
+            self._learned |= heard
+            for secret in list(self._learned)[: max(0, len(self._learned) - MOST_LEARNED)]:
+                del self._learned[secret]
+            if not known:
+                self._sort()
+
+    def _sort(self) -> None:
+        self._longest_first = tuple(sorted(self._kept | self._learned.keys(), key=len, reverse=True))
 
     def clean(self, text: str) -> str:
         """The text without what is known to be secret, for lines that don't go through a logger."""
-        return redact(text, self._secrets)
+        return _redact(text, self._longest_first)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Clean the record in place; never drops one."""
-        if not self._secrets:
+        if not self._longest_first:
             return True
         message = record.getMessage()
-        cleaned = redact(message, self._secrets)
+        cleaned = _redact(message, self._longest_first)
         if cleaned != message:
             record.msg, record.args = cleaned, None
         if record.exc_info and not record.exc_text:
             record.exc_text = logging.Formatter().formatException(record.exc_info)
         if record.exc_text:
-            record.exc_text = redact(record.exc_text, self._secrets)
+            record.exc_text = _redact(record.exc_text, self._longest_first)
         return True

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from mirror_connect.connectors.secrets import RedactingFilter, is_secret, redact, secrets_of
+from mirror_connect.connectors.secrets import MOST_LEARNED, RedactingFilter, is_secret, redact, secrets_of
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,15 @@ def test_a_log_line_and_its_trace_hold_no_known_secret() -> None:
         )
     net.filter(record)
     assert "hunter22" not in logging.Formatter().format(record)
+
+
+def test_those_heard_of_longest_ago_go_when_there_are_too_many_but_never_the_workers_own() -> None:
+    net = RedactingFilter()
+    net.keep(["workers-own"])
+    net.learn(["first-of-all", "in-use"])
+    for start in range(0, 3 * MOST_LEARNED, 1_000):
+        net.learn(f"secret-{number:09}" for number in range(start, start + 1_000))
+        net.learn(["in-use"])
+    assert net.clean(f"workers-own in-use first-of-all secret-{3 * MOST_LEARNED - 1:09}") == (
+        "[hidden] [hidden] first-of-all [hidden]"
+    )
