@@ -249,6 +249,12 @@ class Membership:
                 self._refusal, self._member_id, rejoin = problem, "", True
                 self._end_lease()
                 await asyncio.sleep(_REFUSED_RETRY_SECONDS)
+            except Exception:
+                # A mistake of ours, or an answer that nobody foresaw: a worker out of its group for ever would be worse.
+                log.exception("Group membership: the group is joined anew after an error of this program")
+                self._member_id, rejoin = "", True
+                self._end_lease()
+                await asyncio.sleep(_REFUSED_RETRY_SECONDS)
 
     async def _enter(self) -> None:
         """Join and sync once."""

@@ -188,6 +188,16 @@ async def test_member_the_group_has_forgotten_gives_up_its_place_and_joins_as_a_
         assert it.heard == [Standing(1, True, URL), OUTSIDE, Standing(2, True, URL)]
 
 
+async def test_an_error_that_nobody_foresaw_ends_the_place_and_not_the_membership(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mirror_connect.app.herder.membership._REFUSED_RETRY_SECONDS", 0.05)
+    async with member() as it:
+        it.group.beat_failures = [KeyError("an answer like no other")]
+        await it.until(lambda: it.membership.generation == 2)
+        assert it.heard == [Standing(1, True, URL), OUTSIDE, Standing(2, True, URL)]
+
+
 async def test_leader_that_is_told_of_another_leader_stops_before_it_syncs() -> None:
     async with member() as it:
         it.group.leader = OTHER
