@@ -103,6 +103,7 @@ class TaskReport:
     `counters` only grow within an attempt: records, bytes, batches, reencoded, merged, commits,
     syncs, runs (segments).
     `topics`: target topics written to since the last report. `notices`: one-line messages for the worker's log.
+    `standing`: a line for each partition that stands still at present while the task runs: why, and what to do about it.
     """
 
     attempt: str
@@ -113,6 +114,7 @@ class TaskReport:
     counters: Mapping[str, int] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    standing: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""
@@ -121,7 +123,8 @@ class TaskReport:
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TaskReport:
         """The inverse of `to_json`."""
-        return cls(**{**body, "topics": tuple(body["topics"]), "notices": tuple(body["notices"])})
+        lists = {name: tuple(body.get(name, ())) for name in ("topics", "notices", "standing")}
+        return cls(**{**body, **lists})
 
 
 @dataclass(frozen=True, slots=True)

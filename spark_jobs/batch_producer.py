@@ -336,11 +336,10 @@ class BatchProducer:
             for target, sent in taken:
                 target.answered(sent, Outcome.RETRY)
                 self._block(target, elsewhere=True, longest=MAX_BACKOFF_S)
-                if target.failures_in_row == QUIET_RETRIES:
-                    self._tell(
-                        ("", node.node_id),
-                        f"Broker {node.node_id} of the target: {lost}; it is tried again until it answers",
-                    )
+                if target.failures_in_row >= QUIET_RETRIES:
+                    line = f"Broker {node.node_id} of the target: {lost}; it is tried again until it answers"
+                    target.trouble = line
+                    self._tell(("", node.node_id), line)
         else:
             self._told.discard(("", node.node_id))
             if answer.throttle_ms > 0:
@@ -371,11 +370,13 @@ class BatchProducer:
             target.answered(sent, outcome, base_offset)
             return
         head = target.is_head(sent)
-        if outcome is Outcome.TOO_LARGE and target.failure is None:
+        # What can't be made smaller ends its partition, which only the head may do: those in front of it are not known yet.
+        if outcome is Outcome.TOO_LARGE and target.failure is None and (head or sent.outgoing.count > 1):
             try:
                 target.split(sent, self._producer)
             except PartitionRefusedError as error:
-                target.fail(error)
+                if head:
+                    target.fail(error)
             target.answered(sent, Outcome.RETRY)
             return
         target.answered(sent, Outcome.RETRY)
@@ -394,7 +395,7 @@ class BatchProducer:
                 target.fail(
                     PartitionRefusedError(
                         f"The target refused the batch at offset {sent.outgoing.first_offset} for {target} with "
-                        f"{codes.reason(code, message)}; {codes.advice(code)}, then restart the task"
+                        f"{codes.reason(code, message)}; {codes.advice(code)}"
                     )
                 )
         else:
@@ -404,12 +405,12 @@ class BatchProducer:
         refused = code == codes.TOPIC_AUTHORIZATION_FAILED
         self._block(target, elsewhere=elsewhere, longest=5.0 if refused else MAX_BACKOFF_S)
         if refused:
-            self._tell(
-                (str(target), code), f"Not authorized to write to topic {target.topic} on the target; it is tried again"
-            )
-        elif target.failures_in_row == QUIET_RETRIES:
+            target.trouble = f"Not authorized to write to topic {target.topic} on the target; it is tried again"
+            self._tell((str(target), code), target.trouble)
+        elif target.failures_in_row >= QUIET_RETRIES:
             why = message if code == NOT_ANSWERED else codes.reason(code, message)
-            self._tell((str(target), code), f"{target} can't be written to at present: {why}; it is tried again")
+            target.trouble = f"{target} can't be written to at present: {why}; it is tried again"
+            self._tell((str(target), code), target.trouble)
 
     async def _begin_anew(self) -> None:
         """Another epoch for all partitions, after everything in flight has been answered or lost (KIP-360)."""
@@ -418,9 +419,9 @@ class BatchProducer:
         except (FencedError, NotAuthorized) as error:
             self._fail(error)
             return
+        # Also those that were refused: they may be taken up again.
         for target in self._partitions.values():
-            if target.failure is None:
-                target.restamp(self._producer)
+            target.restamp(self._producer)
         self._halted = False
         for target in self._partitions.values():
             self._make_ready(target)

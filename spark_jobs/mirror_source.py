@@ -6,8 +6,8 @@ acknowledgements. It repeats what was acknowledged since the last commit, half a
 
 How it ends: told to finish, it stops fetching, waits up to 1.5 s for what is in flight, commits, returns. Told to abandon,
 it returns at once. Unreachable clusters are waited for, as MirrorMaker 2 does it; wrong credentials or settings raise.
-A partition that the target refuses for good raises too, but after the others have been drained and committed: until
-partitions have a status of their own, a failed task is the only way to show it.
+A partition that can't go on stands still, named in the task's status, and is tried again; the others go on. Only when
+every partition of the task needs a user's deed the task fails, after a commit (docs/decisions/0013).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from mirror_connect.spark_jobs.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.positions_writer import PositionsWriter
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import CorruptBatchError
+from mirror_connect.spark_jobs.standing import Standing, told
 from mirror_connect.spark_jobs.target_partition import TargetPartition
 from mirror_connect.spark_jobs.worker_link import WorkerLink
 
@@ -37,8 +38,8 @@ SETTLE_S: Final = 1.5
 LAST_RUNS_S: Final = 0.15
 LAST_COMMIT_S: Final = 0.25
 FETCH_BUFFER: Final = 32 << 20
-CORRUPT_RETRY_S: Final = 1.0
-CORRUPT_RETRY_MAX_S: Final = 60.0
+STANDING_RETRY_S: Final = 1.0
+STANDING_RETRY_MAX_S: Final = 60.0
 CONNECT_WAIT_S: Final = 0.2
 CONNECT_WAIT_MAX_S: Final = 5.0
 QUIET_TRIES: Final = 3
@@ -84,9 +85,8 @@ class SourceTask:
         )
         self._flows: dict[SourcePartition, PartitionFlow] = {}
         self._targets: dict[SourcePartition, TargetPartition] = {}
-        self._corrupt: dict[SourcePartition, tuple[int, float]] = {}
-        self._refused: asyncio.Event = asyncio.Event()
-        self._refusal: PartitionRefusedError | None = None
+        self._standing: dict[SourcePartition, Standing] = {}
+        self._all_stand = asyncio.Event()
         self._timers: set[asyncio.TimerHandle] = set()
         self._warned_of_others = False
 
@@ -104,7 +104,7 @@ class SourceTask:
         committing = asyncio.create_task(self._commit_for_ever(), name="commit")
         working = (fetching, committing)
         ending = asyncio.create_task(self._until_told_to_end(), name="orders")
-        refused = asyncio.create_task(self._refused.wait(), name="refused")
+        refused = asyncio.create_task(self._all_stand.wait(), name="refused")
         endings: set[asyncio.Future[Any]] = {
             ending,
             refused,
@@ -125,8 +125,8 @@ class SourceTask:
             for ended in (*working, ending):
                 if ended.done() and not ended.cancelled():
                     ended.result()
-            if self._refusal is not None:
-                raise self._refusal
+            if self._all_stand.is_set():
+                raise PartitionRefusedError("\n".join(self._link.standing))
         finally:
             for task in (*working, ending, refused):
                 task.cancel()
@@ -236,7 +236,7 @@ class SourceTask:
             flow = self._flows.pop(partition)
             flow.clear()
             del self._targets[partition]
-            self._corrupt.pop(partition, None)
+            self._standing.pop(partition, None)
             self._positions.forget(flow.partition)
             self._mapping.forget(flow.partition)
         self._spec = spec
@@ -298,6 +298,7 @@ class SourceTask:
         while True:
             await asyncio.sleep(interval)
             async with self._committing:
+                self._tell_standing()
                 positions = self._present_positions()
                 self._tell_passed(positions)
                 # A crash in between leaves runs of records that are read again, which they foresee.
@@ -318,27 +319,64 @@ class SourceTask:
     # --- partitions that can't go on --------------------------------------------------------------------------------
 
     def _refuse(self, flow: PartitionFlow, error: PartitionRefusedError) -> None:
-        self._link.notice(f"{flow}: {error}")
-        self._fetcher.remove(SourcePartition(flow.partition.topic, flow.partition.partition))
-        self._refusal = self._refusal or error
-        self._refused.set()
+        """The target doesn't take it. Tried again later: whoever does what the line says needn't restart anything."""
+        self._stand(flow, f"{flow} stands still at offset {error.offset}: {error}", error.offset, for_good=True)
 
     def _stop_at_corrupt(self, flow: PartitionFlow, error: CorruptBatchError) -> None:
         """Names it once, lets the other partitions go on, and looks again later: a replica may have it whole."""
+        line = (
+            f"{flow} stops at offset {error.offset}: its batch is corrupt ({error.reason}); it is read again and again"
+        )
+        self._stand(flow, line, error.offset, for_good=False)
+
+    def _stand(self, flow: PartitionFlow, line: str, offset: int, *, for_good: bool) -> None:
         source = SourcePartition(flow.partition.topic, flow.partition.partition)
-        offset, wait = self._corrupt.get(source, (-1, CORRUPT_RETRY_S))
-        if offset != error.offset:
-            wait = CORRUPT_RETRY_S
-            self._link.notice(
-                f"{flow} stops at offset {error.offset}: its batch is corrupt ({error.reason}); it is read again and again"
-            )
-        self._corrupt[source] = (error.offset, min(wait * 2, CORRUPT_RETRY_MAX_S))
+        before = self._standing.get(source)
+        again = before is not None and before.offset == offset
+        wait = min(before.wait * 2, STANDING_RETRY_MAX_S) if before and again else STANDING_RETRY_S
+        if before is None or not again or before.line != line:
+            self._link.notice(line)
+        self._standing[source] = Standing(line, offset, wait, for_good)
         self._fetcher.remove(source)
         self._later(wait, lambda: self._look_again(source, flow))
 
     def _look_again(self, source: SourcePartition, flow: PartitionFlow) -> None:
-        if self._flows.get(source) is flow:
-            self._fetcher.add(source, flow.restart())
+        if self._flows.get(source) is not flow:
+            return
+        target = self._targets[source]
+        if target.failure is not None:
+            if target.on_wire:
+                self._later(STANDING_RETRY_S, lambda: self._look_again(source, flow))
+                return
+            target.closing = True
+            self._targets[source] = self._producer.partition(target.topic, target.partition, flow)
+        self._fetcher.add(source, flow.restart())
+
+    def _tell_standing(self) -> None:
+        """What the task's status says of its partitions; the task ends if all of them need a user."""
+        lines: dict[SourcePartition, str] = {}
+        waiting = len(self._flows)
+        for source, flow in self._flows.items():
+            standing = self._standing.get(source)
+            if standing is not None and flow.position >= standing.offset:
+                del self._standing[source]
+                self._link.notice(f"{flow} goes on behind offset {standing.offset}")
+                standing = None
+            if standing is not None:
+                lines[source] = standing.line
+                waiting -= standing.for_good
+                continue
+            try:
+                state = self._fetcher.state(source)
+            except KeyError:
+                continue
+            line = self._targets[source].trouble or state.error
+            if line:
+                lines[source] = line
+                waiting -= state.failed
+        self._link.standing = told(lines)
+        if self._flows and waiting == 0:
+            self._all_stand.set()
 
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
         def act() -> None:

@@ -185,8 +185,12 @@ class PartitionFlow:
         self._on_written(self)
 
     def failed(self, error: PartitionRefusedError) -> None:
-        """The target takes no more of this partition."""
+        """The target takes no more of this partition; `restart` begins with what it refused."""
         self.clear()
+        if error.offset >= 0:
+            # All below is on the target or was dropped; what was taken from there on is given up, and read again.
+            self.next_offset = error.offset
+        self._taken = 0
         self._on_refused(self, error)
 
     # --- decide -----------------------------------------------------------------------------------------------------

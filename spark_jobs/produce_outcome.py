@@ -153,4 +153,11 @@ class FencedError(Exception):
 
 
 class PartitionRefusedError(Exception):
-    """A partition of the target can't take what comes next; others go on. The text says what and what to set."""
+    """A partition of the target can't take what comes next; others go on. The text says what and what to set.
+
+    `offset`: that of the first source record which is not on the target because of it.
+    """
+
+    def __init__(self, text: str, offset: int = -1) -> None:
+        super().__init__(text)
+        self.offset = offset

@@ -90,6 +90,7 @@ class TargetPartition:
     """One target partition of a producer. `limit`: what a batch may measure, learned from refusals.
 
     `ahead`: what it has goes before what others have.
+    `trouble`: one line, while the target doesn't take what it has; "" otherwise.
     `closing`: no more is taken from the feed; `given_up`: what is unacknowledged isn't sent again either.
     """
 
@@ -111,6 +112,7 @@ class TargetPartition:
     node: int | None = None
     blocked_until: float = 0.0
     failures_in_row: int = 0
+    trouble: str = ""
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
@@ -153,6 +155,7 @@ class TargetPartition:
             self.established = True
             sent.acked, sent.base_offset = True, base_offset
             self.failures_in_row = 0
+            self.trouble = ""
             self._acknowledge()
         else:
             self.recovering = True
@@ -232,8 +235,14 @@ class TargetPartition:
         self._send_again(self.unacked)
 
     def fail(self, error: PartitionRefusedError) -> None:
-        """Gives the partition up; its feed is told, its unacknowledged batches are forgotten."""
+        """Gives the partition up because of its head; its feed is told, its unacknowledged batches are forgotten."""
         self.failure = error
+        if self.unacked:
+            # The target has neither the head nor, as their sequences come later, anything behind it: should the partition
+            # be taken up again, both begin there.
+            head = self.unacked[0]
+            error.offset = head.outgoing.first_offset
+            self.next_sequence = max(head.sequence, 0)
         self.unacked.clear()
         self.again.clear()
         self.feed.failed(error)

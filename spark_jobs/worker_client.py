@@ -110,6 +110,7 @@ class WorkerClient:
         self.state = STARTING
         self.trace: str | None = None
         self.assignment_version = 0
+        self.standing: tuple[str, ...] = ()
         self._handle = handle
         self._loop = loop
         self._requests = InternalHttp(handle.url, handle.token)
@@ -214,6 +215,7 @@ class WorkerClient:
             counters=dict(self.counters),
             topics=tuple(topics),
             notices=tuple(notices),
+            standing=self.standing,
         )
         # The lease is counted from before the request was sent: however long the answer took, it is never too long.
         sent = boot_clock()

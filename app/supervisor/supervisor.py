@@ -226,10 +226,12 @@ class Supervisor:
             run.end_attempt(now)
             freed = True
         elif report.state == RUNNING:
-            if run.phase is Phase.STARTED:
-                run.phase = Phase.RUNNING
+            standing = _clean(run, "\n".join(report.standing)) or None
+            if run.phase is Phase.STARTED or (run.phase is Phase.RUNNING and standing != run.standing):
+                # A task that copies some of its partitions runs; which ones stand still is its trace for so long.
+                run.phase, run.standing = Phase.RUNNING, standing
                 run.waits_for = None
-                self._say(run.task, RUNNING, None)
+                self._say(run.task, RUNNING, standing)
             self._log_assignment(run, report.assignment_version)
         if freed:
             self._regrant(run.task.connector)

@@ -23,6 +23,7 @@ class FakeWorkerLink:
         self.changed = asyncio.Event()
         self.state = STARTING
         self.assignment_version = 0
+        self.standing: tuple[str, ...] = ()
         self.orders = TaskOrders(lease_ms=10_000, assignment_version=spec.assignment_version)
         self.counters: dict[str, int] = {}
         self.notices: list[str] = []

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from deploy.local import LocalCluster, start_all
 from mirror_connect.connectors.errors import NotAuthorized
@@ -36,6 +37,7 @@ pytestmark = pytest.mark.brokers
 BEGUN = int(time.time() * 1000) - 600_000
 ROOT = Path(__file__).resolve().parents[2]
 DELETE_HORIZON = 0x40
+SET = AlterConfigOpType.SET
 QUICK_CLEANER = {"log.cleaner.backoff.ms": "200", "log.cleaner.min.compaction.lag.ms": "0"}
 
 
@@ -400,20 +402,44 @@ async def test_a_batch_above_the_targets_limit_is_split(source: LocalCluster, ta
     assert read(target, f"A.{topic}") == read(source, topic)
 
 
-async def test_a_record_above_the_targets_limit_fails_the_task_after_the_others_are_committed(
+async def test_a_record_above_the_targets_limit_stops_its_partition_alone_until_the_limit_is_raised(
     source: LocalCluster, target: LocalCluster
 ) -> None:
     topic, other = fresh_topic(), mirrored_topic(source, target)
     source.create_topic(topic)
     target.create_topic(f"A.{topic}", 1, {"max.message.bytes": "20000"})
-    produce(source, other, lines(100))
-    spec = spec_for(source, target, {topic: 1, other: 1})
+    produce(source, topic, [*lines(5), {"value": bytes(50_000)}, *lines(5)], **{"batch.num.messages": 1})
+    async with running(spec_for(source, target, {topic: 1, other: 1})) as task:
+        await task.until(lambda: bool(task.link.standing))
+        (line,) = task.link.standing
+        assert f"{topic}-0 stands still at offset 5: " in line
+        assert f"raise max.message.bytes of topic A.{topic} on the target" in line
+        produce(source, other, lines(100))
+        await task.copied(105)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, f"A.{topic}")
+        resource.add_incremental_config(ConfigEntry("max.message.bytes", "1000000", incremental_operation=SET))
+        for altered in target.admin().incremental_alter_configs([resource]).values():
+            altered.result(60)
+        await task.copied(111, 150)
+        await task.until(lambda: task.link.standing == ())
+        await task.finish()
+    assert read(target, f"A.{topic}") == read(source, topic)
+
+
+async def test_a_task_of_which_every_partition_is_refused_fails_after_a_commit(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic = fresh_topic()
+    source.create_topic(topic)
+    target.create_topic(f"A.{topic}", 1, {"max.message.bytes": "20000"})
+    spec = spec_for(source, target, {topic: 1})
     async with running(spec) as task:
-        await task.copied(100)
+        produce(source, topic, lines(10))
+        await task.copied(10)
         produce(source, topic, [{"value": bytes(50_000)}])
-        with pytest.raises(PartitionRefusedError, match=r"offset 0 .* max.message.bytes of topic A\."):
-            await task.copied(101)
-    assert stored_positions(target, spec.connector)[other, 0] == 99
+        with pytest.raises(PartitionRefusedError, match=r"offset 10: .* max.message.bytes of topic A\."):
+            await task.copied(11)
+    assert stored_positions(target, spec.connector)[topic, 0] == 9
 
 
 async def test_a_target_that_is_down_at_the_start_is_waited_for(source: LocalCluster) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import ProducerSettings
-from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError
+from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError, advice
 from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing
 from mirror_connect.spark_jobs.record_rewrite import build
 from mirror_connect.spark_jobs.target_partition import TargetPartition
@@ -286,7 +286,7 @@ async def test_a_code_that_is_fatal_to_java_ends_the_partition_in_one_line(rig: 
     await until(lambda: feed.error is not None)
     line = str(feed.error)
     assert line.startswith(f"The target refused the batch at offset 17 for a.orders-3 with {name}")
-    assert (line.count("\n"), line.endswith(", then restart the task"), len(rig.target.requests)) == (0, True, 1)
+    assert (line.count("\n"), line.endswith(f"; {advice(code)}"), len(rig.target.requests)) == (0, True, 1)
 
 
 async def test_nothing_is_sent_while_the_lease_is_not_valid(rig: Rig) -> None:

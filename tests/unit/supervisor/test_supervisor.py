@@ -598,3 +598,20 @@ async def eventually(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
         while not condition():
             await asyncio.sleep(0.005)
+
+
+async def test_partitions_that_stand_still_are_the_trace_of_a_running_task_until_they_move(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    await process.say("RUNNING", standing=["t-0 stops at offset 3", "t-1 stops at offset 4"])
+    await process.say("RUNNING", standing=["t-0 stops at offset 3", "t-1 stops at offset 4"])
+    await process.say("RUNNING")
+    both = "t-0 stops at offset 3\nt-1 stops at offset 4"
+    assert world.events.states == [(A, "RUNNING", None), (A, "RUNNING", both), (A, "RUNNING", None)]
+
+
+async def test_secrets_are_kept_out_of_what_is_said_of_partitions(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    await process.say("RUNNING", standing=[f"t-0 {SECRET}"])
+    assert SECRET not in str(world.events.states)

@@ -1,0 +1,36 @@
+"""The partitions of a task that stand still, as its status shows them: a line each, and not more than fit a page.
+
+Which they are and when they are tried again is mirror_source.py's; why a task with some of them runs: docs/decisions/0013.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mirror_connect.spark_jobs.fetcher import SourcePartition
+
+MOST_LINES: Final = 20
+LONGEST_LINE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Why a partition stands still in front of a source offset. `wait`: seconds until it is tried again.
+
+    `for_good`: time won't heal it, only what the line says.
+    """
+
+    line: str
+    offset: int
+    wait: float
+    for_good: bool
+
+
+def told(lines: Mapping[SourcePartition, str]) -> tuple[str, ...]:
+    """The lines in the order of the partitions, each once (a broker that is away concerns many), the last one a count."""
+    different = list(dict.fromkeys(lines[partition][:LONGEST_LINE] for partition in sorted(lines)))
+    if len(different) <= MOST_LINES:
+        return tuple(different)
+    return (*different[:MOST_LINES], f"… and {len(different) - MOST_LINES} more lines like these; the log has all")

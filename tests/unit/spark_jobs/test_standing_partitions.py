@@ -1,0 +1,144 @@
+"""A source task of which some partitions can't go on, on clusters in memory: what its status says, and what moves on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
+from mirror_connect.spark_jobs import mirror_source
+from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from tests.fakes.whole_cluster import FakeBroker, FakeClusters
+from tests.fakes.worker_link import FakeWorkerLink
+
+CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+SMALL, LARGE = (b"k", b"v"), (b"k", b"v" * 40)
+LIMIT = 100
+
+
+class World:
+    """`orders` and `parcels` on the source; the target takes batches up to LIMIT bytes."""
+
+    def __init__(self) -> None:
+        self.source, self.target = FakeBroker(), FakeBroker()
+        for topic in ("orders", "parcels"):
+            self.source.topic(topic)
+            self.target.topic(f"A.{topic}")
+        self.target.topic("connect-offsets")
+        self.target.producers.limit = LIMIT
+        self.link: FakeWorkerLink
+        self.task: asyncio.Task[None]
+
+    @contextlib.asynccontextmanager
+    async def copying(self, *topics: str) -> AsyncIterator[None]:
+        spec = TaskSpec(
+            run_id="run",
+            connector="c",
+            task=0,
+            connector_class=CLASS,
+            config={
+                "name": "c",
+                "connector.class": CLASS,
+                "source.cluster.alias": "A",
+                "target.cluster.alias": "B",
+                "emit.offset-syncs.enabled": "false",
+            },
+            source={"bootstrap.servers": "a", "auto.offset.reset": "earliest", "fetch.max.wait.ms": "10"},
+            target={"bootstrap.servers": "b"},
+            source_alias="A",
+            target_alias="B",
+            assigned=tuple(TaskPartition(topic, 0, f"A.{topic}") for topic in topics),
+            assignment_version=1,
+            transactional_id="connect-c-0",
+            offsets_topic="connect-offsets",
+            offsets_partitions=1,
+            # Short values of positions fit into a batch, whatever its limit is.
+            commit_interval_ms=10,
+            target_consumer={"bootstrap.servers": "b"},
+        )
+        self.link = FakeWorkerLink(spec)
+        self.task = asyncio.create_task(mirror_source.run_source_task(spec, self.link))
+        try:
+            yield
+        finally:
+            if not self.task.done():
+                self.link.abandon()
+            await asyncio.gather(self.task, return_exceptions=True)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not condition():
+                if self.task.done():
+                    self.task.result()
+                    raise AssertionError("the task has returned")
+                await asyncio.sleep(0.002)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World()
+    monkeypatch.setattr(mirror_source, "Cluster", FakeClusters({"a": made.source, "b": made.target}))
+    monkeypatch.setattr(mirror_source, "COMMIT_S", 0.01)
+    monkeypatch.setattr(mirror_source, "STANDING_RETRY_S", 0.01)
+    monkeypatch.setattr(mirror_source, "STANDING_RETRY_MAX_S", 0.02)
+    # The topic of positions takes anything.
+    log = made.target.producers.log("connect-offsets", 0)
+    append = log.append
+    monkeypatch.setattr(log, "append", lambda payload, _limit: append(payload, 1 << 20), raising=False)
+    return made
+
+
+async def test_a_refused_record_stops_its_partition_alone_and_the_status_says_what_to_set(world: World) -> None:
+    world.source.put("orders", SMALL, LARGE, SMALL)
+    async with world.copying("orders", "parcels"):
+        await world.until(lambda: bool(world.link.standing))
+        world.source.put("parcels", SMALL, SMALL)
+        await world.until(lambda: len(world.target.records("A.parcels")) == 2)
+        (line,) = world.link.standing
+        assert line.startswith("orders-0 stands still at offset 1: ")
+        assert "raise max.message.bytes of topic A.orders" in line
+
+
+async def test_a_refused_record_is_copied_once_when_the_target_takes_it_and_nothing_around_it_twice(
+    world: World,
+) -> None:
+    records = [SMALL, SMALL, LARGE, SMALL, LARGE, SMALL]
+    world.source.put("orders", *records)
+    async with world.copying("orders", "parcels"):
+        await world.until(lambda: bool(world.link.standing))
+        world.target.producers.limit = 1 << 20
+        await world.until(lambda: world.link.standing == () and len(world.target.records("A.orders")) >= len(records))
+        world.source.put("orders", SMALL)
+        await world.until(lambda: len(world.target.records("A.orders")) > len(records))
+    assert world.target.records("A.orders") == [*records, SMALL]
+
+
+async def test_a_refusal_is_logged_once_however_often_it_is_tried(world: World) -> None:
+    world.source.put("orders", LARGE)
+    async with world.copying("orders", "parcels"):
+        await world.until(lambda: bool(world.link.standing))
+        tried = len(world.target.producers.requests)
+        await world.until(lambda: len(world.target.producers.requests) > tried + 3)
+    assert len([line for line in world.link.notices if "stands still" in line]) == 1
+
+
+async def test_a_task_of_which_every_partition_is_refused_fails_with_their_lines(world: World) -> None:
+    for topic in ("orders", "parcels"):
+        world.source.put(topic, LARGE)
+    async with world.copying("orders", "parcels"):
+        with pytest.raises(PartitionRefusedError) as failed:
+            await world.until(lambda: False)
+    assert [line.split(" ")[0] for line in str(failed.value).splitlines()] == ["orders-0", "parcels-0"]
+
+
+async def test_a_partition_that_its_source_does_not_have_is_in_the_status_until_it_is_there(world: World) -> None:
+    async with world.copying("orders", "letters"):
+        await world.until(lambda: bool(world.link.standing))
+        assert "letters-0 does not exist on the source cluster" in world.link.standing[0]
+        world.target.topic("A.letters")
+        world.source.topic("letters")
+        world.source.put("letters", SMALL)
+        await world.until(lambda: world.link.standing == () and len(world.target.records("A.letters")) == 1)
