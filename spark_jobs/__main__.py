@@ -112,6 +112,8 @@ def _end_with_the_worker(scratch: str) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     _kill_the_rest()
     shutil.rmtree(scratch, ignore_errors=True)
+    # The main thread may have started one more in between; without the directory it can't any more.
+    _kill_the_rest()
     os._exit(0)
 
 
@@ -171,8 +173,15 @@ def main() -> None:
     if not first_line:
         return  # the worker was gone before it could say what is wanted
     hello = json.loads(first_line)
-    threading.Thread(target=_end_with_the_worker, args=(hello["scratch"],), name="stdin", daemon=True).start()
-    Application(hello).run()
+    ending = threading.Thread(target=_end_with_the_worker, args=(hello["scratch"],), name="stdin", daemon=True)
+    ending.start()
+    try:
+        Application(hello).run()
+    finally:
+        if _ending.is_set():
+            # A start that loses its JVM fails here. To end now would cut the other thread short, which is still killing: a
+            # JVM that comes up without this process stays for ever. It ends this process itself.
+            ending.join()
 
 
 if __name__ == "__main__":
