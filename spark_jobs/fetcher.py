@@ -409,7 +409,8 @@ class Fetcher:
                 return
         if code == codes.OFFSET_OUT_OF_RANGE:
             work.lost, work.position, work.timestamp = work.position, None, None
-            self._chores.set()
+            # A topic of another id is read from its beginning, whatever auto.offset.reset says: nobody has its records yet.
+            self._want_metadata()
         else:
             self._note_error(work, code)
             self._want_metadata()

@@ -206,6 +206,26 @@ async def test_a_topic_created_again_is_read_from_its_beginning() -> None:
     assert any("was deleted and created again" in notice for notice in copy.notices)
 
 
+@pytest.mark.parametrize("reset", ["latest", "none"])
+async def test_a_topic_created_again_unseen_is_read_from_its_beginning_whatever_auto_offset_reset_says(
+    reset: str,
+) -> None:
+    source = FakeSource()
+    source.log("a", batches=3)
+    source.ids["a"] = b"old"
+    async with copying(source, auto_offset_reset=reset) as copy:
+        copy.fetcher.add(A0, 0)
+        await until(lambda: copy.reached(A0) == 30)
+        copy.came.clear()
+        source.ids["a"] = b"new"
+        source.log("a", batches=1)
+        await until(lambda: copy.reached(A0) == 10)
+    assert copy.came == [(A0, 0, 10)]
+    assert copy.notices == [
+        "source topic a was deleted and created again: partition 0 is read from the beginning of the new one"
+    ]
+
+
 async def test_a_broker_that_is_gone_and_back_is_told_once_each() -> None:
     source = FakeSource()
     log = source.log("a", batches=1)
