@@ -86,12 +86,19 @@ KEYS: Final = MIRROR_KEYS + ConfigTable(
 
 PREFIXED_ACLS: Final = "sync.topic.acls.prefixed.enabled"
 REMOVE_ACLS: Final = "sync.topic.acls.remove.enabled"
+CORRUPT_BATCHES: Final = "on.corrupt.batch"
+WAIT: Final = "wait"
+SKIP: Final = "skip"
 OWN_KEYS: Final = ConfigTable(
     Key(PREFIXED_ACLS, BOOLEAN, False, LOW,
         "Whether PREFIXED ACLs are copied too, where they cover a topic that is copied."),
     Key(REMOVE_ACLS, BOOLEAN, False, LOW,
         "Whether an ACL that this connector saw at the source is deleted on the target once the source has revoked it. "
         "What it saw is forgotten when it restarts."),
+    Key(CORRUPT_BATCHES, STRING, WAIT, LOW,
+        "A record batch whose CRC or header is wrong. wait: its partition stands still, and it is read again and again. "
+        "skip: after a second look its records are given up, their offsets are logged.",
+        validator=one_of(WAIT, SKIP)),
 )
 # fmt: on
 
@@ -150,6 +157,11 @@ def topic_selection(settings: Settings) -> TopicSelection:
 def own_boolean(settings: Settings, name: str) -> bool:
     """A BOOLEAN of OWN_KEYS, which have a value only where one is given."""
     return settings.boolean(name) if name in settings else bool(OWN_KEYS.keys[name].default)
+
+
+def own_text(settings: Settings, name: str) -> str:
+    """A STRING of OWN_KEYS, likewise."""
+    return settings.text(name) if name in settings else str(OWN_KEYS.keys[name].default)
 
 
 def _not_yet(config: Mapping[str, str]) -> list[str]:

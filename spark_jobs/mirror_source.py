@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.job_contract import RUNNING, TaskPartition, TaskSpec
+from mirror_connect.connectors.mirror_source import CORRUPT_BATCHES, SKIP, MirrorSource, own_text
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import consumer_settings, notices, producer_settings
@@ -61,6 +62,7 @@ class SourceTask:
         self._spec = spec
         self._link = link
         self._consumer_settings = consumer_settings(spec.source)
+        self._skips_corrupt = own_text(MirrorSource().settings(spec.config), CORRUPT_BATCHES) == SKIP
         producing = producer_settings(spec.target)
         name = f"{spec.source_alias}->{spec.target_alias}|{spec.connector}-{spec.task}|replication-consumer"
         configured = spec.source.get("client.id")
@@ -324,8 +326,26 @@ class SourceTask:
 
     def _stop_at_corrupt(self, flow: PartitionFlow, error: CorruptBatchError) -> None:
         """Names it once, lets the other partitions go on, and looks again later: a replica may have it whole."""
+        source = SourcePartition(flow.partition.topic, flow.partition.partition)
+        before = self._standing.get(source)
+        # Not at the first look: the bytes may have been damaged on their way.
+        seen = before is not None and before.offset == error.offset
+        if self._skips_corrupt and seen and (lost := flow.skip_corrupt()) is not None:
+            self._link.notice(
+                f"{flow}: {lost} offsets skipped at offset {error.offset}, their batch is corrupt ({error.reason}) and "
+                f"{CORRUPT_BATCHES} is {SKIP}; reading on at {flow.next_offset}"
+            )
+            del self._standing[source]
+            self._fetcher.remove(source)
+            self._later(0.0, lambda: self._look_again(source, flow))
+            return
         line = (
-            f"{flow} stops at offset {error.offset}: its batch is corrupt ({error.reason}); it is read again and again"
+            f"{flow} stops at offset {error.offset}: its batch is corrupt ({error.reason}); it is read again and again. "
+            + (
+                "It is skipped when an intact batch is found behind it"
+                if self._skips_corrupt
+                else f"To give its records up, set {CORRUPT_BATCHES}={SKIP}"
+            )
         )
         self._stand(flow, line, error.offset, for_good=False)
 

@@ -71,6 +71,8 @@ class PartitionFlow:
         # Offsets below are done; None until the first fetch has told where auto.offset.reset leads.
         self.next_offset = next_offset
         self.stopped = False
+        # Set with on_corrupt: where an intact batch begins behind the corrupt one, None if none was seen there.
+        self.behind_corrupt: int | None = None
         self._counters = counters
         self._check_crcs = check_crcs
         self._read_committed = read_committed
@@ -115,6 +117,15 @@ class PartitionFlow:
         self.clear()
         self.stopped = False
         return self.next_offset
+
+    def skip_corrupt(self) -> int | None:
+        """Gives the corrupt batch up that it stopped at; how many offsets are lost by that, None if that isn't known."""
+        behind, self.behind_corrupt = self.behind_corrupt, None
+        if behind is None:
+            return None
+        lost = behind - (self.next_offset or 0)
+        self.next_offset = behind
+        return lost
 
     def clear(self) -> None:
         """Gives back what was fetched and not sent; takes nothing more until `restart`."""
@@ -221,9 +232,21 @@ class PartitionFlow:
                 if not self._open_next():
                     return None
         except CorruptBatchError as error:
+            self.behind_corrupt = self._intact_one_follows()
             self.clear()
             self._on_corrupt(self, error)
             return None
+
+    def _intact_one_follows(self) -> int | None:
+        """Where the next batch behind a corrupt one begins. Of what the corrupt one says of itself nothing is believed."""
+        try:
+            view = self._reader.next()
+            if view is None or view.magic < 2:
+                return None
+            verify(view, check_crc=True)
+        except CorruptBatchError:
+            return None
+        return view.base_offset if view.base_offset > (self.next_offset or 0) else None
 
     def _next_piece(self) -> Outgoing | None:
         if self._pieces is None:

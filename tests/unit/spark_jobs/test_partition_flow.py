@@ -226,6 +226,23 @@ def test_a_corrupt_batch_stops_the_flow_in_front_of_it() -> None:
     assert broken.restart() == 100
 
 
+@pytest.mark.parametrize(
+    ("contents", "lost", "next_offset"),
+    [
+        pytest.param([corrupt(batch(100, 100)), batch(200, 100)], 100, 200, id="an_intact_batch_follows"),
+        pytest.param([corrupt(batch(100, 100))], None, 100, id="nothing_follows"),
+        pytest.param([corrupt(batch(100, 100)), corrupt(batch(200, 100))], None, 100, id="another_corrupt_one_follows"),
+    ],
+)
+def test_a_corrupt_batch_is_skipped_up_to_the_next_intact_one(
+    contents: list[bytes], lost: int | None, next_offset: int
+) -> None:
+    broken = flow(Heard(), 100)
+    broken.put(fetched(100, 300, *contents))
+    assert take(broken) is None
+    assert (broken.skip_corrupt(), broken.restart()) == (lost, next_offset)
+
+
 def test_a_corrupt_header_that_makes_a_batch_look_copied_already_does_not_lose_it() -> None:
     heard = Heard()
     broken = flow(heard)

@@ -33,7 +33,7 @@ class World:
         self.task: asyncio.Task[None]
 
     @contextlib.asynccontextmanager
-    async def copying(self, *topics: str) -> AsyncIterator[None]:
+    async def copying(self, *topics: str, **config: str) -> AsyncIterator[None]:
         spec = TaskSpec(
             run_id="run",
             connector="c",
@@ -45,6 +45,7 @@ class World:
                 "source.cluster.alias": "A",
                 "target.cluster.alias": "B",
                 "emit.offset-syncs.enabled": "false",
+                **{name.replace("_", "."): value for name, value in config.items()},
             },
             source={"bootstrap.servers": "a", "auto.offset.reset": "earliest", "fetch.max.wait.ms": "10"},
             target={"bootstrap.servers": "b"},
@@ -142,3 +143,34 @@ async def test_a_partition_that_its_source_does_not_have_is_in_the_status_until_
         world.source.topic("letters")
         world.source.put("letters", SMALL)
         await world.until(lambda: world.link.standing == () and len(world.target.records("A.letters")) == 1)
+
+
+def damage(world: World, number: int) -> None:
+    """Changes a byte of a batch's records on the source."""
+    batches = world.source.logs["orders", 0].batches
+    base, count, content = batches[number]
+    batches[number] = (base, count, content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
+
+
+@pytest.fixture
+def damaged(world: World) -> World:
+    """Five records, of which the third is corrupt."""
+    world.source.put("orders", *[(b"%d" % number, b"v") for number in range(5)])
+    damage(world, 2)
+    return world
+
+
+async def test_a_corrupt_batch_is_waited_for_and_the_status_says_how_to_give_it_up(damaged: World) -> None:
+    async with damaged.copying("orders"):
+        await damaged.until(lambda: bool(damaged.link.standing))
+        assert damaged.link.standing[0].endswith("To give its records up, set on.corrupt.batch=skip")
+    assert [key for key, _ in damaged.target.records("A.orders")] == [b"0", b"1"]
+
+
+async def test_a_corrupt_batch_is_skipped_if_that_is_asked_for_and_its_offsets_are_told(damaged: World) -> None:
+    async with damaged.copying("orders", on_corrupt_batch="skip"):
+        await damaged.until(lambda: len(damaged.target.records("A.orders")) == 4 and damaged.link.standing == ())
+    assert [key for key, _ in damaged.target.records("A.orders")] == [b"0", b"1", b"3", b"4"]
+    (line,) = [line for line in damaged.link.notices if "offsets skipped" in line]
+    assert line.startswith("orders-0: 1 offsets skipped at offset 2, their batch is corrupt")
+    assert line.endswith("reading on at 3")
