@@ -155,7 +155,7 @@ def test_a_worker_ends_as_asked_although_clients_dawdle_on_every_listener(
         ),
         pytest.param(
             "listeners=ftp://127.0.0.1:0\n",
-            'Invalid value ftp://127.0.0.1:0 for configuration listeners: Listener protocol must be either',
+            "Invalid value ftp://127.0.0.1:0 for configuration listeners: Listener protocol must be either",
             id="a_protocol",
         ),
     ],
