@@ -121,6 +121,7 @@ def test_status_and_log_tell_what_happens_to_spark_and_no_more(
     assert sorted(text for text in texts if "copier: Not supported" not in text) == sorted(
         [
             "mirror-connect N starts: group life on the cluster at N",
+            "REST listens at http://N",
             "Spark is starting",
             "This worker leads its group and runs its N connector",
             "Task copier-N is UNASSIGNED: Waits for Spark, which was started at N and takes some ten seconds.",
