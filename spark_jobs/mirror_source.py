@@ -88,6 +88,7 @@ class SourceTask:
         self._flows: dict[SourcePartition, PartitionFlow] = {}
         self._targets: dict[SourcePartition, TargetPartition] = {}
         self._standing: dict[SourcePartition, Standing] = {}
+        self._leaving: set[SourcePartition] = set()
         self._all_stand = asyncio.Event()
         self._timers: set[asyncio.TimerHandle] = set()
         self._warned_of_others = False
@@ -227,6 +228,8 @@ class SourceTask:
         spec = await self._link.spec()
         wanted = {SourcePartition(a.topic, a.partition): a for a in spec.assigned}
         leaving = [p for p, flow in self._flows.items() if wanted.get(p) != flow.partition]
+        # Nothing may take them up again meanwhile, or two tasks would write to one partition.
+        self._leaving = set(leaving)
         for partition in leaving:
             self._fetcher.remove(partition)
         await self._producer.release([self._targets[p] for p in leaving], SETTLE_S)
@@ -241,6 +244,7 @@ class SourceTask:
             self._standing.pop(partition, None)
             self._positions.forget(flow.partition)
             self._mapping.forget(flow.partition)
+        self._leaving = set()
         self._spec = spec
         self._link.assignment_version = spec.assignment_version
         await self._take_on([a for p, a in wanted.items() if p not in self._flows])
@@ -361,7 +365,7 @@ class SourceTask:
         self._later(wait, lambda: self._look_again(source, flow))
 
     def _look_again(self, source: SourcePartition, flow: PartitionFlow) -> None:
-        if self._flows.get(source) is not flow:
+        if self._flows.get(source) is not flow or source in self._leaving:
             return
         target = self._targets[source]
         if target.failure is not None:
