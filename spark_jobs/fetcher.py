@@ -91,6 +91,17 @@ class Fetcher:
         self._place(work)
         self._chores.set()
 
+    def topic_was(self, partition: SourcePartition, topic_id: bytes) -> None:
+        """The position that `partition` was added with is of this topic. KeyError for a partition that isn't added.
+
+        If another one has the name now, it is read from its beginning.
+        """
+        work = self._work[partition]
+        if work.position is not None:
+            work.topic_id = topic_id
+            self._check_incarnation(work)
+            self._chores.set()
+
     def remove(self, partition: SourcePartition) -> None:
         """Stop fetching: no call of on_records for it after this one. What was handed over stays valid until released."""
         work = self._work.pop(partition, None)

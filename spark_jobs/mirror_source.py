@@ -44,6 +44,7 @@ STANDING_RETRY_MAX_S: Final = 60.0
 CONNECT_WAIT_S: Final = 0.2
 CONNECT_WAIT_MAX_S: Final = 5.0
 QUIET_TRIES: Final = 3
+FORMER_TOPICS_S: Final = 2.0
 
 
 async def run_source_task(spec: TaskSpec, link: WorkerLink) -> None:
@@ -74,7 +75,7 @@ class SourceTask:
         )
         self._producer = BatchProducer(self._target, producing, spec.transactional_id, link.lease_valid, link.notice)
         self._positions = PositionsWriter(self._producer, spec)
-        self._mapping = offset_mapping(spec, link, self._producer, self._source, self._target)
+        self._mapping = offset_mapping(spec, link, self._producer, self._source, self._target, former=self._topic_was)
         # From the look at positions to their commit: an older look must not overwrite a newer one, nor come after a
         # partition has been given away.
         self._committing = asyncio.Lock()
@@ -89,6 +90,8 @@ class SourceTask:
         self._targets: dict[SourcePartition, TargetPartition] = {}
         self._standing: dict[SourcePartition, Standing] = {}
         self._leaving: set[SourcePartition] = set()
+        # Of partitions that are not fetched yet.
+        self._former_topics: dict[SourcePartition, bytes] = {}
         self._all_stand = asyncio.Event()
         self._timers: set[asyncio.TimerHandle] = set()
         self._warned_of_others = False
@@ -242,6 +245,7 @@ class SourceTask:
             flow.clear()
             del self._targets[partition]
             self._standing.pop(partition, None)
+            self._former_topics.pop(partition, None)
             self._positions.forget(flow.partition)
             self._mapping.forget(flow.partition)
         self._leaving = set()
@@ -274,7 +278,22 @@ class SourceTask:
             )
             self._flows[source] = flow
             self._targets[source] = self._producer.partition(partition.remote_topic, partition.partition, flow)
-            self._fetcher.add(source, position)
+        # Positions of a topic that was deleted and made again while no task ran are not those of the present one. Where that
+        # can't be read in time it is heard of later, and what was copied meanwhile is copied again.
+        await self._mapping.until_known(FORMER_TOPICS_S)
+        for partition in added:
+            source = SourcePartition(partition.topic, partition.partition)
+            self._fetcher.add(source, self._flows[source].next_offset)
+            if source in self._former_topics:
+                self._fetcher.topic_was(source, self._former_topics.pop(source))
+
+    def _topic_was(self, partition: TaskPartition, topic_id: bytes) -> None:
+        """The topic of this id is the one whose records the partition's position tells of."""
+        source = SourcePartition(partition.topic, partition.partition)
+        try:
+            self._fetcher.topic_was(source, topic_id)
+        except KeyError:
+            self._former_topics[source] = topic_id
 
     # --- records ----------------------------------------------------------------------------------------------------
 

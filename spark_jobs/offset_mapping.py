@@ -50,6 +50,11 @@ class OffsetMapping:
             return lambda _outgoing, _base_offset: None
         return _PartitionMapping(partition, self._syncs, self._runs.add(partition, reading_from))
 
+    async def until_known(self, seconds: float) -> None:
+        """What former tasks have recorded of the followed partitions is read after this, or time is up."""
+        if self._runs is not None:
+            await self._runs.until_known(seconds)
+
     def forget(self, partition: TaskPartition) -> None:
         """The partition is no longer this task's."""
         if self._syncs is not None:
@@ -120,9 +125,18 @@ class _PartitionMapping:
 
 
 def offset_mapping(
-    spec: TaskSpec, link: WorkerLink, producer: BatchProducer, source: Cluster, target: Cluster
+    spec: TaskSpec,
+    link: WorkerLink,
+    producer: BatchProducer,
+    source: Cluster,
+    target: Cluster,
+    *,
+    former: Callable[[TaskPartition, bytes], None],
 ) -> OffsetMapping:
-    """As the connector's config has it. `source` and `target` are asked for topic ids only. ConfigError."""
+    """As the connector's config has it. `source` and `target` are asked for topic ids only. ConfigError.
+
+    `former(partition, topic_id)` hears which source topic the positions of a followed partition are of, if that is known.
+    """
     settings = MirrorSource().settings(spec.config)
     if not settings.boolean("emit.offset-syncs.enabled"):
         return OffsetMapping(None, None, link.notice)
@@ -150,6 +164,7 @@ def offset_mapping(
         target.topic_id,
         notice=link.notice,
         counters=link.counters,
+        former=former,
     )
     return OffsetMapping(syncs, runs, link.notice)
 
