@@ -212,7 +212,10 @@ class ConnectWorker(_Program):
 
 
 class DedicatedMirrorMaker(_Program):
-    """`MirrorMaker` with an mm2.properties; it has no REST port, so it counts as ready once it is started."""
+    """`MirrorMaker` with an mm2.properties; it has no REST port, so it counts as ready once it is started.
+
+    `aliases`: of source and target, the clusters' names unless given.
+    """
 
     main_class = "org.apache.kafka.connect.mirror.MirrorMaker"
 
@@ -222,15 +225,17 @@ class DedicatedMirrorMaker(_Program):
         target: LocalCluster,
         properties: Mapping[str, str] | None = None,
         *,
+        aliases: tuple[str, str] | None = None,
         heap: str = "2g",
         options: Sequence[str] = KAFKA_JVM,
     ) -> None:
-        needed = {"clusters": f"{source.name},{target.name}"}
-        for cluster in (source, target):
-            needed |= {f"{cluster.name}.{name}": value for name, value in cluster.client_properties().items()}
+        upstream, downstream = aliases or (source.name, target.name)
+        needed = {"clusters": f"{upstream},{downstream}"}
+        for alias, cluster in ((upstream, source), (downstream, target)):
+            needed |= {f"{alias}.{name}": value for name, value in cluster.client_properties().items()}
             for topic in ("config.storage", "offset.storage", "status.storage"):
-                needed[f"{cluster.name}.{topic}.replication.factor"] = "1"
-        needed |= {f"{source.name}->{target.name}.enabled": "true", f"{target.name}->{source.name}.enabled": "false"}
+                needed[f"{alias}.{topic}.replication.factor"] = "1"
+        needed |= {f"{upstream}->{downstream}.enabled": "true", f"{downstream}->{upstream}.enabled": "false"}
         needed |= dict.fromkeys(
             (
                 "replication.factor",
@@ -241,7 +246,7 @@ class DedicatedMirrorMaker(_Program):
             "1",
         )
         super().__init__(
-            f"mirror-{source.name}-{target.name}",
+            f"mirror-{upstream}-{downstream}",
             needed | dict(properties or {}),
             heap=heap,
             options=options,

@@ -116,7 +116,7 @@ def test_its_checkpoint_is_in_the_topic_that_kafka_reads(link: Link) -> None:
 @pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testReplication")
 def test_heartbeats_say_that_the_link_is_alive(link: Link) -> None:
     beats = [Heartbeat.decode(m.key(), m.value()) for m in messages(link.target, "heartbeats", 0)]
-    assert {(beat.source_alias, beat.target_alias) for beat in beats} == {("A", "B")}
+    assert ("A", "B") in {(beat.source_alias, beat.target_alias) for beat in beats}
 
 
 def test_the_tasks_name_their_groups_as_kafka_does(link: Link) -> None:
