@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -440,6 +441,27 @@ async def test_a_task_of_which_every_partition_is_refused_fails_after_a_commit(
         with pytest.raises(PartitionRefusedError, match=r"offset 10: .* max.message.bytes of topic A\."):
             await task.copied(11)
     assert stored_positions(target, spec.connector)[topic, 0] == 9
+
+
+async def test_a_topic_made_again_is_copied_from_its_beginning_although_only_what_is_latest_is_asked_for(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic = mirrored_topic(source, target)
+    produce(source, topic, lines(60))
+    spec = spec_for(source, target, {topic: 1})
+    async with running(spec) as task:
+        await task.copied(60)
+        await task.finish()
+    async with running(replace(spec, source={**spec.source, "auto.offset.reset": "latest"}), target) as task:
+        produce(source, topic, lines(10))
+        await task.copied(10)
+        await asyncio.to_thread(source.delete_topic, topic)
+        await asyncio.to_thread(source.create_topic, topic)
+        produce(source, topic, lines(20))
+        await task.copied(30)
+        await task.finish()
+    assert read(target, f"A.{topic}")[70:] == read(source, topic)
+    assert stored_positions(target, spec.connector)[topic, 0] == 19
 
 
 async def test_a_target_that_is_down_at_the_start_is_waited_for(source: LocalCluster) -> None:
