@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mirror_connect.app.connector_part.first_addresses import FirstAddresses
+from mirror_connect.app.connector_part.resolved_runs import ResolvedRuns
 from mirror_connect.app.connector_part.target_choice import BOOTSTRAP, Target, TargetChooser
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_config import WorkerConfig
@@ -105,7 +106,7 @@ class TaskSpecs:
 
     def __init__(self, worker: WorkerConfig, resolve: Resolve, targets: TargetChooser, stores: OffsetStores) -> None:
         self._worker = worker
-        self._resolve = resolve
+        self._resolved = ResolvedRuns(resolve)
         self._targets = targets
         self._stores = stores
         self._target_of_task: dict[TaskId, Target] = {}
@@ -116,7 +117,7 @@ class TaskSpecs:
 
         ConfigError for a producer that leads to another cluster than the target, or to none at the run's beginning.
         """
-        resolved = await asyncio.to_thread(self._resolve, config)
+        resolved = await self._resolved.of(task, run_id, config)
         target = self._target_of_task[task] = await self._targets.chosen(resolved)
         definition = connector_definition(resolved["connector.class"])
         source = source_consumer(resolved)
