@@ -31,6 +31,8 @@ def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
     described: dict[int | str, dict[str, Any]] = {}
     for code in sorted({*codes, *_ALWAYS}):
         described[code] = {"description": _ERRORS[code], "model": ErrorBody}
+    # A path that Jetty would find ambiguous is refused as Jetty does, in HTML.
+    described[400]["content"] = {"text/html": {"schema": {"type": "string"}}}
     described[401] = {"description": _ERRORS[401], "content": {"application/json": {"schema": {"type": "string"}}}}
     return described
 

@@ -98,7 +98,7 @@ def add_connector_routes(application: FastAPI, herder: Herder) -> None:  # noqa:
         """A connector as configured."""
         return answer(ConnectorInfoBody.of(await herder.connector(name)))
 
-    @application.delete("/connectors/{name}", status_code=204, responses=errors(404, 409))
+    @application.delete("/connectors/{name}", status_code=204, response_class=Response, responses=errors(404, 409))
     async def delete_connector(name: str) -> Response:
         """Deletes a connector; its source offsets stay."""
         await herder.delete(name)
@@ -151,7 +151,9 @@ def add_connector_routes(application: FastAPI, herder: Herder) -> None:  # noqa:
         number = _task_number(task)
         return answer(TaskStateBody.of(number, await herder.task_status(name, number)))
 
-    @application.post("/connectors/{name}/tasks/{task}/restart", status_code=204, responses=errors(404, 409))
+    @application.post(
+        "/connectors/{name}/tasks/{task}/restart", status_code=204, response_class=Response, responses=errors(404, 409)
+    )
     async def restart_task(name: str, task: str) -> Response:
         """Starts a task anew."""
         await herder.restart_task(name, _task_number(task))
@@ -178,19 +180,19 @@ def add_connector_routes(application: FastAPI, herder: Herder) -> None:  # noqa:
         await herder.restart(name)
         return no_body(204)
 
-    @application.put("/connectors/{name}/pause", status_code=202, responses=errors(404, 409))
+    @application.put("/connectors/{name}/pause", status_code=202, response_class=Response, responses=errors(404, 409))
     async def pause_connector(name: str) -> Response:
         """Asks for a pause; the status tells when it is reached."""
         await herder.pause(name)
         return no_body(202)
 
-    @application.put("/connectors/{name}/resume", status_code=202, responses=errors(404, 409))
+    @application.put("/connectors/{name}/resume", status_code=202, response_class=Response, responses=errors(404, 409))
     async def resume_connector(name: str) -> Response:
         """Asks a paused or stopped connector to run."""
         await herder.resume(name)
         return no_body(202)
 
-    @application.put("/connectors/{name}/stop", status_code=204, responses=errors(404, 409))
+    @application.put("/connectors/{name}/stop", status_code=204, response_class=Response, responses=errors(404, 409))
     async def stop_connector(name: str) -> Response:
         """Stops a connector and removes its tasks."""
         await herder.stop_connector(name)
@@ -201,7 +203,9 @@ def add_connector_routes(application: FastAPI, herder: Herder) -> None:  # noqa:
         """The topics that a connector has written to."""
         return JSONResponse({name: {"topics": await herder.topics(name)}})
 
-    @application.put("/connectors/{name}/topics/reset", status_code=202, responses=errors(403, 409))
+    @application.put(
+        "/connectors/{name}/topics/reset", status_code=202, response_class=Response, responses=errors(403, 409)
+    )
     async def reset_topics(name: str) -> Response:
         """Forgets the topics that a connector has written to."""
         await herder.reset_topics(name)
