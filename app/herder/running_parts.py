@@ -10,6 +10,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
 
 from mirror_connect.app.connector_part.host import ConnectorPart, PartHost
 from mirror_connect.app.herder.config_notices import ConfigNotices
@@ -20,6 +21,8 @@ from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.secrets import redact, secrets_of
 
 log = logging.getLogger(__name__)
+# Between two starts: those of hundreds of connectors, each with clients to be made, would keep REST waiting meanwhile.
+PACE_S: Final = 0.02
 
 
 class RunningParts:
@@ -35,6 +38,7 @@ class RunningParts:
         self._current: dict[str, _Ears] = {}
         self._changes: dict[str, asyncio.Task[None]] = {}
         self._parts: dict[str, ConnectorPart] = {}
+        self._pace = asyncio.Lock()
 
     def names(self) -> frozenset[str]:
         """Connectors with a part that was started and not stopped; a failed one counts."""
@@ -82,6 +86,9 @@ class RunningParts:
             # Also of configs that another worker, perhaps one in Java, has accepted.
             definition = connector_definition(resolved["connector.class"])
             await asyncio.to_thread(self._notices.say, name, definition, resolved, config)
+            async with self._pace:
+                if ears.heard():
+                    await asyncio.sleep(PACE_S)
             if not ears.heard():
                 return
             part = self._parts[name] = self._make_part(name, config, resolved, ears)
