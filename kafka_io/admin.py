@@ -6,10 +6,12 @@ topic by asking for it. An object may be used from several threads, and needs no
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import contextlib
 import logging
 import re
+import sys
 import threading
 import time
 import weakref
@@ -99,12 +101,14 @@ class ClusterAdmin:
         self._all_down_since: float | None = None
         self._client = AdminClient({**config, "error_cb": _weakly(self._noticed)}, logger=_quiet)
 
-    def __del__(self) -> None:
+    def __del__(self, _program_ends: Callable[[], bool] = sys.is_finalizing) -> None:
         # librdkafka's end waits for its threads, and one may be asking a name server for ten seconds: no event loop, on
-        # which the last reference goes or Python's collector happens to run, shall wait for that.
-        with contextlib.suppress(KeyError, RuntimeError):
-            held = [self.__dict__.pop("_client")]
-            threading.Thread(target=held.clear, name="librdkafka-end", daemon=True).start()
+        # which the last reference goes or Python's collector happens to run, shall wait for that. Not by `threading`: the
+        # collector may run while this thread holds its locks. When the program ends no thread begins any more.
+        if not _program_ends():
+            with contextlib.suppress(KeyError, RuntimeError):
+                held = [self.__dict__.pop("_client")]
+                _thread.start_new_thread(held.clear, ())
 
     def __repr__(self) -> str:
         return f"ClusterAdmin({self._what} at {self._addresses})"
