@@ -272,7 +272,8 @@ class ConfigTable:
 def infos(class_name: str, table: ConfigTable, results: Iterable[ValidatedKey]) -> dict[str, Any]:
     """The answer of `PUT /connector-plugins/…/config/validate`; entries without a definition come first."""
     in_order = sorted(results, key=lambda result: result.key is not None)  # stable
-    groups = dict.fromkeys(key.group for key in table if key.group is not None)
+    keys = [*table, *(result.key for result in in_order if result.key is not None)]
+    groups = dict.fromkeys(key.group for key in keys if key.group is not None)
     return {
         "name": class_name,
         "error_count": sum(len(result.errors) for result in in_order),

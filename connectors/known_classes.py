@@ -58,3 +58,11 @@ KNOWN_CLASSES: Final[dict[str, frozenset[str]]] = {
     _OAUTH + "OAuthBearerLoginCallbackHandler": frozenset({"AuthenticateCallbackHandler"}),
     _OAUTH + "secured.OAuthBearerLoginCallbackHandler": frozenset({"AuthenticateCallbackHandler"}),
 }
+
+_CONVERTERS_KNOWN: Final = [name for name, interfaces in KNOWN_CLASSES.items() if HEADER_CONVERTER in interfaces]
+# Simple name and, as of connectors, the name without "Converter"; of SimpleHeaderConverter only the former.
+CONVERTER_ALIASES: Final[dict[str, str]] = {name.rpartition(".")[2]: name for name in _CONVERTERS_KNOWN} | {
+    name.rpartition(".")[2].removesuffix("Converter"): name
+    for name in _CONVERTERS_KNOWN
+    if CONVERTER in KNOWN_CLASSES[name]
+}

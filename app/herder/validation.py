@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -12,14 +11,16 @@ from typing import Any, Final
 from mirror_connect.app.errors import BadRequest, InvalidConfig, NotFound
 from mirror_connect.app.herder.client_properties import OverridePolicy, check_client_properties
 from mirror_connect.app.herder.config_notices import ConfigNotices
+from mirror_connect.app.herder.plugin_versions import check_available, check_form
 from mirror_connect.app.herder.ports import Resolver
 from mirror_connect.app.herder.views import Config, PluginInfo
 from mirror_connect.connectors import CONNECTORS, DEFINITIONS, connector_definition
 from mirror_connect.connectors.config_table import ValidatedKey
 from mirror_connect.connectors.config_values import parse
+from mirror_connect.connectors.converter_settings import check_converters, converter_table
 from mirror_connect.connectors.definition import KAFKA_VERSION, ConnectorDefinition, UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.known_classes import CONVERTER, HEADER_CONVERTER, KNOWN_CLASSES
+from mirror_connect.connectors.known_classes import CONVERTER, CONVERTER_ALIASES, HEADER_CONVERTER, KNOWN_CLASSES
 from mirror_connect.connectors.mirror_settings import PRODUCER_OVERRIDE
 from mirror_connect.connectors.secrets import HIDDEN, is_secret, redact, secrets_of
 from mirror_connect.connectors.user_class import SETTINGS, Limits, class_problem, is_user_class
@@ -28,8 +29,6 @@ CLASS: Final = "connector.class"
 EXACTLY_ONCE: Final = "exactly.once.support"
 # A request waits no longer than that for a class of the user's to be made.
 CLASS_LIMITS: Final = Limits(start_s=10.0, wait_s=10.0)
-# A version range as Maven writes it: one version, or intervals.
-_VERSION: Final = re.compile(r"[^\[\](),\s]+|[\[(][^\[\]()]*[\])](,[\[(][^\[\]()]*[\])])*")
 
 
 def connector_type(config: Config | None) -> str:
@@ -50,13 +49,17 @@ def plugins(*, connectors_only: bool) -> list[PluginInfo]:
 
 
 def plugin_settings(plugin: str, version: str | None) -> list[dict[str, Any]]:
-    """The definitions of a connector's settings."""
-    if version is not None and not _VERSION.fullmatch(version.strip()):
-        raise BadRequest(f"Invalid version specification: {version}")
+    """The definitions of a connector's settings, or of a converter's."""
+    if version is not None:
+        check_form(version)
     definition = CONNECTORS.get(plugin)
-    if definition is None:
+    class_name = definition.class_name if definition is not None else CONVERTER_ALIASES.get(plugin, plugin)
+    table = converter_table(class_name)
+    if definition is None and table is None:
         raise NotFound(f"Unknown plugin {plugin}.")
-    return definition.describe()
+    if version is not None:
+        check_available(class_name, version, kinds=len(KNOWN_CLASSES[class_name]))
+    return definition.describe() if definition is not None else [key.definition() for key in table or ()]
 
 
 async def _no_errors(_: Mapping[str, str]) -> list[str]:
@@ -93,8 +96,9 @@ class Validation:
         definition, resolved = await self._resolved(config)
         others = self._of_clients(resolved, config)
         _check_override_types(others, resolved)
-        answer = definition.infos(resolved, config, others)
-        problems = await self._of_user_classes(definition.validate(resolved, config), resolved, config)
+        judged = definition.validate(resolved, config)
+        answer = definition.infos(resolved, config, {**others, **check_converters(judged, resolved, config)})
+        problems = await self._of_user_classes(judged, resolved, config)
         for info in answer["configs"]:
             errors = problems.get(info["value"]["name"], [])
             info["value"]["errors"].extend(errors)
@@ -105,6 +109,7 @@ class Validation:
         """Raises InvalidConfig with every error of a config that is to be stored."""
         definition, resolved = await self._resolved(config)
         judged = {**definition.validate(resolved, config), **self._of_clients(resolved, config)}
+        judged |= check_converters(judged, resolved, config)
         errors = [error for result in judged.values() for error in result.errors]
         errors += [error for each in (await self._of_user_classes(judged, resolved, config)).values() for error in each]
         if not errors and (resolved.get(EXACTLY_ONCE) or "").lower() == "required":

@@ -30,7 +30,7 @@ def add_plugin_routes(application: FastAPI, herder: Herder) -> None:
     async def get_plugin_config(
         plugin: str, version: Annotated[str | None, Query(description="A version or a range of versions")] = None
     ) -> Response:
-        """The definitions of a connector class' settings; it may be named in full, simply, or by its alias."""
+        """The settings of a connector or converter class, which may be named in full, simply, or by its alias."""
         settings: list[dict[str, Any]] = herder.plugin_settings(plugin, version)
         return JSONResponse(settings)
 

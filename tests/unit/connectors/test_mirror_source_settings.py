@@ -36,6 +36,8 @@ OTHER_TEXT = {
 }
 # Version ranges aren't read: there is one version.
 NOT_READ = {("connector.plugin.version", "[1.0")}
+# The vectors were made without a worker, which alone knows the aliases of plugins.
+ALIASES = {("value.converter", "ByteArrayConverter")}
 
 
 @pytest.mark.kafka_test("MirrorSourceConfigTest.testNonMutationOfConfigDef")
@@ -78,7 +80,7 @@ def test_a_validation_answers_as_kafka_does(validation: dict[str, Any]) -> None:
 @pytest.mark.kafka_test("MirrorSourceConnectorTest.testExactlyOnceSupportValidation")
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: str(list(vector["config"].items())[-1]))
 def test_values_and_errors_are_those_of_kafka(vector: dict[str, Any]) -> None:
-    known = STRICTER | OTHER_TEXT | NOT_READ
+    known = STRICTER | OTHER_TEXT | NOT_READ | ALIASES
     skipped = {name for name, value in vector["config"].items() if (name, value) in known}
     expected = {name: result for name, result in vector["result"].items() if name not in skipped}
     results = SOURCE.validate(vector["config"])

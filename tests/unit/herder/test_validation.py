@@ -96,3 +96,16 @@ async def test_what_is_unknown_is_said_of_a_config_that_another_worker_took(capl
         await worker.state("a", "RUNNING")
     await other.stop()
     assert [message for message in caplog.messages if "topcis" in message] != []
+
+
+async def test_wrong_settings_of_a_converter_refuse_a_config() -> None:
+    config = {"name": "a", **source_config(), "key.converter": "Json", "key.converter.schemas.enable": "banana"}
+    with pytest.raises(InvalidConfig, match=r"Invalid value banana for configuration schemas\.enable: Expected value"):
+        await validation().check(config)
+
+
+async def test_an_answer_of_validate_ends_with_the_settings_of_converters_and_has_their_groups() -> None:
+    config = {"name": "a", **source_config(), "key.converter": "Json"}
+    answer = await validation().infos("MirrorSource", config)
+    assert answer["configs"][-1]["value"]["name"].startswith("key.converter.")
+    assert {"Schemas", "Serialization"} <= set(answer["groups"])
