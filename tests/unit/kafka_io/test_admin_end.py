@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,53 +16,54 @@ from mirror_connect.kafka_io.admin import ClusterAdmin
 
 
 class FakeClient:
-    """Remembers the thread in which its last reference went."""
-
-    ended: list[int]
-    gone: threading.Event
+    """Stands for librdkafka's."""
 
     def __init__(self, config: dict[str, Any], **_: object) -> None:
         self.config = config
 
-    def __del__(self) -> None:
-        self.ended.append(threading.get_ident())
-        self.gone.set()
+
+@pytest.fixture(autouse=True)
+def _fake_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin, "AdminClient", FakeClient)
 
 
 @pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch) -> type[FakeClient]:
-    monkeypatch.setattr(FakeClient, "ended", [], raising=False)
-    monkeypatch.setattr(FakeClient, "gone", threading.Event(), raising=False)
-    monkeypatch.setattr(admin, "AdminClient", FakeClient)
-    return FakeClient
+def handed_over(monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:
+    """What threads were to let go, each a list with a client that nobody else has."""
+    found: list[list[object]] = []
+    threads = SimpleNamespace(start_new_thread=lambda clear, _arguments: found.append(clear.__self__))
+    monkeypatch.setattr(admin, "_thread", threads)
+    return found
 
 
-def test_the_client_ends_in_a_thread_of_its_own_as_soon_as_nobody_has_it(client: type[FakeClient]) -> None:
+def test_a_thread_lets_the_client_go_as_soon_as_nobody_has_it(handed_over: list[list[object]]) -> None:
     gc.disable()
     try:
         ClusterAdmin({"bootstrap.servers": "a:1"}, "target cluster")
-        assert client.gone.wait(60)
     finally:
         gc.enable()
-    assert len(client.ended) == 1
-    assert client.ended != [threading.get_ident()]
+    assert [[type(client) for client in each] for each in handed_over] == [[FakeClient]]
 
 
-def test_the_client_ends_there_too_when_the_collector_finds_it(client: type[FakeClient]) -> None:
+def test_a_thread_does_so_too_when_the_collector_finds_it(handed_over: list[list[object]]) -> None:
     held: list[Any] = [ClusterAdmin({"bootstrap.servers": "a:1"}, "target cluster")]
     held.append(held)
     del held
     gc.collect()
-    assert client.gone.wait(60)
-    assert len(client.ended) == 1
-    assert client.ended != [threading.get_ident()]
+    assert [[type(client) for client in each] for each in handed_over] == [[FakeClient]]
 
 
-def test_trouble_that_the_client_tells_of_is_heard(client: type[FakeClient]) -> None:
-    cluster = ClusterAdmin({"bootstrap.servers": "a:1"}, "target cluster")
-    trouble = admin.KafkaError(admin.KafkaError._RESOLVE, "no such name")
-    cluster._client.config["error_cb"](trouble)  # type: ignore[attr-defined]
-    assert cluster._trouble is trouble
+def test_the_thread_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended, gone = [], threading.Event()
+
+    def end(_client: FakeClient) -> None:
+        ended.append(threading.get_ident())
+        gone.set()
+
+    monkeypatch.setattr(FakeClient, "__del__", end, raising=False)
+    ClusterAdmin({"bootstrap.servers": "a:1"}, "target cluster")
+    assert gone.wait(60)
+    assert ended != [threading.get_ident()]
 
 
 def test_a_program_that_ends_with_a_client_does_end() -> None:
@@ -71,3 +73,10 @@ held = [ClusterAdmin({"bootstrap.servers": "127.0.0.1:1"}, "target cluster")]
 held.append(held)
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_trouble_that_the_client_tells_of_is_heard() -> None:
+    cluster = ClusterAdmin({"bootstrap.servers": "a:1"}, "target cluster")
+    trouble = admin.KafkaError(admin.KafkaError._RESOLVE, "no such name")
+    cluster._client.config["error_cb"](trouble)
+    assert cluster._trouble is trouble
