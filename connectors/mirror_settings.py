@@ -22,6 +22,7 @@ from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.framework_settings import CONNECTOR_KEYS
 from mirror_connect.connectors.known_classes import (
     BYTE_ARRAY_CONVERTER,
+    CONVERTER_ALIASES,
     DEFAULT_POLICY,
     FORWARDING_ADMIN,
     IDENTITY_POLICY,
@@ -148,7 +149,7 @@ def mirror_warnings(config: Mapping[str, str]) -> list[str]:
     lines = []
     for name in ("key.converter", "value.converter", "header.converter"):
         converter = config.get(name, BYTE_ARRAY_CONVERTER)
-        if converter != BYTE_ARRAY_CONVERTER:
+        if CONVERTER_ALIASES.get(converter, converter) != BYTE_ARRAY_CONVERTER:
             lines.append(
                 f"{name}={converter} is not applied: records are copied byte for byte, as ByteArrayConverter does"
             )

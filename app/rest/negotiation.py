@@ -20,8 +20,9 @@ async def negotiate(request: Request) -> None:
 
 
 def require_json(request: Request) -> None:
-    """415 for a body without a content type; only asked for where a body is read."""
-    if request.headers.get("content-type") is None:
+    """415 for a body without a content type, or of one that is a pattern; only asked for where a body is read."""
+    content_type = request.headers.get("content-type")
+    if content_type is None or "*" in _essence(content_type):
         raise HTTPException(415)
 
 

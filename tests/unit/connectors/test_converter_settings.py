@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from mirror_connect.connectors import CONNECTORS
 from mirror_connect.connectors.config_table import ValidatedKey
 from mirror_connect.connectors.converter_settings import check_converters
+from mirror_connect.connectors.mirror_settings import mirror_warnings
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 HEARTBEAT = CONNECTORS["MirrorHeartbeat"]
 
 
-def checked(config: dict[str, str | None]) -> dict[str, ValidatedKey]:
+def checked(config: Mapping[str, str | None]) -> dict[str, ValidatedKey]:
     return check_converters(HEARTBEAT.validate(config), config, config)
 
 
@@ -74,3 +77,7 @@ def test_a_reference_is_quoted_and_not_what_a_provider_gave() -> None:
 
 def test_a_null_is_one_error_and_no_setting() -> None:
     assert "key.converter.schemas.enable" not in checked({"key.converter": JSON, "key.converter.schemas.enable": None})
+
+
+def test_a_short_name_of_the_converter_that_is_ours_draws_no_line() -> None:
+    assert mirror_warnings({"key.converter": "ByteArrayConverter", "value.converter": "ByteArray"}) == []

@@ -120,7 +120,7 @@ async def test_who_reads_no_json_gets_406(client: httpx.AsyncClient, accept: str
     assert (await client.get("/connectors", headers={"Accept": accept})).status_code == status
 
 
-@pytest.mark.parametrize("content_type", ["text/plain", "application/vnd.demo+json", None])
+@pytest.mark.parametrize("content_type", ["text/plain", "application/vnd.demo+json", "application/*", "*/*", None])
 async def test_a_body_that_is_not_called_json_is_415(client: httpx.AsyncClient, content_type: str | None) -> None:
     headers = {} if content_type is None else {"Content-Type": content_type}
     answer = await client.post("/connectors", content=b"{}", headers=headers)
