@@ -170,7 +170,8 @@ def _texts(config: Config) -> dict[str, str]:
 
 def _shown(config: Config) -> str:
     """As Java prints a map, without what looks like a secret: without a class no table tells."""
-    shown = (f"{name}={HIDDEN if is_secret(name) else value}" for name, value in config.items())
+    texts = {name: "null" if value is None else value for name, value in config.items()}
+    shown = (f"{name}={HIDDEN if is_secret(name) else text}" for name, text in texts.items())
     return "{" + ", ".join(shown) + "}"
 
 

@@ -109,3 +109,8 @@ async def test_an_answer_of_validate_ends_with_the_settings_of_converters_and_ha
     answer = await validation().infos("MirrorSource", config)
     assert answer["configs"][-1]["value"]["name"].startswith("key.converter.")
     assert {"Schemas", "Serialization"} <= set(answer["groups"])
+
+
+async def test_a_null_is_shown_as_json_has_it() -> None:
+    with pytest.raises(BadRequest, match=r"^Connector config \{name=a, x=null\} contains no connector type$"):
+        await validation().check({"name": "a", "x": None})
