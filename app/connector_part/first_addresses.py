@@ -6,7 +6,7 @@ Looked at when a run begins and never again: a task that has run waits for name 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from mirror_connect.connectors.config_table import RefusedConfig
@@ -41,6 +41,12 @@ class FirstAddresses:
         self._missed.pop(task, None)
         self._refused.discard(task)
         self._known[task] = run_id
+
+    def keep(self, tasks: Collection[TaskId]) -> None:
+        """Forgets all tasks but these."""
+        self._known = {task: run_id for task, run_id in self._known.items() if task in tasks}
+        self._missed = {task: missed for task, missed in self._missed.items() if task in tasks}
+        self._refused.intersection_update(tasks)
 
     def _any_has_address(self, servers: str) -> bool:
         return any(self._has_address(host, port) for host, port in bootstrap_servers(servers))

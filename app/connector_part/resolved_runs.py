@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.job_contract import TaskId
@@ -36,3 +36,7 @@ class ResolvedRuns:
             return {name: had[name] if written.get(name) == value else value for name, value in config.items()}
         self._last[task] = run_id, dict(config), resolved
         return resolved
+
+    def keep(self, tasks: Collection[TaskId]) -> None:
+        """Forgets the values of all tasks but these."""
+        self._last = {task: last for task, last in self._last.items() if task in tasks}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -168,6 +168,12 @@ class TaskSpecs:
             PartitionPosition(topic, partition, _last_replicated(offset))
             for (topic, partition), offset in zip(partitions, found, strict=True)
         ]
+
+    def keep(self, tasks: Collection[TaskId]) -> None:
+        """See supervisor.SpecSource."""
+        self._resolved.keep(tasks)
+        self._first_addresses.keep(tasks)
+        self._target_of_task = {task: target for task, target in self._target_of_task.items() if task in tasks}
 
 
 def _assigned(config: Mapping[str, str], policy: DefaultReplicationPolicy, alias: str) -> tuple[TaskPartition, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -39,6 +39,9 @@ class SpecSource(Protocol):
 
     async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
         """The positions, read to the end of the offsets topic after this call."""
+
+    def keep(self, tasks: Collection[TaskId]) -> None:
+        """Forgets what it remembers of tasks that are not among these; resolved secrets above all."""
 
 
 class Application(Protocol):

@@ -267,6 +267,9 @@ class Supervisor:
                 run.wanted = wanted.partitions
         self._forget_ended()
         busy = {run.task for run in self._runs.values()}
+        known = busy | self._wanted.keys()
+        self._deaths = {task: deaths for task, deaths in self._deaths.items() if task in known}
+        self._specs.keep(known)
         for task, wanted in self._wanted.items():
             # A task's next run waits for the end of the one before: two never write at once.
             if task not in busy and task not in self._failed:

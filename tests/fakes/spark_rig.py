@@ -7,7 +7,7 @@ import contextlib
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,6 +59,9 @@ class FakeSpecs:
 
     async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
         return [PartitionPosition(topic, partition, None) for topic, partition in partitions]
+
+    def keep(self, tasks: Collection[TaskId]) -> None:
+        """Nothing is remembered here."""
 
 
 @dataclass

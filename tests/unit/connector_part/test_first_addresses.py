@@ -93,3 +93,15 @@ async def test_the_next_run_has_tries_of_its_own() -> None:
     for run in ("run-1", "run-1", "run-2", "run-2"):
         with pytest.raises(AddressUnknown):
             await addresses.check(TASK, run, to("b1:9092"))
+
+
+async def test_a_task_that_was_refused_and_came_again_has_tries_of_its_own() -> None:
+    addresses = FirstAddresses(Names())
+    for _ in range(2):
+        with pytest.raises(AddressUnknown):
+            await addresses.check(TASK, "run-1", to("b1:9092"))
+    with pytest.raises(RefusedConfig):
+        await addresses.check(TASK, "run-1", to("b1:9092"))
+    addresses.keep(())
+    with pytest.raises(AddressUnknown):
+        await addresses.check(TASK, "run-2", to("b1:9092"))

@@ -57,3 +57,13 @@ async def test_a_changed_secret_is_found_at_the_next_epoch() -> None:
     await runs.of(TASK, "run", CONFIG)
     provider.secret = "second"
     assert (await runs.of(TASK, "run", CONFIG))["password"] == "second"
+
+
+async def test_the_values_of_a_task_that_is_no_more_are_forgotten() -> None:
+    provider = Provider()
+    runs = ResolvedRuns(provider.resolve)
+    await runs.of(TASK, "run", CONFIG)
+    runs.keep({TaskId("mirror", 1)})
+    provider.secret = None
+    with pytest.raises(ConfigError, match="/secrets"):
+        await runs.of(TASK, "run", CONFIG)

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
 import pytest
 
@@ -61,6 +61,7 @@ class FakeApplication:
 class Specs(FakeSpecs):
     def __init__(self) -> None:
         self.failure: Exception | None = None
+        self.kept: frozenset[TaskId] = frozenset()
 
     async def build(self, run_id: str, task: TaskId, config: Mapping[str, str], version: int) -> TaskSpec:
         if self.failure is not None:
@@ -69,6 +70,9 @@ class Specs(FakeSpecs):
 
     async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
         return [PartitionPosition(topic, partition, 7) for topic, partition in partitions]
+
+    def keep(self, tasks: Collection[TaskId]) -> None:
+        self.kept = frozenset(tasks)
 
 
 class Process:
@@ -199,6 +203,15 @@ async def test_an_unwanted_task_is_told_to_finish_and_is_over_when_it_has(world:
     before = list(world.events.ended)
     await process.say("FINISHED")
     assert (orders.finish, orders.abandon, before, world.events.ended) == (True, False, [], [A])
+
+
+async def test_of_an_unwanted_task_nothing_is_remembered_once_it_is_over(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0"), B: wanted("t-1")})
+    process = await world.running(A)
+    world.supervisor.want({B: wanted("t-1")})
+    while_it_ends = world.specs.kept
+    await process.say("FINISHED")
+    assert (while_it_ends, world.specs.kept) == ({A, B}, {B})
 
 
 async def test_an_unwanted_task_that_no_process_has_is_over_at_once(world: World) -> None:
