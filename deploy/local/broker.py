@@ -18,6 +18,7 @@ from deploy.local.broker_config import (
 from deploy.local.errors import LocalError
 from deploy.local.java_process import JavaProcess
 from deploy.local.storage_template import bootstrap_checkpoint
+from deploy.local.zookeeper import ZooKeeper
 
 
 class Broker:
@@ -34,6 +35,7 @@ class Broker:
         heap: str,
         jvm_options: Sequence[str],
         version: str,
+        zookeeper: ZooKeeper | None = None,
     ) -> None:
         self.node = node
         self.directory = directory
@@ -45,6 +47,7 @@ class Broker:
         self._heap = heap
         self._jvm_options = jvm_options
         self._version = version
+        self._zookeeper = zookeeper
         self._process: JavaProcess | None = None
 
     def __repr__(self) -> str:
@@ -65,10 +68,13 @@ class Broker:
         return self._ports[self.node][listener]
 
     def launch(self) -> None:
-        """Start the process and come back at once; nothing happens if it runs."""
+        """Start the process and come back at once (ZooKeeper must have seen the end of a killed one); nothing if it runs."""
         if self.alive:
             return
-        format_storage(self.log_dir, self._config.cluster_id, self.node, bootstrap_checkpoint(self._version))
+        if self._zookeeper is not None:
+            self._zookeeper.wait_until_forgotten(self.node)
+        else:
+            format_storage(self.log_dir, self._config.cluster_id, self.node, bootstrap_checkpoint(self._version))
         properties = server_properties(self._config, self.node, self._ports, self.log_dir, self.properties)
         path = write_properties(self.directory / "server.properties", properties)
         self._process = JavaProcess(

@@ -23,6 +23,7 @@ INTERNAL_USER: Final = "local-internal"
 PLAIN: Final = "PLAIN"
 SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+ZOOKEEPER_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
 
 
 class Listener(StrEnum):
@@ -69,6 +70,8 @@ class ClusterConfig:
     super_users: tuple[str, ...]
     tls: TlsMaterial | None
     tls_client_auth: str
+    inner_login: bool = True
+    zookeeper_port: int | None = None
 
     def __repr__(self) -> str:
         """Without the passwords."""
@@ -77,6 +80,8 @@ class ClusterConfig:
     @property
     def internal_login(self) -> Login:
         """The super user that brokers and tools are."""
+        if not self.inner_login:
+            return Login(Listener.PLAINTEXT)
         return Login(Listener.SASL_PLAINTEXT, INTERNAL_USER, self.internal_password)
 
     @property
@@ -112,18 +117,27 @@ def server_properties(
     voters = ",".join(f"{number}@{HOST}:{ports[number][CONTROLLER]}" for number in range(1, config.voters + 1))
     replication = str(min(config.brokers, 3))
     protocols = [f"{name}:{name}" for name in config.listeners]
-    properties = {
+    inner = "SASL_PLAINTEXT" if config.inner_login else "PLAINTEXT"
+    quorum = {
         "node.id": str(node),
         "process.roles": "broker,controller" if controller else "broker",
         "controller.quorum.voters": voters,
         "controller.listener.names": CONTROLLER,
-        "inter.broker.listener.name": INTERNAL,
-        "listener.security.protocol.map": ",".join(
-            [*protocols, f"{INTERNAL}:SASL_PLAINTEXT", f"{CONTROLLER}:SASL_PLAINTEXT"]
-        ),
+        "listener.security.protocol.map": ",".join([*protocols, f"{INTERNAL}:{inner}", f"{CONTROLLER}:{inner}"]),
         "listeners": ",".join(
             [*advertised, *([f"{CONTROLLER}://{HOST}:{ports[node][CONTROLLER]}"] if controller else [])]
         ),
+    }
+    zookeeper = {
+        "broker.id": str(node),
+        "zookeeper.connect": f"{HOST}:{config.zookeeper_port}",
+        "zookeeper.session.timeout.ms": "5000",
+        "listener.security.protocol.map": ",".join([*protocols, f"{INTERNAL}:{inner}"]),
+        "listeners": ",".join(advertised),
+    }
+    properties = {
+        **(quorum if config.zookeeper_port is None else zookeeper),
+        "inter.broker.listener.name": INTERNAL,
         "advertised.listeners": ",".join(advertised),
         "log.dirs": str(log_dir),
         "offsets.topic.replication.factor": replication,
@@ -151,6 +165,8 @@ def server_properties(
 
 
 def _internal_properties(config: ClusterConfig) -> dict[str, str]:
+    if not config.inner_login:
+        return {}
     user, password = INTERNAL_USER, config.internal_password
     jaas = (
         "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -199,8 +215,10 @@ def _tls_properties(config: ClusterConfig) -> dict[str, str]:
 def _authorizer_properties(config: ClusterConfig) -> dict[str, str]:
     if not config.authorizer:
         return {}
-    users = [f"User:{user}" for user in (INTERNAL_USER, *config.super_users)]
-    return {"authorizer.class.name": AUTHORIZER, "super.users": ";".join(users)}
+    inner = INTERNAL_USER if config.inner_login else "ANONYMOUS"
+    users = [f"User:{user}" for user in (inner, *config.super_users)]
+    kind = AUTHORIZER if config.zookeeper_port is None else ZOOKEEPER_AUTHORIZER
+    return {"authorizer.class.name": kind, "super.users": ";".join(users)}
 
 
 def client_properties(config: ClusterConfig, login: Login, bootstrap: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A named Kafka cluster on loopback: KRaft brokers as processes, with the listeners, users and TLS a test asks for."""
+"""A named Kafka cluster on loopback: brokers as processes, with the listeners, users and TLS a test asks for."""
 
 from __future__ import annotations
 
@@ -44,9 +44,11 @@ from deploy.local.errors import LocalError
 from deploy.local.free_ports import free_port, give_back
 from deploy.local.java_process import QUICK
 from deploy.local.kafka_jars import KAFKA_VERSION
+from deploy.local.kafka_releases import release
 from deploy.local.kafka_tools import run_tool
 from deploy.local.tls_material import TlsMaterial, create_tls_material
 from deploy.local.watchdog import watchdog
+from deploy.local.zookeeper import ZooKeeper
 
 __all__ = ["Listener", "LocalCluster", "start_all"]
 
@@ -59,7 +61,9 @@ class LocalCluster:
     `authorizer` is on: principals' names, as `admin` or `CN=client`. `properties`: for all brokers; `broker_properties`:
     node → properties, nodes count from 1. `directory`: where data, logs and certificates go and stay, to be opened again
     later; a temporary one that is removed unless given. `heap`, `jvm_options`: of each broker; measurements want more
-    than the defaults, which make it start soon and stay small.
+    than the defaults, which make it start soon and stay small. `version`: of Kafka; its jars must be there
+    (`kafka_jars.ensure`). One before 3.0 has a ZooKeeper beside it; one before 4.0 takes the brokers among themselves
+    without a password, so with an authorizer its client listeners should be such as say who comes.
     """
 
     def __init__(
@@ -92,6 +96,10 @@ class LocalCluster:
         self.tls: TlsMaterial | None = None
         if any(kind.tls for kind in kinds):
             self.tls = create_tls_material(self.directory / "tls")
+        kind_of_release = release(version)
+        self._zookeeper: ZooKeeper | None = None
+        if kind_of_release.zookeeper:
+            self._zookeeper = ZooKeeper(name, free_port(HOST), self.directory / "zookeeper", version)
         self._config = ClusterConfig(
             name=name,
             cluster_id=stored_cluster_id(self.directory) or random_id(),
@@ -104,6 +112,8 @@ class LocalCluster:
             super_users=tuple(super_users),
             tls=self.tls,
             tls_client_auth=tls_client_auth,
+            inner_login=kind_of_release.inner_login,
+            zookeeper_port=self._zookeeper.port if self._zookeeper else None,
         )
         nodes = range(1, brokers + 1)
         names = [*kinds, INTERNAL, CONTROLLER]
@@ -118,6 +128,7 @@ class LocalCluster:
                 heap=heap,
                 jvm_options=jvm_options,
                 version=version,
+                zookeeper=self._zookeeper,
             )
             for node in nodes
         ]
@@ -143,6 +154,8 @@ class LocalCluster:
 
     def start(self, seconds: float = 90.0) -> Self:
         """Start every broker that does not run, and wait until the cluster is ready for clients."""
+        if self._zookeeper is not None:
+            self._zookeeper.start(seconds)
         for broker in self.brokers:
             broker.launch()
         self.wait_until_ready(seconds)
@@ -170,6 +183,12 @@ class LocalCluster:
         self._admin = None
         # What a temporary cluster would write on its way out is thrown away anyway: no reason to wait for it.
         self._at_once(lambda broker: broker.kill() if self._temporary else broker.stop())
+        if self._zookeeper is not None:
+            if self._temporary:
+                self._zookeeper.kill()
+            else:
+                self._zookeeper.stop()
+            give_back(self._zookeeper.port)
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
             watchdog().forget_directory(str(self.directory))
@@ -198,8 +217,8 @@ class LocalCluster:
 
     @property
     def cluster_id(self) -> str:
-        """Kafka's id of the cluster."""
-        return self._config.cluster_id
+        """Kafka's id of the cluster; with ZooKeeper the first broker that starts makes it up."""
+        return stored_cluster_id(self.directory) or self._config.cluster_id
 
     @property
     def bootstrap_servers(self) -> str:
@@ -271,7 +290,7 @@ class LocalCluster:
             raise LocalError(f"broker {node} of {self.name} has no segment of {topic}-{partition}")
         files = ",".join(map(str, segments))
         return self.run_tool(
-            "org.apache.kafka.tools.DumpLogSegments",
+            release(self.version).log_dumper,
             ["--files", files, *(["--print-data-log"] if records else [])],
         )
 

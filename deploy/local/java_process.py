@@ -15,11 +15,11 @@ import psutil
 from deploy.local.errors import LocalError
 from deploy.local.java import java_command
 from deploy.local.kafka_jars import KAFKA_VERSION, class_path
+from deploy.local.kafka_releases import release
 from deploy.local.watchdog import watchdog
 
 # A broker of a test lives for seconds: what matters is the time until it is up, and its memory.
 QUICK: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
-LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
 
 def java_arguments(
@@ -31,7 +31,7 @@ def java_arguments(
         f"-Xmx{heap}",
         *options,
         "-Djava.awt.headless=true",
-        f"-Dlog4j2.configurationFile={LOGGING}",
+        release(version).logging_option,
         *("-cp", class_path(version), main_class),
     ]
 

@@ -2,7 +2,7 @@
 
 Everything comes through the Ivy jar that pyspark ships, so that neither Maven nor Docker is needed. The directory appears
 in one rename when it is complete: its existence with the marker file is the proof, and then nothing is asked of the network.
-`python -m deploy.local.kafka_jars [version]` is what `make setup` runs.
+`python -m deploy.local.kafka_jars` is what `make setup` runs; `… old` gets the older releases that tests copy from and to.
 """
 
 from __future__ import annotations
@@ -11,33 +11,30 @@ import fcntl
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from deploy.local.errors import LocalError
 from deploy.local.java import java_command
+from deploy.local.kafka_releases import OLD_VERSIONS, release
 
 KAFKA_VERSION: Final = "4.3.1"
 CACHE: Final = Path(__file__).resolve().parents[2] / ".cache"
-# kafka_2.13 brings the broker and its clients; DumpLogSegments and the console tools live in kafka-tools.
-ARTIFACTS: Final = (
-    "kafka_2.13",
-    "kafka-server",
-    "kafka-tools",
-    "connect-runtime",
-    "connect-mirror",
-    "connect-mirror-client",
-    "connect-basic-auth-extension",
-)
-# Kafka's poms leave out the slf4j binding that its tar file has; without one a failing broker says nothing at all.
-LOG_BINDING: Final = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")
 # Poms name their jars in three ways; the same list is needed for everything Kafka depends on.
 TYPES: Final = ("jar", "bundle", "maven-plugin")
 MARKER: Final = "complete.txt"
+# A registry that is away for a moment is asked again; what was downloaded is kept, so a slow line gets further each time.
+TRIES: Final = 3
+TRY_SECONDS: Final = 300.0
+_TIMEOUTS: Final = ("-Dsun.net.client.defaultConnectTimeout=10000", "-Dsun.net.client.defaultReadTimeout=30000")
 
 
 def libs(version: str = KAFKA_VERSION) -> Path:
@@ -57,19 +54,23 @@ def is_complete(version: str = KAFKA_VERSION) -> bool:
 def class_path(version: str = KAFKA_VERSION) -> str:
     """The Java class path with every jar of `version`; raises LocalError with what to do when there are none."""
     if not is_complete(version):
-        raise LocalError(f"Kafka {version}'s jars are not in {libs(version)}: run `make setup`")
+        how = "make setup" if version == KAFKA_VERSION else f".venv/bin/python -m deploy.local.kafka_jars {version}"
+        raise LocalError(f"Kafka {version}'s jars are not in {libs(version)}: run `{how}`")
     return f"{libs(version)}/*"
 
 
-def ensure(version: str = KAFKA_VERSION) -> Path:
-    """Download what is missing and give the directory; a second call, or one beside it, downloads nothing."""
+def ensure(version: str = KAFKA_VERSION, tries: int = TRIES) -> Path:
+    """Download what is missing and give the directory; a second call, or one beside it, downloads nothing.
+
+    Raises LocalError with what to do when the registry has not given everything in so many `tries`.
+    """
     if is_complete(version):
         return libs(version)
     home = libs(version).parent
     home.mkdir(parents=True, exist_ok=True)
     with _only_one(home / "download.lock"):
         if not is_complete(version):
-            _download(version, home)
+            _download(version, home, tries)
     return libs(version)
 
 
@@ -85,36 +86,59 @@ def ivy_jar() -> Path:
 
 
 def _asked(version: str) -> str:
-    return " ".join((version, *ARTIFACTS, *LOG_BINDING))
+    kind = release(version)
+    return " ".join((version, *kind.artifacts, *kind.log_binding))
 
 
-def _download(version: str, home: Path) -> None:
+def _download(version: str, home: Path, tries: int) -> None:
+    problem = ""
+    for number in range(1, tries + 1):
+        problem = _try_to_download(version, home)
+        if not problem:
+            return
+        if number < tries:
+            print(f"Kafka {version}: {problem}; trying again", flush=True)
+            time.sleep(number)
+    raise LocalError(
+        f"Kafka {version}'s jars could not be downloaded ({problem}): check the network, then run "
+        f"`.venv/bin/python -m deploy.local.kafka_jars {version}` again"
+    )
+
+
+def _try_to_download(version: str, home: Path) -> str:
+    """What went wrong, in a few words; empty when the jars are there."""
     staging = home / "libs.new"
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir()
     ivy_file = home / "ivy.xml"
     ivy_file.write_text(_ivy_xml(version))
-    print(f"Kafka {version}: resolving its jars (about 55 MB, once)", flush=True)
+    print(f"Kafka {version}: resolving its jars (about 50 MB, once)", flush=True)
     command = [
         *java_command(),
+        *_TIMEOUTS,
         # Ivy keeps a second directory under the home directory unless told otherwise.
         f"-Divy.default.ivy.user.dir={home / 'ivy'}",
         *("-jar", str(ivy_jar()), "-cache", str(home / "ivy"), "-ivy", str(ivy_file), "-types", *TYPES),
         *("-retrieve", f"{staging}/[artifact]-[revision].[ext]"),
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        problems = list(_follow(process))
+        too_long = threading.Timer(TRY_SECONDS, process.kill)
+        too_long.start()
+        problems = list(_follow(process, version))
+        too_long.cancel()
+    if process.returncode == -signal.SIGKILL:
+        return f"not done after {TRY_SECONDS:g} s"
     jars = sorted(path.name for path in staging.glob("*.jar"))
-    missing = [name for name in ARTIFACTS if f"{name}-{version}.jar" not in jars]
+    missing = [name for name in release(version).artifacts if f"{name}-{version}.jar" not in jars]
     if process.returncode or missing:
-        said = problems[0] if problems else f"no jar of {', '.join(missing)}"
-        raise LocalError(f"Kafka {version}'s jars could not be downloaded ({said}): check the network and run again")
+        return problems[0] if problems else f"no jar of {', '.join(missing)}"
     (staging / MARKER).write_text("\n".join([_asked(version), *jars]) + "\n")
     _replace(libs(version), staging)
     print(f"Kafka {version}: {len(jars)} jars in {libs(version)}", flush=True)
+    return ""
 
 
-def _follow(process: subprocess.Popen[str]) -> Iterator[str]:
+def _follow(process: subprocess.Popen[str], version: str) -> Iterator[str]:
     """Tell the progress of Ivy's many lines, and yield those that name a problem."""
     downloaded = 0
     for line in process.stdout or ():
@@ -122,7 +146,7 @@ def _follow(process: subprocess.Popen[str]) -> Iterator[str]:
         if "[SUCCESSFUL ]" in text and ".jar" in text:
             downloaded += 1
             if downloaded % 10 == 0:
-                print(f"  {downloaded} jars downloaded", flush=True)
+                print(f"Kafka {version}: {downloaded} jars downloaded", flush=True)
         elif (text.startswith(":: ") and text.endswith(": not found")) or "Exception" in text or "ERROR" in text:
             # As in ":: org.apache.kafka#kafka_2.13;9.9.9: not found" or "Server access error ...".
             yield text.removeprefix(":: ")
@@ -139,7 +163,8 @@ def _replace(target: Path, staging: Path) -> None:
 
 
 def _ivy_xml(version: str) -> str:
-    wanted = [("org.apache.kafka", name, version) for name in ARTIFACTS] + [LOG_BINDING]
+    kind = release(version)
+    wanted = [("org.apache.kafka", name, version) for name in kind.artifacts] + [kind.log_binding]
     lines = [f'<dependency org="{org}" name="{name}" rev="{rev}" conf="default"/>' for org, name, rev in wanted]
     return "\n".join(
         [
@@ -162,13 +187,21 @@ def _only_one(path: Path) -> Iterator[None]:
 
 
 def main() -> int:
-    """Resolve the jars of the version given as first argument; 1 and one line on standard error if that fails."""
+    """Resolve the jars of the versions given, side by side; 1 and one line on standard error for each that fails."""
+    versions = list(OLD_VERSIONS) if sys.argv[1:] == ["old"] else sys.argv[1:] or [KAFKA_VERSION]
+    with ThreadPoolExecutor(len(versions)) as pool:
+        problems = [problem for problem in pool.map(_resolved, versions) if problem]
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+def _resolved(version: str) -> str:
     try:
-        ensure(sys.argv[1] if len(sys.argv) > 1 else KAFKA_VERSION)
+        ensure(version)
     except LocalError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+        return str(error)
+    return ""
 
 
 if __name__ == "__main__":

@@ -1,0 +1,88 @@
+"""The ZooKeeper of a local cluster of Kafka before 3.0: one process, its data beside the brokers'."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from pathlib import Path
+
+from deploy.local.broker_config import HOST, write_properties
+from deploy.local.errors import LocalError
+from deploy.local.java_process import JavaProcess
+
+
+class ZooKeeper:
+    """Started before the brokers and stopped after them; brokers that are killed find it as they left it."""
+
+    def __init__(self, name: str, port: int, directory: Path, version: str) -> None:
+        self.port = port
+        self.log = directory / "zookeeper.log"
+        self._name = f"ZooKeeper of {name}"
+        self._directory = directory
+        self._version = version
+        self._process: JavaProcess | None = None
+
+    def start(self, seconds: float = 60.0) -> None:
+        """Start it, unless it runs, and wait until it accepts connections."""
+        if self._process is not None and self._process.alive:
+            return
+        properties = {
+            "dataDir": str(self._directory / "data"),
+            "clientPort": str(self.port),
+            "clientPortAddress": HOST,
+            # Sessions may be as short as two ticks; a killed broker's must end before it may register again.
+            "tickTime": "500",
+            "maxClientCnxns": "0",
+            "4lw.commands.whitelist": "dump",
+            # It would want a port of its own, and Jetty.
+            "admin.enableServer": "false",
+        }
+        path = write_properties(self._directory / "zookeeper.properties", properties)
+        process = self._process = JavaProcess(
+            self._name,
+            "org.apache.zookeeper.server.ZooKeeperServerMain",
+            [str(path)],
+            log=self.log,
+            heap="128m",
+            version=self._version,
+        )
+        until = time.monotonic() + seconds
+        while not self._accepts():
+            if not process.alive:
+                raise process.failure()
+            if time.monotonic() > until:
+                raise LocalError(f"{self._name} accepts no connection after {seconds:g} s (log: {self.log})")
+            time.sleep(0.05)
+
+    def wait_until_forgotten(self, node: int, seconds: float = 60.0) -> None:
+        """Return when a killed broker's session has ended: one that starts before finds its place taken, and ends."""
+        until = time.monotonic() + seconds
+        while re.search(rf"^\s*/brokers/ids/{node}$", self._dump(), re.MULTILINE):
+            if time.monotonic() > until:
+                raise LocalError(f"{self._name} still has broker {node} after {seconds:g} s (log: {self.log})")
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """SIGTERM: every change is on disk before it is acknowledged."""
+        if self._process is not None:
+            self._process.stop()
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self._process is not None:
+            self._process.kill()
+
+    def _dump(self) -> str:
+        """What ZooKeeper tells of its sessions and of what goes with them."""
+        with socket.create_connection((HOST, self.port), timeout=10) as connection:
+            connection.sendall(b"dump")
+            with connection.makefile("rb") as answer:
+                return answer.read().decode(errors="replace")
+
+    def _accepts(self) -> bool:
+        try:
+            with socket.create_connection((HOST, self.port), timeout=1):
+                return True
+        except OSError:
+            return False
