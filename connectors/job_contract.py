@@ -101,7 +101,7 @@ class TaskReport:
     `attempt` is new for each process that runs the task (so a retry after a kill is told from its predecessor).
     `assignment_version`: the newest version of which every removed partition is drained and committed.
     `counters` only grow within an attempt: records, bytes, batches, reencoded, merged, commits,
-    syncs, runs (segments).
+    syncs, runs (segments), skipped (records given up as too large).
     `topics`: target topics written to since the last report. `notices`: one-line messages for the worker's log.
     `standing`: a line for each partition that stands still at present while the task runs: why, and what to do about it.
     """

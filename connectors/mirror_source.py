@@ -87,6 +87,7 @@ KEYS: Final = MIRROR_KEYS + ConfigTable(
 PREFIXED_ACLS: Final = "sync.topic.acls.prefixed.enabled"
 REMOVE_ACLS: Final = "sync.topic.acls.remove.enabled"
 CORRUPT_BATCHES: Final = "on.corrupt.batch"
+OVERSIZE_RECORDS: Final = "on.oversize.record"
 WAIT: Final = "wait"
 SKIP: Final = "skip"
 OWN_KEYS: Final = ConfigTable(
@@ -98,6 +99,10 @@ OWN_KEYS: Final = ConfigTable(
     Key(CORRUPT_BATCHES, STRING, WAIT, LOW,
         "A record batch whose CRC or header is wrong. wait: its partition stands still, and it is read again and again. "
         "skip: after a second look its records are given up, their offsets are logged.",
+        validator=one_of(WAIT, SKIP)),
+    Key(OVERSIZE_RECORDS, STRING, WAIT, LOW,
+        "A record that is larger, alone in its batch, than max.message.bytes of its remote topic. wait: its partition "
+        "stands still until that is raised. skip: the record is given up, and the log names it.",
         validator=one_of(WAIT, SKIP)),
 )
 # fmt: on

@@ -377,9 +377,10 @@ class BatchProducer:
             except PartitionRefusedError as error:
                 if head:
                     target.fail(error)
-            target.answered(sent, Outcome.RETRY)
+            target.answered(sent, Outcome.RETRY, absent=True)
             return
-        target.answered(sent, Outcome.RETRY)
+        # A gap in the sequences or a batch too large is found before anything is written; of other errors nobody knows.
+        target.answered(sent, Outcome.RETRY, absent=outcome in (Outcome.SEQUENCE, Outcome.TOO_LARGE))
         if target.failure is not None:
             return
         if outcome is Outcome.FENCED and self._identity.fenced_by_others:

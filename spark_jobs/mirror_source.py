@@ -19,15 +19,16 @@ from typing import Any, Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.job_contract import RUNNING, TaskPartition, TaskSpec
-from mirror_connect.connectors.mirror_source import CORRUPT_BATCHES, SKIP, MirrorSource, own_text
+from mirror_connect.connectors.mirror_source import CORRUPT_BATCHES, OVERSIZE_RECORDS, SKIP, MirrorSource, own_text
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import consumer_settings, notices, producer_settings
 from mirror_connect.spark_jobs.fetcher import Fetched, Fetcher, SourcePartition
 from mirror_connect.spark_jobs.offset_mapping import offset_mapping
+from mirror_connect.spark_jobs.oversize import given_up, largest_message
 from mirror_connect.spark_jobs.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.positions_writer import PositionsWriter
-from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from mirror_connect.spark_jobs.produce_outcome import OversizeRecordError, PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import CorruptBatchError
 from mirror_connect.spark_jobs.standing import Standing, told
 from mirror_connect.spark_jobs.target_partition import TargetPartition
@@ -41,6 +42,8 @@ LAST_COMMIT_S: Final = 0.25
 FETCH_BUFFER: Final = 32 << 20
 STANDING_RETRY_S: Final = 1.0
 STANDING_RETRY_MAX_S: Final = 60.0
+# What is on the wire is answered soon, or lost after request.timeout.ms.
+ON_WIRE_LOOK_S: Final = 0.05
 CONNECT_WAIT_S: Final = 0.2
 CONNECT_WAIT_MAX_S: Final = 5.0
 QUIET_TRIES: Final = 3
@@ -63,7 +66,9 @@ class SourceTask:
         self._spec = spec
         self._link = link
         self._consumer_settings = consumer_settings(spec.source)
-        self._skips_corrupt = own_text(MirrorSource().settings(spec.config), CORRUPT_BATCHES) == SKIP
+        settings = MirrorSource().settings(spec.config)
+        self._skips_corrupt = own_text(settings, CORRUPT_BATCHES) == SKIP
+        self._skips_oversize = own_text(settings, OVERSIZE_RECORDS) == SKIP
         producing = producer_settings(spec.target)
         name = f"{spec.source_alias}->{spec.target_alias}|{spec.connector}-{spec.task}|replication-consumer"
         configured = spec.source.get("client.id")
@@ -94,6 +99,7 @@ class SourceTask:
         self._former_topics: dict[SourcePartition, bytes] = {}
         self._all_stand = asyncio.Event()
         self._timers: set[asyncio.TimerHandle] = set()
+        self._asking: set[asyncio.Task[None]] = set()
         self._warned_of_others = False
 
     # --- the whole --------------------------------------------------------------------------------------------------
@@ -142,6 +148,9 @@ class SourceTask:
         """Ends connections and tasks; what is not committed stays uncommitted."""
         for timer in self._timers:
             timer.cancel()
+        for asking in self._asking:
+            asking.cancel()
+        await asyncio.gather(*self._asking, return_exceptions=True)
         await self._producer.close()
         await self._mapping.close()
         self._positions.close()
@@ -345,32 +354,51 @@ class SourceTask:
 
     def _refuse(self, flow: PartitionFlow, error: PartitionRefusedError) -> None:
         """The target doesn't take it. Tried again later: whoever does what the line says needn't restart anything."""
-        self._stand(flow, f"{flow} stands still at offset {error.offset}: {error}", error.offset, for_good=True)
+        if isinstance(error, OversizeRecordError):
+            self._fetcher.remove(SourcePartition(flow.partition.topic, flow.partition.partition))
+            asking = asyncio.create_task(self._oversize(flow, error))
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
+        else:
+            self._stand(flow, f"{flow} stands still at offset {error.offset}: {error}", error.offset, for_good=True)
+
+    async def _oversize(self, flow: PartitionFlow, error: OversizeRecordError) -> None:
+        limit = await largest_message(self._target, error.topic)
+        source = SourcePartition(flow.partition.topic, flow.partition.partition)
+        if self._flows.get(source) is not flow or source in self._leaving:
+            return
+        if not self._skips_oversize:
+            line = f"{flow} stands still at offset {error.offset}: {error.told(limit)}, or give it up with "
+            self._stand(flow, f"{line}{OVERSIZE_RECORDS}={SKIP}", error.offset, for_good=True)
+            return
+        flow.next_offset = error.behind
+        self._link.counters["skipped"] = self._link.counters.get("skipped", 0) + 1
+        self._link.notice(given_up(str(flow), error, limit))
+        self._look_again(source, flow)
 
     def _stop_at_corrupt(self, flow: PartitionFlow, error: CorruptBatchError) -> None:
         """Names it once, lets the other partitions go on, and looks again later: a replica may have it whole."""
         source = SourcePartition(flow.partition.topic, flow.partition.partition)
         before = self._standing.get(source)
+        # Where the partition stands, which may be in the middle of the batch; what a corrupt header says can be anything.
+        at = flow.next_offset or 0
         # Not at the first look: the bytes may have been damaged on their way.
-        seen = before is not None and before.offset == error.offset
+        seen = before is not None and before.offset == at
         if self._skips_corrupt and seen and (lost := flow.skip_corrupt()) is not None:
             self._link.notice(
-                f"{flow}: {lost} offsets skipped at offset {error.offset}, their batch is corrupt ({error.reason}) and "
+                f"{flow}: {lost} offsets skipped at offset {at}, their batch is corrupt ({error.reason}) and "
                 f"{CORRUPT_BATCHES} is {SKIP}; reading on at {flow.next_offset}"
             )
             del self._standing[source]
             self._fetcher.remove(source)
             self._later(0.0, lambda: self._look_again(source, flow))
             return
-        line = (
-            f"{flow} stops at offset {error.offset}: its batch is corrupt ({error.reason}); it is read again and again. "
-            + (
-                "It is skipped when an intact batch is found behind it"
-                if self._skips_corrupt
-                else f"To give its records up, set {CORRUPT_BATCHES}={SKIP}"
-            )
+        line = f"{flow} stops at offset {at}: its batch is corrupt ({error.reason}); it is read again and again. " + (
+            "It is skipped when an intact batch is found behind it"
+            if self._skips_corrupt
+            else f"To give its records up, set {CORRUPT_BATCHES}={SKIP}"
         )
-        self._stand(flow, line, error.offset, for_good=False)
+        self._stand(flow, line, at, for_good=False)
 
     def _stand(self, flow: PartitionFlow, line: str, offset: int, *, for_good: bool) -> None:
         source = SourcePartition(flow.partition.topic, flow.partition.partition)
@@ -389,7 +417,7 @@ class SourceTask:
         target = self._targets[source]
         if target.failure is not None:
             if target.on_wire:
-                self._later(STANDING_RETRY_S, lambda: self._look_again(source, flow))
+                self._later(ON_WIRE_LOOK_S, lambda: self._look_again(source, flow))
                 return
             target.closing = True
             self._targets[source] = self._producer.partition(target.topic, target.partition, flow)

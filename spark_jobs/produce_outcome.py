@@ -161,3 +161,30 @@ class PartitionRefusedError(Exception):
     def __init__(self, text: str, offset: int = -1) -> None:
         super().__init__(text)
         self.offset = offset
+
+
+class OversizeRecordError(PartitionRefusedError):
+    """A single record, alone in its batch, is larger than the target takes.
+
+    `record`: its source offset; `behind`: where to read on without it; `size`: bytes of a batch that holds it alone.
+    """
+
+    def __init__(self, topic: str, partition: int, record: int, behind: int, size: int) -> None:
+        super().__init__(_oversize(topic, partition, record, size, None), record)
+        self.topic = topic
+        self.partition = partition
+        self.record = record
+        self.behind = behind
+        self.size = size
+
+    def told(self, limit: int | None) -> str:
+        """The text, with the present max.message.bytes of the target's topic where that is known."""
+        return _oversize(self.topic, self.partition, self.record, self.size, limit)
+
+
+def _oversize(topic: str, partition: int, record: int, size: int, limit: int | None) -> str:
+    present = "" if limit is None else f", now {limit}"
+    return (
+        f"Record at offset {record} for {topic}-{partition} has {size} bytes, more than the target takes: raise "
+        f"max.message.bytes of topic {topic} on the target{present} (or message.max.bytes of its brokers)"
+    )

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
-from mirror_connect.spark_jobs.produce_outcome import Outcome, PartitionRefusedError
+from mirror_connect.spark_jobs.produce_outcome import Outcome, OversizeRecordError, PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import (
     CorruptBatchError,
     Outgoing,
@@ -69,13 +69,18 @@ class Feed(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Sent:
-    """A batch between `take` and its acknowledgement: its bytes and sequence stay what they were at the first try."""
+    """A batch between `take` and its acknowledgement: its bytes and sequence stay what they were at the first try.
+
+    `absent`: the target has said that it has not written it, or was not asked yet. `repeated`: sent again although it may
+    have been written before, so that where it lies is not known.
+    """
 
     outgoing: Outgoing
     sequence: int
     payload: bytes
     on_wire: bool = False
     acked: bool = False
+    absent: bool = False
     repeated: bool = False
     base_offset: int = -1
 
@@ -147,9 +152,10 @@ class TargetPartition:
         self.next_sequence = next_sequence(sequence, outgoing.count)
         return Sent(outgoing, sequence, stamp(outgoing, producer.producer_id, producer.epoch, sequence))
 
-    def answered(self, sent: Sent, outcome: Outcome, base_offset: int = -1) -> None:
-        """Takes the answer for one batch in; Outcome.RETRY stands for a lost connection too."""
+    def answered(self, sent: Sent, outcome: Outcome, base_offset: int = -1, *, absent: bool = False) -> None:
+        """Takes the answer for one batch in; Outcome.RETRY stands for a lost connection too. `absent`: see Sent."""
         sent.on_wire = False
+        sent.absent = absent
         self.on_wire -= 1
         if outcome is Outcome.WRITTEN:
             self.established = True
@@ -175,7 +181,7 @@ class TargetPartition:
     def _send_again(self, batches: Iterable[Sent]) -> None:
         self.again = deque(batches)
         for sent in self.again:
-            sent.repeated = True
+            sent.repeated = sent.repeated or not sent.absent
 
     def is_head(self, sent: Sent) -> bool:
         """Whether nothing older is unacknowledged."""
@@ -187,11 +193,9 @@ class TargetPartition:
         Raises PartitionRefusedError when it is a single record, or can't be taken apart.
         """
         if sent.outgoing.count == 1:
-            raise PartitionRefusedError(
-                f"Record at offset {sent.outgoing.first_offset} for {self} has {sent.outgoing.size} bytes, more than the "
-                f"target takes: raise max.message.bytes of topic {self.topic} on the target (or message.max.bytes of its "
-                "brokers)"
-            )
+            alone = sent.outgoing
+            record = alone.upstream_offsets[0][0] if alone.upstream_offsets else alone.first_offset
+            raise OversizeRecordError(self.topic, self.partition, record, alone.last_offset + 1, alone.size)
         # The limit itself is not told, so halves are tried; a record larger than a half is tried alone.
         limit = max(1, sent.outgoing.size // 2)
         while True:
@@ -211,10 +215,10 @@ class TargetPartition:
         for piece in pieces:
             if producer.idempotent:
                 payload = stamp(piece, producer.producer_id, producer.epoch, sequence)
-                replacement.append(Sent(piece, sequence, payload))
+                replacement.append(Sent(piece, sequence, payload, absent=True))
                 sequence = next_sequence(sequence, piece.count)
             else:
-                replacement.append(Sent(piece, NO_SEQUENCE, stamp(piece, NO_PRODUCER_ID, -1, NO_SEQUENCE)))
+                replacement.append(Sent(piece, NO_SEQUENCE, stamp(piece, NO_PRODUCER_ID, -1, NO_SEQUENCE), absent=True))
         at = self.unacked.index(sent)
         del self.unacked[at]
         for offset, piece_sent in enumerate(replacement):

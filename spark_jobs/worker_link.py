@@ -30,7 +30,7 @@ class WorkerLink(Protocol):
 
     @property
     def counters(self) -> MutableMapping[str, int]:
-        """Numbers that only grow within an attempt: records, bytes, batches, reencoded, merged, commits, syncs, runs."""
+        """Numbers that only grow within an attempt: records, bytes, batches … (see TaskReport)."""
 
     @property
     def finish_wanted(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.kafka_io.wire import FetchedPartition, FetchPartition, Produce
+from mirror_connect.kafka_io.wire import Fetch, FetchedPartition, FetchPartition, Produce
 from mirror_connect.kafka_io.wire_control import ApiVersions, BrokerEntry, CoordinatorResponse, InitProducerId
 from mirror_connect.kafka_io.wire_groups import (
     CommitAnswer,
@@ -21,6 +21,7 @@ from mirror_connect.kafka_io.wire_groups import (
     OffsetCommit,
     OffsetFetch,
 )
+from mirror_connect.kafka_io.wire_topic_configs import DescribedConfig, DescribeTopicConfig
 from mirror_connect.spark_jobs.record_batch import NewRecord, split_fetch, stamp
 from mirror_connect.spark_jobs.record_rewrite import build, unpack
 from tests.fakes.source_cluster import FakeSource, Log
@@ -30,7 +31,10 @@ GROUP_DENIED = 30
 
 
 class FakeBroker:
-    """The one broker of a cluster. `away`: nobody can be reached. `groups`: positions; `active` ones have members."""
+    """The one broker of a cluster. `away`: nobody can be reached. `groups`: positions; `active` ones have members.
+
+    `fetched`: how many fetches came.
+    """
 
     def __init__(self) -> None:
         self.logs: dict[tuple[str, int], Log] = {}
@@ -40,6 +44,7 @@ class FakeBroker:
         self.active: set[str] = set()
         self.denied: set[str] = set()
         self.away = False
+        self.fetched = 0
 
     def topic(self, name: str, partitions: int = 1) -> Log:
         """Creates a topic; its first partition."""
@@ -104,6 +109,8 @@ class _FakeCluster(FakeSource):
         return 1
 
     async def any_node(self, request: Any) -> Any:
+        if isinstance(request, DescribeTopicConfig):
+            return DescribedConfig(0, str(self.broker.producers.limit))
         return CoordinatorResponse(0, 0, "", 1, "fake", 1)
 
     async def send(self, node: int, request: Any, *, purpose: str = "control") -> Any:
@@ -127,6 +134,7 @@ class _FakeCluster(FakeSource):
                 broker.groups.setdefault(request.group, {}).update(request.offsets)
                 answer = CommitAnswer(0, dict.fromkeys(request.offsets, 0))
             case _:
+                self.broker.fetched += isinstance(request, Fetch)
                 answer = await super().send(node, request, purpose=purpose)
         return answer
 

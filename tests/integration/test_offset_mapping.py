@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -73,6 +74,15 @@ def transactions(source: LocalCluster, topic: str, count: int, size: int, *, abo
             producer.abort_transaction(20)
         else:
             producer.commit_transaction(20)
+
+
+def transaction(source: LocalCluster, topic: str, values: list[bytes], settings: Mapping[str, Any]) -> None:
+    producer = Producer({**source.librdkafka(), **settings})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value)
+    producer.commit_transaction(20)
 
 
 def syncs(cluster: LocalCluster, name: str, topic: str) -> list[tuple[int, int]]:
@@ -156,6 +166,48 @@ async def test_every_position_of_a_transactional_source_translates_to_the_very_r
     where = places(source, target, topic)
     found = index(target, topic)
     wanted = {at: min((d for u, d in where.items() if u >= at), default=96) for at in range(max(where) + 2)}
+    translated = {at: found.translate(at) for at in wanted}
+    assert {at: each and (each.offset, each.exact) for at, each in translated.items()} == {
+        at: (offset, True) for at, offset in wanted.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("producing", "source_config"),
+    [
+        pytest.param({"batch.num.messages": 1}, {}, id="alone"),
+        pytest.param({"linger.ms": 200, "compression.type": "lz4"}, {}, id="in_a_batch"),
+        pytest.param({"linger.ms": 200}, {"message.timestamp.type": "LogAppendTime"}, id="in_a_batch_re_encoded"),
+        pytest.param({"linger.ms": 200, "transactional.id": "oversize"}, {}, id="in_a_transaction"),
+    ],
+)
+async def test_records_too_large_are_skipped_if_asked_for_and_every_position_translates_to_the_very_record(
+    source: LocalCluster, target: LocalCluster, producing: dict[str, Any], source_config: dict[str, str]
+) -> None:
+    topic, large = fresh_topic(), [10, 11, 30]
+    source.create_topic(topic, 1, source_config)
+    target.create_topic(f"A.{topic}", 1, {"max.message.bytes": "2000"})
+    values = [random.Random(number).randbytes(3_000 if number in large else 10) for number in range(40)]
+    if "transactional.id" in producing:
+        transaction(source, topic, values, producing)
+    else:
+        produce(source, topic, [{"value": value} for value in values], **producing)
+    settings = {"isolation.level": "read_committed"}
+    config = {"on.oversize.record": "skip"}
+    async with running(spec_for(source, target, {topic: 1}, consumer=settings, config=config)) as task:
+        await task.until(lambda: task.link.counters.get("skipped", 0) == 3)
+        await task.copied(37)
+        await task.until(lambda: task.link.counters.get("commits", 0) > 0)
+        await task.finish()
+        told = [line for line in task.link.notices if "is skipped" in line]
+    assert [line.partition(" is skipped: ")[0] for line in told] == [
+        f"{topic}-0: the record at offset {number}" for number in large
+    ]
+    assert all("(max.message.bytes=2000)" in line for line in told)
+    assert [m.value() for m in messages(target, f"A.{topic}")] == [v for n, v in enumerate(values) if n not in large]
+    found = index(target, topic)
+    kept = [number for number in range(40) if number not in large]
+    wanted = {at: sum(number < at for number in kept) for at in range(40)}
     translated = {at: found.translate(at) for at in wanted}
     assert {at: each and (each.offset, each.exact) for at, each in translated.items()} == {
         at: (offset, True) for at, offset in wanted.items()

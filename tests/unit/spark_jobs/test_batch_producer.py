@@ -30,12 +30,16 @@ def batch(first: int, sizes: list[int]) -> Outgoing:
 
 
 class Feed:
-    """Batches in a row; remembers what was acknowledged. `misplaced`: told to lie elsewhere than behind the one before."""
+    """Batches in a row; remembers what was acknowledged. `misplaced`: told to lie elsewhere than behind the one before.
+
+    `unplaced`: batches of which it isn't known where they lie.
+    """
 
     def __init__(self, batches: list[Outgoing] | None = None) -> None:
         self.batches = deque(batches or [])
         self.acknowledged: list[int] = []
         self.misplaced: list[int] = []
+        self.unplaced = 0
         self.error: PartitionRefusedError | None = None
 
     def waiting(self) -> bool:
@@ -45,6 +49,7 @@ class Feed:
         return self.batches.popleft() if self.batches else None
 
     def acked(self, outgoing: Outgoing, base_offset: int) -> None:
+        self.unplaced += base_offset == -1
         if base_offset not in (-1, len(self.acknowledged)):
             self.misplaced.append(base_offset)
         self.acknowledged += range(outgoing.first_offset, outgoing.last_offset + 1)
@@ -219,6 +224,29 @@ async def test_a_batch_that_is_too_large_is_split_and_what_is_behind_it_follows(
     await until(lambda: len(feed.acknowledged) == 66)
     assert feed.acknowledged == list(range(66))
     assert rig.target.log("a.orders", 0).end == 66
+
+
+async def test_it_is_known_where_the_pieces_of_a_split_batch_lie_and_what_is_behind_them(rig: Rig) -> None:
+    rig.target.limit = 1_000
+    feed = Feed([batch(0, [50]), batch(1, [50] * 60), batch(61, [50] * 3), batch(64, [50] * 3)])
+    rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 67)
+    assert (feed.unplaced, feed.misplaced) == (0, [])
+
+
+async def test_it_is_not_known_where_a_batch_lies_that_may_have_been_written_before(rig: Rig) -> None:
+    answers = iter([lost()])
+
+    def lose_the_first(_: object) -> int:
+        for error in answers:
+            raise error
+        return 0
+
+    rig.target.after = lose_the_first
+    feed = Feed([batch(0, [50])])
+    rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 1)
+    assert feed.unplaced == 1
 
 
 async def test_a_record_larger_than_half_a_batch_is_not_taken_for_too_large(rig: Rig) -> None:

@@ -9,8 +9,10 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
-from mirror_connect.spark_jobs import mirror_source
+from mirror_connect.spark_jobs import mirror_source, record_rewrite
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from mirror_connect.spark_jobs.record_batch import LOG_APPEND_TIME
+from tests.fakes.encoded_batches import Plain, encode
 from tests.fakes.whole_cluster import FakeBroker, FakeClusters
 from tests.fakes.worker_link import FakeWorkerLink
 
@@ -126,6 +128,47 @@ async def test_a_refusal_is_logged_once_however_often_it_is_tried(world: World) 
     assert len([line for line in world.link.notices if "stands still" in line]) == 1
 
 
+async def test_the_line_of_a_refused_record_says_what_the_target_takes_and_how_to_give_the_record_up(
+    world: World,
+) -> None:
+    world.source.put("orders", LARGE)
+    async with world.copying("orders", "parcels"):
+        await world.until(lambda: bool(world.link.standing))
+        (line,) = world.link.standing
+    assert "max.message.bytes of topic A.orders on the target, now 100 " in line
+    assert line.endswith("or give it up with on.oversize.record=skip")
+
+
+async def test_a_refused_record_is_skipped_if_that_is_asked_for_and_the_log_names_it(world: World) -> None:
+    world.source.put("orders", SMALL, LARGE, SMALL)
+    async with world.copying("orders", on_oversize_record="skip"):
+        await world.until(lambda: len(world.target.records("A.orders")) == 2)
+        (line,) = [line for line in world.link.notices if "skipped" in line]
+        assert world.link.standing == ()
+    assert line.startswith("orders-0: the record at offset 1 is skipped: it has ")
+    assert "more than topic A.orders on the target takes (max.message.bytes=100)" in line
+    assert line.endswith("reading on at 2")
+
+
+async def test_every_refused_record_is_skipped_and_counted_and_all_others_are_copied_once(world: World) -> None:
+    records = [(b"%d" % number, b"v" * (40 if number % 3 else 1)) for number in range(30)]
+    world.source.put("orders", *records)
+    async with world.copying("orders", on_oversize_record="skip"):
+        await world.until(lambda: world.link.counters.get("skipped", 0) == 20)
+        world.source.put("orders", (b"last", b"v"))
+        await world.until(lambda: (b"last", b"v") in world.target.records("A.orders"))
+    assert world.target.records("A.orders") == [*records[::3], (b"last", b"v")]
+
+
+async def test_the_position_of_a_partition_whose_last_record_was_skipped_is_behind_it(world: World) -> None:
+    world.source.put("orders", SMALL, LARGE)
+    async with world.copying("orders", on_oversize_record="skip"):
+        await world.until(lambda: world.link.counters.get("skipped", 0) == 1)
+        world.link.finish()
+        await world.task
+    assert world.target.records("connect-offsets")[-1][1] == b'{"offset":1}'
+
+
 async def test_a_task_of_which_every_partition_is_refused_fails_with_their_lines(world: World) -> None:
     for topic in ("orders", "parcels"):
         world.source.put(topic, LARGE)
@@ -174,3 +217,26 @@ async def test_a_corrupt_batch_is_skipped_if_that_is_asked_for_and_its_offsets_a
     (line,) = [line for line in damaged.link.notices if "offsets skipped" in line]
     assert line.startswith("orders-0: 1 offsets skipped at offset 2, their batch is corrupt")
     assert line.endswith("reading on at 3")
+
+
+async def test_a_batch_that_is_corrupt_in_a_later_piece_is_told_once_however_often_it_is_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_rewrite, "REWRITTEN_RECORDS", 3)
+    # Nine records of ten are there: the first two pieces can be copied, the third can't.
+    records = [Plain(number, 0, b"%d" % number, b"v", ()) for number in range(9)]
+    batch = encode(records, attributes=LOG_APPEND_TIME, count=10, last_delta=9)
+    log = world.source.logs["orders", 0]
+    log.batches.append((0, 10, batch))
+    async with world.copying("orders", "parcels"):
+        await world.until(lambda: bool(world.link.standing) and len(world.target.records("A.orders")) == 6)
+        fetches = world.source.fetched
+        await world.until(lambda: world.source.fetched > fetches + 5)
+        (line,) = world.link.standing
+        log.batches[0] = (0, 10, encode([*records, Plain(9, 0, b"9", b"v", ())], attributes=LOG_APPEND_TIME))
+        await world.until(lambda: world.link.standing == () and len(world.target.records("A.orders")) == 10)
+    assert line.startswith("orders-0 stops at offset 6: ")
+    assert [each for each in world.link.notices if each.startswith("orders-0 ")] == [
+        line,
+        "orders-0 goes on behind offset 6",
+    ]

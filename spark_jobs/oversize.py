@@ -1,0 +1,35 @@
+"""A record larger than its remote topic takes: what its topic's limit is, and what to say of one that is given up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.mirror_source import OVERSIZE_RECORDS, SKIP
+from mirror_connect.kafka_io.cluster import Cluster
+from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
+from mirror_connect.kafka_io.wire_topic_configs import DescribeTopicConfig
+from mirror_connect.spark_jobs.produce_outcome import OversizeRecordError
+
+LIMIT: Final = "max.message.bytes"
+LOOK_S: Final = 5.0
+
+
+async def largest_message(target: Cluster, topic: str) -> int | None:
+    """What a batch may measure there at present; None where that isn't told, in time or at all (DESCRIBE_CONFIGS)."""
+    try:
+        async with asyncio.timeout(LOOK_S):
+            value = (await target.any_node(DescribeTopicConfig(topic, LIMIT))).value
+    except (ClusterUnreachable, ConnectionLost, NotAuthorized, TimeoutError, UnsupportedByBroker):
+        return None
+    return int(value) if value is not None and value.isdigit() else None
+
+
+def given_up(source: str, error: OversizeRecordError, limit: int | None) -> str:
+    """The line for the log."""
+    takes = "takes" if limit is None else f"takes ({LIMIT}={limit})"
+    return (
+        f"{source}: the record at offset {error.record} is skipped: it has {error.size} bytes, more than topic "
+        f"{error.topic} on the target {takes}, and {OVERSIZE_RECORDS} is {SKIP}; reading on at {error.behind}"
+    )
