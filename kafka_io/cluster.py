@@ -117,8 +117,9 @@ class Cluster:
                 return await self._link(host, port, "control").send(request)
             except ConnectionLost as error:
                 failures[address] = str(error).removeprefix(f"broker {address}: ")
-        reasons = dict.fromkeys(failures.values())
-        raise ClusterUnreachable(f"no broker answers at {', '.join(failures)}: {'; '.join(reasons)}")
+        # In an order of their own, as they were tried in another one each time.
+        reasons = sorted(set(failures.values()))
+        raise ClusterUnreachable(f"no broker answers at {', '.join(sorted(failures))}: {'; '.join(reasons)}")
 
     async def coordinator(self, kind: Literal["group", "transaction"], key: str) -> int:
         """The node id of the coordinator of a group or transactional id.

@@ -28,6 +28,7 @@ from mirror_connect.kafka_io.wire_codec import Writer
 from mirror_connect.kafka_io.wire_control import ApiVersions
 from mirror_connect.spark_jobs import produce_outcome as codes
 from mirror_connect.spark_jobs.copier_settings import ProducerSettings
+from mirror_connect.spark_jobs.outage import Outage
 from mirror_connect.spark_jobs.produce_outcome import FencedError, Outcome, PartitionRefusedError
 from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
 from mirror_connect.spark_jobs.target_partition import Feed, ProducerId, Sent, TargetPartition
@@ -105,7 +106,8 @@ class _Node:
 class BatchProducer:
     """Sends what its partitions' feeds hold. One event loop; `start` first, `close` last.
 
-    `lease()` tells whether the target may be written to; `notice(line)` takes lines for the worker's log.
+    `lease()` tells whether the target may be written to; `notice(line)` takes lines for the worker's log. `away` hears
+    while the whole target doesn't answer.
     """
 
     def __init__(
@@ -115,8 +117,11 @@ class BatchProducer:
         transactional_id: str,
         lease: Callable[[], bool],
         notice: Callable[[str], None],
+        *,
+        away: Outage | None = None,
     ) -> None:
         self._cluster = cluster
+        self._away = away or Outage("The target cluster can't be reached")
         self._settings = settings
         self._identity = ProducerIdentity(cluster, transactional_id, notice, idempotent=settings.idempotent)
         self._transactional_id = transactional_id
@@ -440,8 +445,10 @@ class BatchProducer:
             try:
                 await self._cluster.refresh({target.topic for target in self._partitions.values()})
                 unreachable = 0
+                self._away.over()
             except ClusterUnreachable as error:
                 unreachable += 1
+                self._away.lasts(str(error))
                 if unreachable == QUIET_RETRIES:
                     self._notice(f"The target cluster can't be reached: {error}; it is tried again until it answers")
                 self._stale.set()
@@ -468,6 +475,8 @@ class BatchProducer:
                 try:
                     await self._cluster.send(node.node_id, ApiVersions())
                 except (ClusterUnreachable, ConnectionLost, NotAuthorized, UnsupportedByBroker):
+                    # Who has nothing to send learns of an absence in no other way.
+                    self._stale.set()
                     break
                 tries.append(self._loop.time() - started)
                 await asyncio.sleep(ROUND_TRIP_PAUSE_S)

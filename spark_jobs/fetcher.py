@@ -41,6 +41,7 @@ from mirror_connect.spark_jobs.fetch_session import FetchSession
 from mirror_connect.spark_jobs.fetch_settings import FetchSettings
 from mirror_connect.spark_jobs.fetch_state import LEADERSHIP_ERRORS, NOWHERE, PartitionState, PartitionWork
 from mirror_connect.spark_jobs.fetched import Fetched, Share, SourcePartition, whole_batches
+from mirror_connect.spark_jobs.outage import Outage, cluster_away
 
 __all__ = ["Fetched", "Fetcher", "PartitionState", "SourcePartition"]
 
@@ -62,6 +63,7 @@ class Fetcher:
         *,
         on_records: Callable[[Fetched], None],
         on_notice: Callable[[str], None],
+        away: Outage | None = None,
         buffer_limit_bytes: int = 32 << 20,
         side: str = "source",
     ) -> None:
@@ -79,7 +81,8 @@ class Fetcher:
         self._refresh_at = 0.0
         self._paused = False
         self._unreachable = ""
-        self._troubled: set[int] = set()
+        self._away = away or cluster_away(f"{side} cluster", settings.get("bootstrap.servers"))
+        self._troubled: dict[int, Outage] = {}
         self._loops: asyncio.TaskGroup | None = None
 
     def add(self, partition: SourcePartition, position: int | None) -> None:
@@ -111,6 +114,13 @@ class Fetcher:
     def state(self, partition: SourcePartition) -> PartitionState:
         """Where an added partition stands; raises KeyError for another."""
         return self._work[partition].view
+
+    def outages(self) -> list[str]:
+        """A line for the cluster while it is away, or else for each broker that partitions are to be read from."""
+        if self._away.line:
+            return [self._away.line]
+        lines = [outage.line for node, outage in sorted(self._troubled.items()) if self._by_node.get(node)]
+        return [line for line in lines if line]
 
     def pause(self) -> None:
         """Send no further fetch and hand nothing over (a task that is told to finish); `resume` undoes it."""
@@ -171,7 +181,9 @@ class Fetcher:
             if not self._unreachable:
                 self._on_notice(f"{self._side} cluster: {error}; tried again until it answers")
             self._unreachable = str(error)
+            self._away.lasts(str(error))
             return
+        self._away.over()
         if self._unreachable:
             self._unreachable = ""
             self._on_notice(f"{self._side} cluster: answers again")
@@ -310,9 +322,8 @@ class Fetcher:
         )
         answer = await self._cluster.send(node, request, purpose="fetch")
         if node in self._troubled:
-            self._troubled.discard(node)
-            at = self._cluster.nodes.get(node)
-            self._on_notice(f"{self._side} broker {f'{at.host}:{at.port}' if at else node}: answers again")
+            self._troubled.pop(node).over()
+            self._on_notice(f"{self._side} {self._named(node)}: answers again")
         if answer.error == codes.NONE:
             session.answered(answer.session_id)
             self._take(node, session, answer)
@@ -440,8 +451,13 @@ class Fetcher:
                 self._place(work)
         self._want_metadata()
         if node not in self._troubled:
-            self._troubled.add(node)
+            self._troubled[node] = Outage(f"The {self._side} {self._named(node)} can't be read from")
             self._on_notice(f"{self._side} {reason}; tried again until it answers")
+        self._troubled[node].lasts(reason.removeprefix(f"{self._named(node)}: "))
+
+    def _named(self, node: int) -> str:
+        at = self._cluster.nodes.get(node)
+        return f"broker {f'{at.host}:{at.port}' if at else node}"
 
     def _say(self, line: str | None) -> None:
         if line:

@@ -101,7 +101,9 @@ class CheckpointTask:
         await together(self._translate_and_sync(), *(reader.run() for reader in readers))
 
     async def _translate_and_sync(self) -> None:
-        await self._frame.connected(self._target, f"target cluster {self._spec.target_alias}")
+        spec = self._spec
+        bootstrap = spec.target_admin.get("bootstrap.servers")
+        await self._frame.connected(self._target, f"target cluster {spec.target_alias}", bootstrap)
         await self._load_checkpoints()
         works = [self._translate_for_ever()]
         pace_s = sync_interval_s(self._settings)
@@ -110,7 +112,8 @@ class CheckpointTask:
         await together(*works)
 
     async def _translate_for_ever(self) -> None:
-        await self._frame.connected(self._source, f"source cluster {self._spec.source_alias}")
+        bootstrap = self._spec.source_admin.get("bootstrap.servers")
+        await self._frame.connected(self._source, f"source cluster {self._spec.source_alias}", bootstrap)
         while not await self._follow_mappings():
             await asyncio.sleep(RETRY_S)
         self._translator.syncs_read_to_end()
@@ -166,7 +169,7 @@ class CheckpointTask:
         while True:
             try:
                 following = await reader.follow(topic, deliver)
-                self._vain.discard(f"reading topic {topic}")
+                self._goes(f"reading topic {topic}")
                 return following
             except ClusterUnreachable as error:
                 self._say(f"reading topic {topic}", str(error))
@@ -227,13 +230,18 @@ class CheckpointTask:
         except (ClusterUnreachable, ConnectionLost) as error:
             self._say(what, str(error))
             return None
-        self._vain.discard(what)
+        self._goes(what)
         return result
 
     def _say(self, what: str, trouble: str) -> None:
         if what not in self._vain:
-            self._link.notice(f"{what.capitalize()} has to wait: {trouble}; it is tried again")
+            self._link.notice(f"{_waits(what)}: {trouble}; it is tried again")
         self._vain.add(what)
+        self._frame.outage(_waits(what)).lasts(trouble)
+
+    def _goes(self, what: str) -> None:
+        self._vain.discard(what)
+        self._frame.outage(_waits(what)).over()
 
     def _say_unreadable(self, troubles: dict[str, str]) -> None:
         for why in sorted(set(troubles.values())):
@@ -266,3 +274,7 @@ class CheckpointTask:
         cluster = Cluster(properties, f"{configured}|{name}" if configured else name, kind)
         self._clusters.append(cluster)
         return cluster
+
+
+def _waits(what: str) -> str:
+    return f"{what[:1].upper()}{what[1:]} has to wait"

@@ -25,6 +25,7 @@ from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import consumer_settings, notices, producer_settings
 from mirror_connect.spark_jobs.fetcher import Fetched, Fetcher, SourcePartition
 from mirror_connect.spark_jobs.offset_mapping import offset_mapping
+from mirror_connect.spark_jobs.outage import Outage, cluster_away
 from mirror_connect.spark_jobs.oversize import given_up, largest_message
 from mirror_connect.spark_jobs.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.positions_writer import PositionsWriter
@@ -78,7 +79,12 @@ class SourceTask:
             spec.target.get("client.id") or f"connector-producer-{spec.connector}-{spec.task}",
             kind="producer",
         )
-        self._producer = BatchProducer(self._target, producing, spec.transactional_id, link.lease_valid, link.notice)
+        bootstrap = "bootstrap.servers"
+        self._source_away = cluster_away(f"source cluster {spec.source_alias}", spec.source.get(bootstrap), spec.run_id)
+        self._target_away = cluster_away(f"target cluster {spec.target_alias}", spec.target.get(bootstrap), spec.run_id)
+        self._producer = BatchProducer(
+            self._target, producing, spec.transactional_id, link.lease_valid, link.notice, away=self._target_away
+        )
         self._positions = PositionsWriter(self._producer, spec)
         self._mapping = offset_mapping(spec, link, self._producer, self._source, self._target, former=self._topic_was)
         # From the look at positions to their commit: an older look must not overwrite a newer one, nor come after a
@@ -87,6 +93,7 @@ class SourceTask:
         self._fetcher = Fetcher(
             self._source,
             spec.source,
+            away=self._source_away,
             on_records=self._put,
             on_notice=link.notice,
             buffer_limit_bytes=FETCH_BUFFER,
@@ -158,20 +165,24 @@ class SourceTask:
         await self._target.close()
 
     async def _start(self) -> None:
-        await self._connected(self._target, f"target cluster {self._spec.target_alias}")
+        await self._connected(self._target, self._target_away, f"target cluster {self._spec.target_alias}")
         await self._producer.start()
         # What former tasks have recorded is read while the source is being connected to.
         self._mapping.start()
         await self._take_on(self._spec.assigned, connect=True)
 
-    async def _connected(self, cluster: Cluster, name: str) -> None:
+    async def _connected(self, cluster: Cluster, away: Outage, name: str) -> None:
         wait, tries = CONNECT_WAIT_S, 0
         while True:
             try:
                 await cluster.connect()
+                away.over()
+                self._link.standing = ()
                 return
             except ClusterUnreachable as error:
                 tries += 1
+                away.lasts(str(error))
+                self._link.standing = told({}, (away.line,))
                 if tries == QUIET_TRIES:
                     self._link.notice(f"The {name} can't be reached: {error}; it is tried again until it answers")
                     # As with MirrorMaker 2, a task that waits for a cluster runs.
@@ -266,7 +277,7 @@ class SourceTask:
         added = list(partitions)
         known = {(p.topic, p.partition): p.offset for p in await self._link.positions(added)} if added else {}
         if connect:
-            await self._connected(self._source, f"source cluster {self._spec.source_alias}")
+            await self._connected(self._source, self._source_away, f"source cluster {self._spec.source_alias}")
         for partition in added:
             committed = known.get((partition.topic, partition.partition))
             position = None if committed is None else committed + 1
@@ -441,11 +452,13 @@ class SourceTask:
                 state = self._fetcher.state(source)
             except KeyError:
                 continue
-            line = self._targets[source].trouble or state.error
+            # What a target refuses that is away it has refused before.
+            line = ("" if self._target_away.line else self._targets[source].trouble) or state.error
             if line:
                 lines[source] = line
                 waiting -= state.failed
-        self._link.standing = told(lines)
+        away = self._target_away.line or self._positions.trouble
+        self._link.standing = told(lines, (*self._fetcher.outages(), away))
         if self._flows and waiting == 0:
             self._all_stand.set()
 

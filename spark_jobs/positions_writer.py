@@ -103,6 +103,11 @@ class PositionsWriter:
         """Another task has the partition now; should it come back, its position is written again."""
         self._committed.pop(partition, None)
 
+    @property
+    def trouble(self) -> str:
+        """One line while the topic of positions doesn't take them; "" otherwise."""
+        return next((target.trouble for target, _ in self._targets.values() if target.trouble), "")
+
     def close(self) -> None:
         """Nothing is written after this."""
         if self.failure.done() and not self.failure.cancelled():

@@ -5,7 +5,7 @@ Which they are and when they are tried again is mirror_source.py's; why a task w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,9 +28,13 @@ class Standing:
     for_good: bool
 
 
-def told(lines: Mapping[SourcePartition, str]) -> tuple[str, ...]:
-    """The lines in the order of the partitions, each once (a broker that is away concerns many), the last one a count."""
-    different = list(dict.fromkeys(lines[partition][:LONGEST_LINE] for partition in sorted(lines)))
+def told(lines: Mapping[SourcePartition, str], common: Iterable[str] = ()) -> tuple[str, ...]:
+    """The lines in the order of the partitions, each once (a broker that is away concerns many), the last one a count.
+
+    `common`: what concerns more than a partition; first, and without the empty ones.
+    """
+    every = (*(line for line in common if line), *(lines[partition] for partition in sorted(lines)))
+    different = list(dict.fromkeys(line[:LONGEST_LINE] for line in every))
     if len(different) <= MOST_LINES:
         return tuple(different)
     return (*different[:MOST_LINES], f"… and {len(different) - MOST_LINES} more lines like these; the log has all")

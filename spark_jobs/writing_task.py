@@ -18,8 +18,10 @@ from mirror_connect.connectors.partitioner import partition_for
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import notices, producer_settings
+from mirror_connect.spark_jobs.outage import Outage, cluster_away
 from mirror_connect.spark_jobs.own_records import OwnRecords
 from mirror_connect.spark_jobs.record_batch import NewRecord
+from mirror_connect.spark_jobs.standing import told
 from mirror_connect.spark_jobs.worker_link import WorkerLink
 
 # Told to finish, everything is over within two seconds: most of it for acknowledgements, the rest for the last places.
@@ -47,7 +49,12 @@ class WritingTask:
             kind="producer",
         )
         settings = producer_settings(spec.target)
-        self.producer = BatchProducer(self._target, settings, spec.transactional_id, link.lease_valid, link.notice)
+        name = f"target cluster {spec.target_alias}"
+        self._away = cluster_away(name, spec.target.get("bootstrap.servers"), spec.run_id)
+        self.producer = BatchProducer(
+            self._target, settings, spec.transactional_id, link.lease_valid, link.notice, away=self._away
+        )
+        self._outages: dict[str, Outage] = {}
         self._writers: dict[tuple[str, int], OwnRecords] = {}
         self._new_places: dict[bytes, None] = {}
         self._touched: dict[bytes, None] = {}
@@ -62,6 +69,7 @@ class WritingTask:
         self.link.state = RUNNING
         self.link.assignment_version = self.spec.assignment_version
         doing = (
+            asyncio.create_task(self._keep_standing(), name="standing"),
             asyncio.create_task(work(), name="work"),
             asyncio.create_task(self._keep_places(), name="places"),
         )
@@ -94,15 +102,27 @@ class WritingTask:
         self._touched.update(dict.fromkeys(places))
         self._new_places.update(dict.fromkeys(place for place in places if place not in self._known))
 
-    async def connected(self, cluster: Cluster, name: str) -> None:
+    def outage(self, what: str) -> Outage:
+        """What the status has a line of while it lasts, with this name."""
+        if what not in self._outages:
+            self._outages[what] = Outage(what, self.spec.run_id)
+        return self._outages[what]
+
+    async def connected(self, cluster: Cluster, name: str, bootstrap: str | None) -> None:
         """Tries until the cluster answers. As with MirrorMaker 2, a task that waits for a cluster runs."""
         wait, tries = CONNECT_WAIT_S, 0
+        away = cluster_away(name, bootstrap, self.spec.run_id)
+        self._outages[name] = away
         while True:
             try:
                 await cluster.connect()
+                away.over()
+                self._tell_standing()
                 return
             except ClusterUnreachable as error:
                 tries += 1
+                away.lasts(str(error))
+                self._tell_standing()
                 if tries == QUIET_TRIES:
                     self.link.notice(f"The {name} can't be reached: {error}; it is tried again until it answers")
                     self.link.state = RUNNING
@@ -110,7 +130,8 @@ class WritingTask:
             wait = min(wait * 2, CONNECT_WAIT_MAX_S)
 
     async def _start(self) -> None:
-        await self.connected(self._target, f"target cluster {self.spec.target_alias}")
+        bootstrap = self.spec.target.get("bootstrap.servers")
+        await self.connected(self._target, f"target cluster {self.spec.target_alias}", bootstrap)
         await self.producer.start()
 
     async def _finish(self) -> None:
@@ -134,6 +155,17 @@ class WritingTask:
                 await self._write_places(self._touched)
             else:
                 await self._write_places(self._new_places)
+
+    async def _keep_standing(self) -> None:
+        """Beside what waits for a target that is away."""
+        while True:
+            self._tell_standing()
+            await asyncio.sleep(PLACES_S)
+
+    def _tell_standing(self) -> None:
+        lines = [each.line for each in (self._away, *self._outages.values())]
+        refused = [] if self._away.line else [writer.target.trouble for writer in self._writers.values()]
+        self.link.standing = told({}, (*lines, *refused))
 
     async def _write_places(self, places: dict[bytes, None]) -> None:
         keys = list(places)

@@ -28,6 +28,7 @@ from mirror_connect.app.errors import (
 )
 from mirror_connect.app.herder import validation
 from mirror_connect.app.herder.config_notices import ConfigNotices
+from mirror_connect.app.herder.last_heard import as_last_heard
 from mirror_connect.app.herder.lifecycle import State, TargetState
 from mirror_connect.app.herder.log_levels import LoggerLevel, LogLevels, level_named
 from mirror_connect.app.herder.ports import Membership, PartFactory, Resolver, Supervisor
@@ -99,6 +100,7 @@ class Herder:
         self._configs = configs
         self._statuses = statuses
         self._membership = membership
+        self._worker_id = worker_id
         self._tracking = topic_tracking
         rules = rules or ConfigRules()
         notices = ConfigNotices(rules.offsets_topic)
@@ -163,6 +165,8 @@ class Herder:
             return Health("starting", "Worker is still starting up.")
         try:
             async with asyncio.timeout(HEALTH_WAIT_S), self._turn:
+                if (silence := self._membership.silence) is not None:
+                    return Health("unhealthy", f"{silence}.")
                 return Health("healthy", "Worker has completed startup and is ready to handle requests.")
         except TimeoutError:
             return Health(
@@ -201,11 +205,11 @@ class Herder:
         if status is None:
             raise NoStatus(name)
         tasks = {
-            number: _state(self._book.shown(TaskId(name, number), task))
+            number: self._seen(self._book.shown(TaskId(name, number), task))
             for number, task in self._statuses.tasks(name).items()
         }
         kind = validation.connector_type(self._configs.snapshot().connectors.get(name))
-        return ConnectorStatus(name, _state(status), tasks, kind)
+        return ConnectorStatus(name, self._seen(status), tasks, kind)
 
     async def task_status(self, name: str, task: int) -> StateInfo:
         """One task as it is."""
@@ -213,7 +217,11 @@ class Herder:
         status = self._statuses.task(TaskId(name, task))
         if status is None:
             raise NoStatus(name, task)
-        return _state(self._book.shown(TaskId(name, task), status))
+        return self._seen(self._book.shown(TaskId(name, task), status))
+
+    def _seen(self, status: Status) -> StateInfo:
+        silence = self._membership.silence
+        return _state(status if silence is None else as_last_heard(status, self._worker_id, silence))
 
     async def topics(self, name: str) -> list[str]:
         """The topics that a connector has written to; none for an unknown one."""

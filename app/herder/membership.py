@@ -14,10 +14,12 @@ import asyncio
 import contextlib
 import json
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from mirror_connect.app.herder.last_heard import Silence
 from mirror_connect.connectors.boot_clock import boot_clock
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.connection import UnsupportedByBroker
@@ -107,6 +109,9 @@ class Membership:
         self._told = OUTSIDE
         self._lease_until = float("-inf")
         self._last_beat = float("-inf")
+        # The last word from the coordinator, in seconds since 1970 and by the clock, and why none has come since.
+        self._word: tuple[float, float] | None = None
+        self._problem: str | None = None
         self._lease_timer: asyncio.TimerHandle | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._refusal: GroupRefusedError | NotAuthorized | None = None
@@ -163,6 +168,16 @@ class Membership:
     def refusal(self) -> GroupRefusedError | NotAuthorized | None:
         """Why the broker does not let this worker back into the group, None if it does."""
         return self._refusal
+
+    @property
+    def silence(self) -> Silence | None:
+        """Since when and why this worker has no word from its group; None while its place is certain, and before it."""
+        if self._word is None or self.lease_remaining() > 0:
+            return None
+        since, at = self._word
+        overdue = "its heartbeats are not answered" if self._clock() - at > self._session else ""
+        why = self._problem or str(self._refusal or overdue)
+        return Silence(since, why) if why else None
 
     def lease_remaining(self) -> float:
         """Seconds for which this worker may still write; 0 when it may not."""
@@ -241,6 +256,7 @@ class Membership:
                 rejoin = True
             except CoordinatorLost as problem:
                 log.debug("Group membership: %s", problem)
+                self._problem = str(problem)
                 self._last_beat = float("-inf")
                 await asyncio.sleep(_RETRY_SECONDS)
             except (GroupRefusedError, NotAuthorized) as problem:
@@ -276,6 +292,7 @@ class Membership:
 
     def _renew(self, sent: float) -> None:
         self._last_beat = sent
+        self._word, self._problem = (time.time(), self._clock()), None
         self._lease_until = sent + self._session - MARGIN_SECONDS
         self._tell()
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from mirror_connect.app.connector_part.host import ConnectorPart, PartHost
+from mirror_connect.app.herder.last_heard import Silence
 from mirror_connect.app.supervisor.ports import TaskEvents, WantedTask
 from mirror_connect.connectors.job_contract import TaskId
 
@@ -24,6 +25,10 @@ class Membership(Protocol):
     @property
     def generation(self) -> int:
         """The group's generation, for statuses."""
+
+    @property
+    def silence(self) -> Silence | None:
+        """Since when and why there is no word from the group's cluster; None while the place in the group is certain."""
 
 
 class Resolver(Protocol):

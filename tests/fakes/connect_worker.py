@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from mirror_connect.app.connector_part.host import PartHost
 from mirror_connect.app.herder.herder import Herder, TopicTracking
+from mirror_connect.app.herder.last_heard import Silence
 from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.http_servers import server_settings
 from mirror_connect.app.rest.application import Surface, create_application
@@ -49,6 +50,7 @@ class FakeMembership:
     is_leader: bool = True
     leader_url: str | None = "http://worker-1:8083/"
     generation: int = 1
+    silence: Silence | None = None
 
 
 class FakeResolver:

@@ -23,7 +23,9 @@ from mirror_connect.app.errors import (
     UnknownTask,
 )
 from mirror_connect.app.herder.herder import TopicTracking
+from mirror_connect.app.herder.last_heard import Silence, as_last_heard
 from mirror_connect.app.herder.lifecycle import TargetState
+from mirror_connect.app.storage.status import Status
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.job_contract import TaskId
 from tests.fakes.connect_worker import FakeMembership, FakeWorker, eventually, source_config
@@ -70,6 +72,45 @@ async def test_tasks_are_seen_before_they_run_and_the_line_goes_when_they_do(wor
     worker.supervisor.events.task_state(TASK_0, "RUNNING", None)
     await worker.state("a", "RUNNING", ["RUNNING"])
     assert (waiting.trace, worker.trace("a-0")) == ("It is being started on Spark.", None)
+
+
+SILENCE = Silence(1_700_000_000, "broker a:9092: Connection refused")
+
+
+async def test_without_word_from_its_cluster_a_worker_shows_what_it_ran_as_not_running(worker: FakeWorker) -> None:
+    await running_a(worker)
+    worker.membership.silence = SILENCE
+    status = await worker.herder.status("a")
+    for shown in (status.connector, status.tasks[0], await worker.herder.task_status("a", 0)):
+        assert (shown.state, shown.trace) == (
+            "UNASSIGNED",
+            "This worker has no word from its own cluster since 2023-11-14 22:13:20 UTC: broker a:9092: Connection refused; "
+            "what it ran is stopped until it has",
+        )
+    worker.membership.silence = None
+    assert (await worker.herder.status("a")).tasks[0].state == "RUNNING"
+
+
+async def test_without_word_from_its_cluster_a_failed_task_stays_failed_with_its_trace(worker: FakeWorker) -> None:
+    worker.supervisor.failing[TASK_0] = "It broke"
+    await worker.herder.create("a", source_config(), None)
+    await worker.state("a", "RUNNING", ["FAILED"])
+    worker.membership.silence = SILENCE
+    shown = (await worker.herder.status("a")).tasks[0]
+    assert shown.state == "FAILED"
+    assert shown.trace is not None
+    assert (shown.trace.splitlines()[0], shown.trace.endswith("this is what was so then")) == ("It broke", True)
+
+
+def test_what_another_worker_ran_keeps_the_state_that_was_heard_last() -> None:
+    shown = as_last_heard(Status("RUNNING", "worker-2:8083", 1), "worker-1:8083", SILENCE)
+    assert (shown.state, shown.trace and shown.trace.endswith("this is what was so then")) == ("RUNNING", True)
+
+
+async def test_without_word_from_its_cluster_a_worker_is_not_healthy(worker: FakeWorker) -> None:
+    worker.membership.silence = SILENCE
+    health = await worker.herder.health()
+    assert (health.status, "no word from its own cluster" in health.message) == ("unhealthy", True)
 
 
 async def test_a_task_that_waits_for_spark_while_it_restarts_stays_restarting(worker: FakeWorker) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -161,6 +162,31 @@ async def test_lost_coordinator_costs_the_lease_only_when_it_stays_away() -> Non
         it.group.answering.set()
         await it.until(lambda: it.heard[-1] == Standing(1, True, URL))
         assert it.group.joins == [""]
+
+
+async def test_a_worker_without_word_from_its_group_says_why_when_its_lease_is_over() -> None:
+    async with member() as it:
+        assert it.membership.silence is None
+        it.group.beat_failures = [CoordinatorLost("broker a:9092: Connection refused")] * 1_000
+        await it.until(lambda: len(it.group.beat_failures) < 1_000)
+        assert it.membership.silence is None
+        it.clock.now += 8
+        silence = it.membership.silence
+        assert silence is not None
+        assert (silence.why, abs(silence.since - time.time()) < 600) == ("broker a:9092: Connection refused", True)
+        it.group.beat_failures = []
+        await it.until(lambda: it.membership.silence is None)
+
+
+async def test_a_worker_whose_heartbeats_are_not_answered_says_so() -> None:
+    async with member() as it:
+        it.group.answering.clear()
+        await asyncio.sleep(0.02)
+        it.clock.now += 10.1
+        silence = it.membership.silence
+        assert silence is not None
+        assert silence.why == "its heartbeats are not answered"
+        it.group.answering.set()
 
 
 async def test_moved_coordinator_is_asked_again_at_once() -> None:

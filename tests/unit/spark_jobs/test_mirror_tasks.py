@@ -14,7 +14,7 @@ from mirror_connect.connectors.checkpoints import Checkpoint
 from mirror_connect.connectors.heartbeats import Heartbeat
 from mirror_connect.connectors.job_contract import RUNNING, TaskSpec
 from mirror_connect.connectors.offset_syncs import OffsetSync
-from mirror_connect.spark_jobs import mirror_checkpoint, mirror_heartbeat, writing_task
+from mirror_connect.spark_jobs import mirror_checkpoint, mirror_heartbeat, outage, writing_task
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from tests.fakes.whole_cluster import FakeBroker, FakeClusters
 from tests.fakes.worker_link import FakeWorkerLink
@@ -203,6 +203,21 @@ async def test_a_target_that_is_away_at_the_start_is_waited_for(world: World, mo
         await task.until(lambda: world.beats)
 
 
+async def test_a_target_that_goes_away_is_a_line_of_the_status_until_it_is_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outage, "SHOWN_AFTER_S", 0.0)
+    async with running(world, world.spec("Heartbeat")) as task:
+        await task.until(lambda: world.beats)
+        world.target.away = True
+        await task.until(lambda: task.link.standing)
+        (line,) = task.link.standing
+        world.target.away = False
+        count = len(world.beats)
+        await task.until(lambda: len(world.beats) > count and not task.link.standing)
+    assert line.startswith("The target cluster B (bootstrap.servers b) can't be reached since ")
+
+
 # --- checkpoints --------------------------------------------------------------------------------------------------------
 
 
@@ -279,6 +294,22 @@ async def test_a_source_that_goes_away_is_named_once_and_waited_for(world: World
         world.source.away = False
         await task.until(lambda: len(world.checkpoints) > 1)
         assert len([line for line in task.link.notices if "has to wait" in line]) == 1
+
+
+async def test_a_source_that_goes_away_is_a_line_of_the_status_until_it_is_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outage, "SHOWN_AFTER_S", 0.0)
+    world.syncs((100, 200))
+    async with running(world, world.spec("Checkpoint", "g")) as task:
+        await task.until(lambda: world.checkpoints)
+        world.source.away = True
+        await task.until(lambda: task.link.standing)
+        (line,) = task.link.standing
+        world.source.away = False
+        await task.until(lambda: not task.link.standing)
+    assert line.startswith("Translating positions has to wait since ")
+    assert ": no broker answers at fake:1; " in line
 
 
 @pytest.mark.kafka_test("CheckpointStoreTest.testReadCheckpointsTopicError")

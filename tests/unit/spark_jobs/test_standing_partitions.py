@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
-from mirror_connect.spark_jobs import mirror_source, record_rewrite
+from mirror_connect.connectors.job_contract import RUNNING, TaskPartition, TaskSpec
+from mirror_connect.spark_jobs import mirror_source, outage, record_rewrite
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import LOG_APPEND_TIME
 from tests.fakes.encoded_batches import Plain, encode
@@ -85,6 +85,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
     monkeypatch.setattr(mirror_source, "Cluster", FakeClusters({"a": made.source, "b": made.target}))
     monkeypatch.setattr(mirror_source, "COMMIT_S", 0.01)
+    monkeypatch.setattr(mirror_source, "CONNECT_WAIT_S", 0.01)
+    monkeypatch.setattr(outage, "SHOWN_AFTER_S", 0.0)
     monkeypatch.setattr(mirror_source, "STANDING_RETRY_S", 0.01)
     monkeypatch.setattr(mirror_source, "STANDING_RETRY_MAX_S", 0.02)
     # The topic of positions takes anything.
@@ -240,3 +242,33 @@ async def test_a_batch_that_is_corrupt_in_a_later_piece_is_told_once_however_oft
         line,
         "orders-0 goes on behind offset 6",
     ]
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+async def test_a_cluster_that_is_away_is_a_line_with_its_address_until_it_is_back(world: World, side: str) -> None:
+    broker = world.source if side == "source" else world.target
+    world.source.put("orders", SMALL)
+    async with world.copying("orders"):
+        await world.until(lambda: len(world.target.records("A.orders")) == 1)
+        broker.away = True
+        world.source.put("orders", SMALL)
+        await world.until(lambda: any(f"The {side} cluster" in line for line in world.link.standing))
+        (line,) = world.link.standing
+        broker.away = False
+        await world.until(lambda: world.link.standing == () and len(world.target.records("A.orders")) == 2)
+    name, bootstrap = ("A", "a") if side == "source" else ("B", "b")
+    assert line.startswith(f"The {side} cluster {name} (bootstrap.servers {bootstrap}) can't be reached since ")
+    assert line.endswith(": no broker answers at fake:1; it is tried again until it answers")
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+async def test_a_cluster_that_is_away_at_the_start_is_a_line_until_it_is_there(world: World, side: str) -> None:
+    broker = world.source if side == "source" else world.target
+    broker.away = True
+    world.source.put("orders", SMALL)
+    async with world.copying("orders"):
+        await world.until(lambda: bool(world.link.standing) and world.link.state == RUNNING)
+        (line,) = world.link.standing
+        broker.away = False
+        await world.until(lambda: world.link.standing == () and len(world.target.records("A.orders")) == 1)
+    assert line.startswith(f"The {side} cluster ")
