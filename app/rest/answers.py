@@ -48,7 +48,10 @@ def no_body(status: int) -> Response:
 
 
 def location(request: Request, name: str) -> dict[str, str]:
-    """Where a connector is found; absolute, by the host that the request named. Escaped as Java's UriBuilder does."""
-    path = "/connectors/" + quote(name, safe="/:@!$&'()*+,;=-._~")
+    """Where a connector is found; absolute, by the host that the request named.
+
+    Escaped as Java's UriBuilder does, and semicolons too: what stands behind one would be no part of the name.
+    """
+    path = "/connectors/" + quote(name, safe="/:@!$&'()*+,=-._~")
     host = request.headers.get("host") or request.url.netloc
     return {"Location": f"{request.url.scheme}://{host}{path}"}

@@ -1,7 +1,8 @@
 """Builds the ASGI application: routes, the order of checks before them, and one way to render every error.
 
 Order, as in Connect: path, method, content types, credentials, then the resource. So an unknown path is 404 and a wrong
-method 405 for everybody, and nothing of a resource is told without credentials.
+method 405 for everybody, and nothing of a resource is told without credentials. What can't be read at all, of a path or
+of a header with content types, is 400 before any of it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from http import HTTPStatus
 from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp
 
@@ -28,11 +29,13 @@ from mirror_connect.app.rest.basic_auth import Authenticator
 from mirror_connect.app.rest.between_workers import add_worker_routes, is_signed
 from mirror_connect.app.rest.connectors import add_connector_routes
 from mirror_connect.app.rest.docs import add_docs_routes
+from mirror_connect.app.rest.media_types import BadMediaType, accepted
 from mirror_connect.app.rest.negotiation import negotiate
 from mirror_connect.app.rest.offsets import add_offset_routes
 from mirror_connect.app.rest.plugins import add_plugin_routes
+from mirror_connect.app.rest.refusals import bad_header
 from mirror_connect.app.rest.server import add_server_routes
-from mirror_connect.app.rest.uris import UriGate, whole_name
+from mirror_connect.app.rest.uris import UriGate, whole_names
 from mirror_connect.app.version import API_VERSION
 
 log = logging.getLogger(__name__)
@@ -90,7 +93,7 @@ def _without_routes(authenticators: Sequence[Authenticator]) -> FastAPI:
         title="mirror-connect",
         description="Kafka Connect's REST interface: connectors that mirror topics between Kafka clusters.",
         version=API_VERSION,
-        dependencies=[Depends(whole_name), Depends(negotiate), Depends(authenticate)],
+        dependencies=[Depends(whole_names), Depends(negotiate), Depends(authenticate)],
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
@@ -117,8 +120,16 @@ def _without_routes(authenticators: Sequence[Authenticator]) -> FastAPI:
                 if isinstance(refused, Unauthorized):
                     answer.headers["Content-Type"] = "text/plain"
                 return answer
-            return PlainTextResponse(allowed, headers={"Allow": allowed})
+            try:
+                accepted(",".join(request.headers.getlist("accept")))
+            except BadMediaType:
+                return bad_header(request)
+            return Response(allowed, headers={"Allow": allowed, "Content-Type": "text/plain"})
         return _error(405, f"HTTP 405 {_reason(405)}", {"Allow": allowed})
+
+    @application.exception_handler(BadMediaType)
+    async def render_bad_header(request: Request, _: BadMediaType) -> Response:
+        return bad_header(request)
 
     @application.exception_handler(ClientDisconnect)
     async def render_nothing(_: Request, __: ClientDisconnect) -> Response:

@@ -215,7 +215,7 @@ def add_connector_routes(application: FastAPI, herder: Herder) -> None:  # noqa:
 async def json_body(request: Request) -> Any:
     """The JSON value of a request; BadRequest, 413 or 415 for what is none."""
     body = await read_body(request)
-    if body:
+    if body or "content-type" in request.headers:
         require_json(request)
     return parse_json(body)
 

@@ -1,10 +1,12 @@
 """Which request paths and hosts are refused before routing, and what the router sees of the others.
 
-The rules are those of the Jetty under Kafka Connect: a path that different servers read differently (an encoded slash,
-percent or dot segment, an empty segment) is refused instead of guessed at. So is one that is no UTF-8.
+The rules are those of the Jetty and the Jersey under Kafka Connect: a path that different servers read differently (an
+encoded slash, percent or dot segment, an empty segment, characters that no URI has) is refused instead of guessed at. So
+is one that is no UTF-8. What stands behind a semicolon means nothing; dot segments are not followed, they are names; and
+the words of a path must not be encoded.
 
-One exception: POST makes a connector of any name, `a/b` and `..` too, which in Kafka Connect nobody can read, change or
-delete ever after. Here its percent-encoded path leads to it, as long as it exists.
+One exception: POST makes a connector of any name, `a/b` and `..` too, which in Kafka Connect hardly anybody can read, change
+or delete ever after. Here its percent-encoded path leads to it, as long as it exists.
 """
 
 from __future__ import annotations
@@ -12,80 +14,113 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mirror_connect.app.rest.media_types import BadMediaType, content_type
+from mirror_connect.app.rest.refusals import bad_header, bad_uri
+
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})|%")
-_AMBIGUOUS: Final = frozenset({"2f", "25", "00"})
 # What a Location is made of: a name or an address, and perhaps a port.
 _HOST: Final = re.compile(rb"(?:\[[0-9A-Fa-f:.]+(?:%[\w.~-]+)?\]|[\w.~!$&'()*+,;=%-]*)(?::[0-9]*)?", re.ASCII)
+_ABSOLUTE: Final = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/]*)(/.*)?")
 _CONNECTOR: Final = re.compile(rb"/connectors/([^/]+)(/.*)?")
+_ILLEGAL: Final = re.compile(rb"[^!$-;=?-Z_a-z~]")
+_SUSPICIOUS: Final = re.compile(rb"%(?:0[1-9a-f]|1[0-9a-f]|5c|7f)", re.IGNORECASE)
+# Only these query parameters are lists; of any other the first one counts.
+_LISTS: Final = frozenset({b"expand"})
 # Stands for a slash of a name between the gate and the routes, which end a name at a slash. No text has this character.
 _SLASH: Final = "\ufdd0"
+# In front of a segment that was written with escapes: it may be a name, and is none of the words that routes are made of.
+_ESCAPED: Final = "\ufdd1"
 
 
-def routed_path(raw_path: bytes) -> str | None:
-    """The decoded path without a trailing slash, plain dot segments followed; None when it is to be refused."""
-    escapes = _ESCAPE.findall(raw_path)
-    if any(not digits or digits.lower().decode() in _AMBIGUOUS for digits in escapes):
-        return None
-    try:
-        raw_segments = raw_path.decode("ascii").split("/")[1:]
-        segments = [_ESCAPE.sub(_decoded, segment.encode()).decode("utf-8") for segment in raw_segments]
-    except UnicodeDecodeError:
-        return None
-    if segments and segments[-1] == "":
-        # One trailing slash does not matter; a second one is an empty segment.
-        segments.pop()
-        raw_segments.pop()
+class RefusedPath(Exception):
+    """A path that is answered with 400; the text says why."""
+
+
+def routed_path(raw_path: bytes) -> str:
+    """The decoded path as routes are matched with it, without a trailing slash and path parameters; RefusedPath."""
+    raw_path = raw_path.partition(b"#")[0]
+    if not raw_path.startswith(b"/"):
+        raise RefusedPath("Bad URI path")
+    raw_segments = raw_path.split(b"/")[1:]
     taken: list[str] = []
-    for raw, segment in zip(raw_segments, segments, strict=True):
-        if segment == "" or (segment in (".", "..") and "%" in raw):
-            return None
-        if segment == "..":
-            if not taken:
-                return None
-            taken.pop()
-        elif segment != ".":
+    depth = 0
+    for place, raw in enumerate(raw_segments, 1):
+        segment = _segment(raw, last=place == len(raw_segments))
+        if segment is not None:
+            depth += {"..": -1, ".": 0}.get(segment, 1)
             taken.append(segment)
+        if depth < 0:
+            raise RefusedPath("Bad Request")
     return "/" + "/".join(taken)
+
+
+def _segment(raw: bytes, *, last: bool) -> str | None:
+    """A segment decoded, without its parameters; None for the emptiness behind a trailing slash."""
+    name, semicolon, _ = raw.partition(b";")
+    if any(not digits or digits == b"00" for digits in _ESCAPE.findall(raw)):
+        raise RefusedPath("Bad Request")
+    if name == b"":
+        if last:
+            return None
+        raise RefusedPath("Ambiguous URI empty segment")
+    if _ILLEGAL.search(name):
+        raise RefusedPath("Illegal Path Character")
+    if _SUSPICIOUS.search(name):
+        raise RefusedPath("Suspicious Path Character")
+    lowered = name.lower()
+    if b"%2f" in lowered:
+        raise RefusedPath("Ambiguous URI path separator")
+    if b"%25" in name:
+        raise RefusedPath("Ambiguous URI path encoding")
+    try:
+        decoded = unquote_to_bytes(name).decode("utf-8")
+    except UnicodeDecodeError:
+        raise RefusedPath("Bad UTF-8 encoding") from None
+    if decoded in (".", "..") and (b"%" in name or semicolon):
+        raise RefusedPath("Ambiguous URI path segment" if b"%" in name else "Ambiguous URI path parameter")
+    return _ESCAPED + decoded if b"%" in name else decoded
 
 
 def path_of_a_connector(raw_path: bytes, exists: Callable[[str], bool]) -> str | None:
     """The path for the routes of a refused path that is an existing connector's; None for any other."""
     found = _CONNECTOR.fullmatch(raw_path)
-    if found is None or any(not digits for digits in _ESCAPE.findall(found[1])):
+    if found is None or b";" in found[1] or _ILLEGAL.search(found[1]) or any(not d for d in _ESCAPE.findall(found[1])):
         return None
-    rest = routed_path(b"/connectors/name" + (found[2] or b""))
     try:
-        name = _ESCAPE.sub(_decoded, found[1]).decode("utf-8")
-    except UnicodeDecodeError:
+        rest = routed_path(b"/connectors/name" + (found[2] or b""))
+        name = unquote_to_bytes(found[1]).decode("utf-8")
+    except (RefusedPath, UnicodeDecodeError):
         return None
-    # A dot segment that isn't encoded is followed by every client and server, and never a name.
-    if rest is None or not rest.startswith("/connectors/name") or found[1] in (b".", b"..") or not exists(name):
+    if not exists(name):
         return None
-    return f"/connectors/{name.replace('/', _SLASH)}{rest.removeprefix('/connectors/name')}"
+    return f"/connectors/{_ESCAPED}{name.replace('/', _SLASH)}{rest.removeprefix('/connectors/name')}"
 
 
-async def whole_name(request: Request) -> None:
-    """A dependency of every route: gives a connector's name its slashes back."""
-    name = request.path_params.get("name")
-    if name is not None:
-        request.path_params["name"] = name.replace(_SLASH, "/")
+async def whole_names(request: Request) -> None:
+    """A dependency of every route: gives what the path names back as it was written."""
+    for parameter, text in request.path_params.items():
+        request.path_params[parameter] = text.removeprefix(_ESCAPED).replace(_SLASH, "/")
 
 
-def _hosts_are_plain(scope: Scope) -> bool:
-    return all(_HOST.fullmatch(value) for name, value in scope["headers"] if name == b"host")
-
-
-def _decoded(escape: re.Match[bytes]) -> bytes:
-    return bytes([int(escape.group(1), 16)])
+def first_of_each(query: bytes) -> bytes:
+    """A query in which each parameter that is no list has the first of its values alone."""
+    seen = set()
+    kept = []
+    for piece in query.split(b"&"):
+        name = unquote_to_bytes(piece.partition(b"=")[0].replace(b"+", b" "))
+        if name in _LISTS or name not in seen:
+            kept.append(piece)
+        seen.add(name)
+    return b"&".join(kept)
 
 
 class UriGate:
-    """Refuses bad paths with an HTML page, as Jetty does, hands HEAD on as GET and sends no body for it."""
+    """Refuses bad paths, hosts and content types as Jetty and Jersey do, hands HEAD on as GET and sends no body for it."""
 
     def __init__(self, app: ASGIApp, exists: Callable[[str], bool]) -> None:
         self._app = app
@@ -96,22 +131,46 @@ class UriGate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":
+            send = _without_body(send)
+        request = Request(scope)
+        try:
+            path = self._path(scope)
+            carried = request.headers.get("content-type")
+            if carried is not None:
+                content_type(carried)
+        except RefusedPath as refused:
+            await bad_uri(request, str(refused))(scope, receive, send)
+            return
+        except BadMediaType:
+            await bad_header(request)(scope, receive, send)
+            return
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        query = first_of_each(scope.get("query_string", b""))
+        await self._app({**scope, "path": path, "method": method, "query_string": query}, receive, send)
+
+    def _path(self, scope: Scope) -> str:
         raw_path = scope.get("raw_path") or scope["path"].encode()
-        path = routed_path(raw_path)
-        if path is None:
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        absolute = _ABSOLUTE.fullmatch(raw_path)
+        if absolute is not None:
+            if hosts != [absolute[1]]:
+                raise RefusedPath("Authority!=Host")
+            raw_path = absolute[2] or b"/"
+        if not all(map(_HOST.fullmatch, hosts)):
+            raise RefusedPath("Bad Host")
+        try:
+            return routed_path(raw_path)
+        except RefusedPath:
             path = path_of_a_connector(raw_path, self._exists)
-        if path is None or not _hosts_are_plain(scope):
-            what = "path" if path is None else "host"
-            page = "<html><head><title>Error 400 Bad Request</title></head><body><h2>HTTP ERROR 400</h2>"
-            page += f"<p>The {what} of the request is ambiguous or badly encoded.</p></body></html>\n"
-            await HTMLResponse(page, status_code=400)(scope, receive, send)
-            return
-        if scope["method"] != "HEAD":
-            await self._app({**scope, "path": path}, receive, send)
-            return
+            if path is None:
+                raise
+            return path
 
-        async def send_head(message: Message) -> None:
-            # The length of the body that a GET would get stays in the headers.
-            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
-        await self._app({**scope, "path": path, "method": "GET"}, receive, send_head)
+def _without_body(send: Send) -> Send:
+    async def send_head(message: Message) -> None:
+        # The length of the body that a GET would get stays in the headers.
+        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+    return send_head

@@ -109,7 +109,10 @@ async def test_options_lists_the_methods(client: httpx.AsyncClient) -> None:
     ("accept", "status"),
     [
         ("application/xml", 406),
-        ("application/json;q=0", 406),
+        ("application/json;q=0", 200),
+        ("application/json;q=2", 400),
+        ("json", 406),
+        ("*", 200),
         ("text/html;q=0.9, application/json;q=0.5", 200),
         ("application/*", 200),
         ("*/*", 200),

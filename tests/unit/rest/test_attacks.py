@@ -162,8 +162,7 @@ async def test_a_name_with_control_characters_is_refused(
 ) -> None:
     path = f"/connectors/{quote(name, safe='')}/config"
     answer = await client.put(path, json=source_config())
-    assert (answer.status_code, "control sequences" in answer.text) == (400, True)
-    assert "x-evil" not in answer.headers
+    assert (answer.status_code, "x-evil" in answer.headers) == (400, False)
     assert worker.written() == []
 
 
