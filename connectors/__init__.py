@@ -18,13 +18,16 @@ CONNECTORS: Final[dict[str, ConnectorDefinition]] = {
 }
 
 
-def connector_definition(class_name: str) -> ConnectorDefinition:
-    """The connector of a class name, simple name or alias; UnknownConnectorClass with Connect's text for any other."""
+def connector_definition(class_name: str, written: str | None = None) -> ConnectorDefinition:
+    """The connector of a class name, simple name or alias; UnknownConnectorClass with Connect's text for any other.
+
+    `written`: the class as the config has it, which is quoted: `class_name` may come from a config provider.
+    """
     definition = CONNECTORS.get(class_name)
     if definition is None:
         available = ", ".join(sorted(known.class_name for known in DEFINITIONS))
         raise UnknownConnectorClass(
-            f"Failed to find any class that implements Connector and which name matches {class_name}, "
+            f"Failed to find any class that implements Connector and which name matches {written or class_name}, "
             f"available connectors are: {available}"
         )
     return definition

@@ -16,6 +16,7 @@ from mirror_connect.app.herder.lifecycle import TargetState
 from mirror_connect.app.herder.ports import Resolver
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.standing import Standing
+from mirror_connect.app.herder.validation import CLASS
 from mirror_connect.app.herder.views import Config
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
@@ -25,6 +26,7 @@ from mirror_connect.connectors.definition import UnknownConnectorClass
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.java_maps import in_hash_order
 from mirror_connect.connectors.offset_checks import RefusedOffset
+from mirror_connect.connectors.secrets import redact
 from mirror_connect.kafka_io.admin import AdminError
 
 log = logging.getLogger(__name__)
@@ -62,11 +64,13 @@ class SourceOffsets:
         snapshot = self._configs.snapshot()
         if not snapshot.contains(name):
             raise ConnectorNotFound(name)
-        store = await self._store(await self._resolved(snapshot.connectors[name]))
+        config = snapshot.connectors[name]
+        resolved = await self._resolved(config)
+        store = await self._store(config, resolved)
         try:
             return await store.entries(name)
         except (ClusterUnreachable, NotAuthorized) as error:
-            raise ConnectError(str(error)) from error
+            raise _told(error, config, resolved) from error
 
     async def alter(self, name: str, changes: Sequence[Change]) -> None:
         """Sets offsets, all or none of them; None forgets one, whatever its partition looks like."""
@@ -76,9 +80,9 @@ class SourceOffsets:
             if record_size(name, partition, offset) > RECORD_LIMIT:
                 raise BadRequest(f"A source partition and its offset take more than {RECORD_LIMIT} bytes")
 
-        def check(resolved: Mapping[str, str]) -> None:
+        def check(config: Config, resolved: Mapping[str, str]) -> None:
             try:
-                definition = connector_definition(resolved.get("connector.class", ""))
+                definition = connector_definition(resolved.get(CLASS, ""), config.get(CLASS))
                 for partition, offset in ordered:
                     if offset is None:
                         continue
@@ -93,13 +97,13 @@ class SourceOffsets:
 
     async def reset(self, name: str) -> None:
         """Forgets every offset of a connector."""
-        await self._change(name, lambda _: None, lambda store: store.forget(name))
+        await self._change(name, lambda *_: None, lambda store: store.forget(name))
         log.info("Connector %s: all source offsets forgotten", name)
 
     async def _change(
         self,
         name: str,
-        check: Callable[[Mapping[str, str]], None],
+        check: Callable[[Config, Mapping[str, str]], None],
         write: Callable[[OffsetStore], Awaitable[None]],
     ) -> None:
         while True:
@@ -107,14 +111,17 @@ class SourceOffsets:
                 config = _stopped(name, snapshot)
             # Files, clusters and tasks may take their time, and others have their turn meanwhile.
             resolved = await self._resolved(config)
-            check(resolved)
+            check(config, resolved)
             await self._tasks_gone(name)
-            store = await self._store(resolved)
+            store = await self._store(config, resolved)
             async with self._standing.writing() as snapshot:
                 if _stopped(name, snapshot) != config or self._reconciler.may_write(name):
                     continue
                 # In the turn: nobody resumes the connector before this is written, and its tasks read to the end.
-                await write(store)
+                try:
+                    await write(store)
+                except (ClusterUnreachable, NotAuthorized) as error:
+                    raise _told(error, config, resolved) from error
                 return
 
     async def _tasks_gone(self, name: str) -> None:
@@ -132,11 +139,17 @@ class SourceOffsets:
         except ConfigError as error:
             raise BadRequest(str(error)) from None
 
-    async def _store(self, resolved: Mapping[str, str]) -> OffsetStore:
+    async def _store(self, config: Config, resolved: Mapping[str, str]) -> OffsetStore:
         try:
             return await self._store_of(resolved)
         except (ClusterUnreachable, NotAuthorized, AdminError, ConfigError) as error:
-            raise ConnectError(str(error)) from error
+            raise _told(error, config, resolved) from error
+
+
+def _told(error: Exception, config: Config, resolved: Mapping[str, str]) -> ConnectError:
+    # It names the cluster by its addresses, which may come from a config provider.
+    provided = {value for name, value in resolved.items() if value and value != config.get(name)}
+    return ConnectError(redact(str(error), provided))
 
 
 def _stopped(name: str, snapshot: ConfigSnapshot) -> Config:

@@ -152,7 +152,7 @@ class Validation:
         if class_name is None:
             raise BadRequest(f"Connector config {_shown(config)} contains no connector type")
         try:
-            return connector_definition(class_name), resolved
+            return connector_definition(class_name, config.get(CLASS)), resolved
         except UnknownConnectorClass as error:
             raise BadRequest(str(error)) from None
 

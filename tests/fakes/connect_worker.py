@@ -57,7 +57,7 @@ class FakeResolver:
     """Knows `${file:/secrets:NAME}`; any other file can't be read."""
 
     def __init__(self) -> None:
-        self.secrets = {"password": "hunter2-hunter2", "number": "not-a-number"}
+        self.secrets = {"password": "hunter2-hunter2", "number": "not-a-number", "address": "hunter2:9092"}
 
     def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
         return {name: self._one(value) for name, value in config.items()}

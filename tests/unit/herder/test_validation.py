@@ -114,3 +114,11 @@ async def test_an_answer_of_validate_ends_with_the_settings_of_converters_and_ha
 async def test_a_null_is_shown_as_json_has_it() -> None:
     with pytest.raises(BadRequest, match=r"^Connector config \{name=a, x=null\} contains no connector type$"):
         await validation().check({"name": "a", "x": None})
+
+
+async def test_a_class_that_a_config_provider_gave_is_quoted_as_its_reference() -> None:
+    reference = "${file:/secrets:password}"
+    with pytest.raises(BadRequest) as caught:
+        await validation().check({"name": "a", **source_config(), "connector.class": reference})
+    assert f"which name matches {reference}, " in str(caught.value)
+    assert "hunter2" not in str(caught.value)

@@ -216,3 +216,15 @@ async def test_a_cluster_that_does_not_answer_is_one_line(client: httpx.AsyncCli
     assert [answer.json() for answer in answers] == [
         {"error_code": 500, "message": "The target cluster at b:9092 does not answer"}
     ] * 2
+
+
+async def test_an_address_of_a_config_provider_is_not_told(client: httpx.AsyncClient, worker: FakeWorker) -> None:
+    config = source_config(**{"target.cluster.bootstrap.servers": "${file:/secrets:address}"})
+    await client.post("/connectors", json={"name": "a", "config": config, "initial_state": "STOPPED"})
+    worker.offsets_failure = ClusterUnreachable("The target cluster at hunter2:9092 does not answer")
+    answers = [
+        await client.get("/connectors/a/offsets"),
+        await client.delete("/connectors/a/offsets"),
+        await altered(client, entry(0, 4)),
+    ]
+    assert [answer.json()["message"] for answer in answers] == ["The target cluster at [hidden] does not answer"] * 3
