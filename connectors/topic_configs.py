@@ -115,12 +115,14 @@ def config_changes(
     """What makes a remote topic's configs follow its source's; empty where they do already.
 
     A config that is at its default at the source is deleted on the target (set, with `use.defaults.from=source`), so a
-    config set by hand on the target goes unless it is excluded.
+    config set by hand on the target goes unless it is excluded. Configs of `unknown_configs` are left out.
     """
+    target = list(target)
+    known = {each.name for each in target}
     own: Mapping[str, str | None] = {each.name: each.value for each in target if each.source is ConfigSource.TOPIC}
     changes = []
     for config in source:
-        if not rule.copies(config):
+        if not rule.copies(config) or config.name not in known:
             continue
         if config.is_default and not rule.copies_default(config):
             if config.name in own:
@@ -129,3 +131,14 @@ def config_changes(
         elif config.value is not None and own.get(config.name) != config.value:
             changes.append(ConfigChange(config.name, config.value))
     return changes
+
+
+def unknown_configs(
+    source: Iterable[TopicConfig], target: Iterable[TopicConfig], rule: ConfigPropertyFilter
+) -> dict[str, str]:
+    """What new_topic_configs gives and a remote topic can't have: its brokers, of another release, have no such config.
+
+    Brokers describe every config that they know. One that they don't would have all of that topic's changes refused.
+    """
+    known = {each.name for each in target}
+    return new_topic_configs([config for config in source if config.name not in known], rule)

@@ -17,6 +17,7 @@ from mirror_connect.connectors.topic_configs import (
     config_changes,
     config_property_filter,
     new_topic_configs,
+    unknown_configs,
 )
 from mirror_connect.kafka_io.admin import ClusterAdmin
 from mirror_connect.kafka_io.topic_config_admin import alter_topic_configs, describe_topic_configs
@@ -40,6 +41,7 @@ class ConfigSync:
     def __init__(self, settings: Settings) -> None:
         self._connector = settings.originals.get("name", "")
         self._rule = config_property_filter(settings)
+        self._said_unknown: set[str] = set()
 
     def for_new_topics(self, source: ClusterAdmin, topics: Collection[str]) -> NewConfigs:
         """What remote topics that are not there yet are to be created with; `topics` of the source."""
@@ -69,6 +71,9 @@ class ConfigSync:
             if (remote := here.configs.get(links[topic])) is not None
             and (steps := config_changes(configs, remote, self._rule))
         }
+        for topic, configs in there.configs.items():
+            if (remote := here.configs.get(links[topic])) is not None:
+                self._tell_unknown(links[topic], unknown_configs(configs, remote, self._rule))
         refused = alter_topic_configs(target, changes) if changes else {}
         for topic, steps in changes.items():
             if topic not in refused:
@@ -78,6 +83,15 @@ class ConfigSync:
             *here.refused.values(),
             *(f"{line}; wanted: {_told(changes[topic])}" for topic, line in refused.items()),
         ]
+
+    def _tell_unknown(self, topic: str, configs: Mapping[str, str]) -> None:
+        for name in sorted(configs.keys() - self._said_unknown):
+            self._said_unknown.add(name)
+            log.warning(
+                "Connector %s: topic %s does not follow its source in %s=%s: the brokers of the target know no such config; "
+                "this is said once for all topics",
+                *(self._connector, topic, name, configs[name]),
+            )
 
     def _judge(self, topics: Collection[Sequence[TopicConfig]]) -> None:
         self._rule.judge([config for configs in topics for config in configs])

@@ -11,6 +11,7 @@ from mirror_connect.connectors.topic_configs import (
     config_changes,
     config_property_filter,
     new_topic_configs,
+    unknown_configs,
 )
 from mirror_connect.connectors.user_class import PLUGIN_PATH
 
@@ -87,8 +88,25 @@ def test_a_remote_topic_follows_its_source(
 
 @pytest.mark.kafka_test("MirrorSourceConnectorTest.testConfigPropertyFilteringWithAlterConfigsAndSourceDefault")
 def test_defaults_are_set_if_they_are_to_be_the_sources() -> None:
-    changes = config_changes([default("flush.ms", "9")], [], rule(use_defaults_from="source"))
+    there = [default("flush.ms", "1")]
+    changes = config_changes([default("flush.ms", "9")], there, rule(use_defaults_from="source"))
     assert changes == [ConfigChange("flush.ms", "9")]
+
+
+OLDER = [default("flush.ms", "1"), own("old.one", "1")]
+NEWER = [own("flush.ms", "9"), own("new.one", "7"), own("min.insync.replicas", "2"), default("new.two", "1")]
+
+
+def test_a_config_that_the_targets_brokers_do_not_know_keeps_no_other_from_following() -> None:
+    assert config_changes(NEWER, OLDER, rule()) == [ConfigChange("flush.ms", "9")]
+
+
+def test_a_config_that_the_sources_brokers_do_not_know_stays_as_it_is() -> None:
+    assert config_changes([own("flush.ms", "1")], OLDER, rule()) == [ConfigChange("flush.ms", "1")]
+
+
+def test_what_would_be_copied_and_is_not_known_there_can_be_told() -> None:
+    assert unknown_configs(NEWER, OLDER, rule()) == {"new.one": "7"}
 
 
 def test_what_is_excluded_is_an_expression_for_whole_names() -> None:
