@@ -90,6 +90,15 @@ class RunIndex:
             ids_differ(source_id, newest.source_id) or ids_differ(target_id, newest.target_id)
         )
 
+    def has_target(self, target_id: bytes) -> bool:
+        """Whether these are runs into the topic that has this id today."""
+        return self.newest is not None and not ids_differ(target_id, self.newest.target_id)
+
+    @property
+    def end(self) -> int:
+        """Downstream, all records that these runs tell of lie below."""
+        return self._at.downstream
+
     def translate(self, upstream: int) -> Translation | None:
         """Where a group that wants `upstream` next is to go on; None if the runs can't tell a safe offset."""
         at = self._at

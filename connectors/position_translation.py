@@ -1,7 +1,8 @@
 """Where groups are to go on at the target: committed positions, offset syncs and runs in, checkpoints out.
 
 Runs (offset_run_index.py) say the very record as long as they are of today's topics; where they end, or there are none,
-offset syncs say what MirrorMaker would (offset_sync_store.py). Rules of MirrorCheckpointTask (4.3.1) around that.
+offset syncs say what MirrorMaker would (offset_sync_store.py), but for syncs of a source topic that was deleted and made
+again since. Rules of MirrorCheckpointTask (4.3.1) around that.
 """
 
 from __future__ import annotations
@@ -84,7 +85,10 @@ class PositionTranslator:
         return found
 
     def _translated(self, partition: TopicPartition, upstream: int, ids: tuple[bytes, bytes]) -> int | None:
-        runs = self._runs.get(partition)
-        # Runs of a topic that was deleted since then say nothing of the one that has its name now.
-        by_runs = runs.translate(upstream) if runs is not None and runs.belongs_to(*ids) else None
-        return translated(by_runs, self._syncs.translate(*partition, upstream))
+        runs, by_syncs = self._runs.get(partition), self._syncs.translate(*partition, upstream)
+        if runs is None or runs.belongs_to(*ids):
+            return translated(None if runs is None else runs.translate(upstream), by_syncs)
+        # Runs of a topic that was deleted since then say nothing of the one that has its name now, and neither do its syncs:
+        # they lead among its records. Those of the new topic lie behind.
+        among_former = by_syncs is not None and 0 <= by_syncs < runs.end and runs.has_target(ids[1])
+        return None if among_former else by_syncs

@@ -62,10 +62,21 @@ def test_runs_say_the_very_record_and_syncs_where_there_are_none() -> None:
     assert downstream(translator((0, 100)), 20) == [101]
 
 
-@pytest.mark.parametrize(("source", "target"), [(NEW, OLD), (OLD, NEW)], ids=["source_made_anew", "target_made_anew"])
-def test_runs_of_a_topic_that_was_made_anew_are_not_used(source: bytes, target: bytes) -> None:
+@pytest.mark.parametrize("source", [NEW, OLD], ids=["both_made_anew", "target_made_anew"])
+def test_runs_into_a_topic_that_was_made_anew_are_not_used(source: bytes) -> None:
     made = translator((0, 100), runs=[(0, 50, 100)])
-    assert downstream(made, 20, source=source, target=target) == [101]
+    assert downstream(made, 20, source=source, target=NEW) == [101]
+
+
+def test_neither_runs_nor_syncs_of_a_source_topic_that_was_made_anew_are_used() -> None:
+    made = translator((0, 100), (40, 140), runs=[(0, 50, 100)])
+    assert [downstream(made, upstream, source=NEW) for upstream in (0, 20, 40, 500)] == [[], [], [], []]
+
+
+def test_syncs_of_the_new_topic_are_used_while_runs_are_still_the_former_ones() -> None:
+    # The first one lies at an upstream offset that is lower than those before: the store begins anew with it.
+    made = translator((0, 100), (40, 140), (0, 150), (20, 170), runs=[(0, 50, 100)])
+    assert [downstream(made, upstream, source=NEW) for upstream in (0, 20, 30)] == [[150], [170], [171]]
 
 
 def test_runs_are_used_where_ids_are_not_known() -> None:
