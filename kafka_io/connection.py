@@ -181,7 +181,7 @@ class Connection:
         if version < max(lowest, request.versions[0]):
             raise UnsupportedByBroker(
                 f"broker {self.address} takes {request.__name__} v{lowest} to v{highest}, "
-                f"this client writes v{request.versions[0]} to v{request.versions[1]}"
+                f"this client writes v{request.versions[0]} to v{request.versions[1]}; Kafka 2.8 or newer is needed"
             )
         return version
 
