@@ -39,11 +39,15 @@ class TaskPartition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionPosition:
-    """The last replicated source offset of a partition; None where nothing is known (auto.offset.reset decides)."""
+    """The last replicated source offset of a partition; None where nothing is known (auto.offset.reset decides).
+
+    `topic_id`: of the topic that it is an offset of, as Kafka's tools print ids (topic_ids.py); None where it isn't known.
+    """
 
     topic: str
     partition: int
     offset: int | None
+    topic_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,9 @@ PREFIXED_ACLS: Final = "sync.topic.acls.prefixed.enabled"
 REMOVE_ACLS: Final = "sync.topic.acls.remove.enabled"
 CORRUPT_BATCHES: Final = "on.corrupt.batch"
 OVERSIZE_RECORDS: Final = "on.oversize.record"
+NEW_TOPICS: Final = "on.topic.recreated"
+COPY: Final = "copy"
+STOP: Final = "stop"
 WAIT: Final = "wait"
 SKIP: Final = "skip"
 OWN_KEYS: Final = ConfigTable(
@@ -104,6 +107,10 @@ OWN_KEYS: Final = ConfigTable(
         "A record that is larger, alone in its batch, than max.message.bytes of its remote topic. wait: its partition "
         "stands still until that is raised. skip: the record is given up, and the log names it.",
         validator=one_of(WAIT, SKIP)),
+    Key(NEW_TOPICS, STRING, COPY, LOW,
+        "A source topic that was deleted and created again. copy: the new one is copied from its beginning, into the same "
+        "remote topic. stop: its partitions stand still until a user has decided.",
+        validator=one_of(COPY, STOP)),
 )
 # fmt: on
 

@@ -2,14 +2,21 @@
 
 The key's bytes are the identity: a Java worker looks positions up by exactly these, so the order of their members
 (Java's HashMap order: cluster, partition, topic) must never change. Readers take any order.
+
+A position is one of a topic, not of a name. Which one it is stands in a header of the record, of which Kafka's workers take
+no notice; what they write has none (docs/decisions/0014).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from mirror_connect.connectors.internal_json import decode, encode, is_integer
+from mirror_connect.connectors.topic_ids import parse_topic_id, topic_id_text
+
+TOPIC_ID_HEADER: Final = "mirror-connect.topic.id"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -30,6 +37,16 @@ def position_key(connector: str, cluster: str, topic: str, partition: int) -> by
 def position_value(offset: int) -> bytes:
     """`{"offset":3}`: the offset of the last replicated record; a restart reads from the one after it."""
     return encode({"offset": offset})
+
+
+def position_headers(topic_id: bytes | None) -> tuple[tuple[str, bytes], ...]:
+    """`mirror-connect.topic.id`, as Kafka's tools print ids; none where the id isn't known."""
+    return () if topic_id is None else ((TOPIC_ID_HEADER, topic_id_text(topic_id).encode()),)
+
+
+def parse_position_headers(headers: Iterable[tuple[str, bytes | None]]) -> bytes | None:
+    """The id of the topic that a position is of; None where it isn't told."""
+    return next((parse_topic_id(value) for name, value in headers if name == TOPIC_ID_HEADER), None)
 
 
 def parse_offsets_key(key: bytes | None) -> tuple[str, dict[str, Any]] | None:

@@ -66,6 +66,8 @@ class Cluster:
         self._settings = wire_settings(settings, client_id, kind)
         self._links: dict[tuple[str, int, Purpose], BrokerLink] = {}
         self._topics: dict[str, TopicEntry] = {}
+        self._newest_ids: dict[str, bytes] = {}
+        self._former_ids: dict[str, set[bytes]] = {}
         self._partitions: dict[tuple[str, int], PartitionEntry] = {}
         self._closed = False
 
@@ -179,6 +181,8 @@ class Cluster:
             self._drop_stale_links()
         self.cluster_id = answer.cluster_id or self.cluster_id
         for topic in answer.topics:
+            if not self._is_news(topic):
+                continue
             former = self._topics.get(topic.name)
             same = former is not None and former.topic_id == topic.topic_id
             self._topics[topic.name] = topic
@@ -190,6 +194,20 @@ class Cluster:
                 # A broker that lags behind tells of an older leader: the newer epoch is the truth (KIP-320).
                 if known is None or entry.leader_epoch < 0 or entry.leader_epoch >= known.leader_epoch:
                     self._partitions[key] = entry
+
+    def _is_news(self, topic: TopicEntry) -> bool:
+        """False for a topic that another one of its name has followed: the broker lags behind, as ids never come again."""
+        if topic.topic_id is None:
+            return True
+        newest = self._newest_ids.setdefault(topic.name, topic.topic_id)
+        if topic.topic_id == newest:
+            return True
+        former = self._former_ids.setdefault(topic.name, set())
+        if topic.topic_id in former:
+            return False
+        former.add(newest)
+        self._newest_ids[topic.name] = topic.topic_id
+        return True
 
     def _forget_partitions(self, topic: str) -> None:
         self._partitions = {key: entry for key, entry in self._partitions.items() if key[0] != topic}

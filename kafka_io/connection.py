@@ -174,14 +174,14 @@ class Connection:
         """Requests not answered yet."""
         return len(self._waiting)
 
-    def version_of(self, request: type[Request[Any]]) -> int:
+    def version_of(self, request: Request[Any]) -> int:
         """The version both sides know. Raises UnsupportedByBroker."""
         lowest, highest = self._versions.get(request.api_key, (0, -1))
-        version = min(highest, request.versions[1])
+        version = min(highest, request.highest)
         if version < max(lowest, request.versions[0]):
             raise UnsupportedByBroker(
-                f"broker {self.address} takes {request.__name__} v{lowest} to v{highest}, "
-                f"this client writes v{request.versions[0]} to v{request.versions[1]}; Kafka 2.8 or newer is needed"
+                f"broker {self.address} takes {type(request).__name__} v{lowest} to v{highest}, "
+                f"this client writes v{request.versions[0]} to v{request.highest}; Kafka 2.8 or newer is needed"
             )
         return version
 
@@ -189,7 +189,7 @@ class Connection:
         """Write a request; the future brings its answer, or ConnectionLost. Doesn't wait: see `writable`."""
         if self.broken is not None or self.transport is None:
             raise ConnectionLost(f"broker {self.address}: {self.broken or 'not connected'}")
-        version = self.version_of(type(request))
+        version = self.version_of(request)
         flexible = version >= request.flexible_from
         correlation = self._correlation = (self._correlation + 1) & 0x7FFFFFFF
         writer = Writer(flexible=flexible)

@@ -53,6 +53,7 @@ class LogRecord:
     partition: int
     offset: int
     timestamp: int
+    headers: Sequence[tuple[str, bytes | None]] = ()
 
 
 class LogClients:
@@ -307,7 +308,7 @@ def _record(message: Message) -> LogRecord:
     partition, offset = message.partition(), message.offset()
     assert partition is not None
     assert offset is not None
-    return LogRecord(message.key(), message.value(), partition, offset, message.timestamp()[1])
+    return LogRecord(message.key(), message.value(), partition, offset, message.timestamp()[1], message.headers() or ())
 
 
 def _reason(error: KafkaError) -> str:

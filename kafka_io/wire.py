@@ -1,14 +1,15 @@
 """The requests that carry records: Fetch (with sessions), Produce, ListOffsets. Others are in wire_control.py.
 
-Field order as https://kafka.apache.org/protocol has it; topic names, not ids, so Fetch stops at v11 and Produce at v8.
+Field order as https://kafka.apache.org/protocol has it. Fetch names topics by id where that is known (v13, Kafka 3.1): a
+topic that was deleted and made again is another one then. Produce names them by name (docs/decisions/0014), up to v8.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, NamedTuple, TypeVar
+from typing import ClassVar, Final, NamedTuple
 
 from mirror_connect.kafka_io.wire_codec import Buffer, Reader, Request, Writer
 
@@ -17,23 +18,38 @@ LATEST: Final = -1
 NO_SESSION: Final = 0
 FULL_FETCH: Final = 0
 FINAL_EPOCH: Final = -1
+NO_TOPIC_ID: Final = b""
+BY_TOPIC_ID: Final = 13
 
 _FETCH_HEAD: Final = struct.Struct(">iiiib")
 _FETCHED_V4: Final = struct.Struct(">ihqqi")
 _FETCHED_V5: Final = struct.Struct(">ihqqqi")
+_FETCHED_V12: Final = struct.Struct(">ihqqq")
 _ABORTED: Final = struct.Struct(">qq")
 _PRODUCED: Final = struct.Struct(">ihqq")
 _PRODUCED_V5: Final = struct.Struct(">ihqqq")
 
 
 class FetchPartition(NamedTuple):
-    """What is wanted of one partition. `leader_epoch` -1: don't check it. `max_bytes` yields to one whole batch."""
+    """What is wanted of one partition. `leader_epoch` -1: don't check it. `max_bytes` yields to one whole batch.
+
+    `topic_id`: 16 bytes, or none where it isn't known.
+    """
 
     topic: str
     partition: int
     offset: int
     max_bytes: int
     leader_epoch: int = -1
+    topic_id: bytes = NO_TOPIC_ID
+
+
+class ForgottenPartition(NamedTuple):
+    """What a session shall not hold any longer."""
+
+    topic: str
+    partition: int
+    topic_id: bytes = NO_TOPIC_ID
 
 
 class FetchedPartition(NamedTuple):
@@ -66,10 +82,15 @@ class FetchResponse(NamedTuple):
 
 @dataclass(frozen=True)
 class Fetch(Request[FetchResponse]):
-    """One fetch. Within an incremental session `partitions` are the changed ones only (KIP-227)."""
+    """One fetch. Within an incremental session `partitions` are the changed ones only (KIP-227).
+
+    `names`: topic id → name, of all topics that the answer may hold. With them the broker is told topic ids, if it takes
+    any; every partition needs one then. A session keeps to one of the two.
+    """
 
     api_key: ClassVar[int] = 1
-    versions: ClassVar[tuple[int, int]] = (4, 11)
+    versions: ClassVar[tuple[int, int]] = (4, BY_TOPIC_ID)
+    flexible_from: ClassVar[int] = 12
 
     partitions: Sequence[FetchPartition]
     max_wait_ms: int
@@ -78,43 +99,70 @@ class Fetch(Request[FetchResponse]):
     read_committed: bool = False
     session_id: int = NO_SESSION
     session_epoch: int = FINAL_EPOCH
-    forgotten: Sequence[tuple[str, int]] = ()
+    forgotten: Sequence[ForgottenPartition] = ()
     rack: str = ""
+    names: Mapping[bytes, str] | None = None
+
+    @property
+    def highest(self) -> int:
+        """By name where there are no ids."""
+        return BY_TOPIC_ID - 1 if self.names is None else BY_TOPIC_ID
 
     def encode(self, version: int, writer: Writer) -> None:
-        """As Fetch v4 to v11; older versions have no session, epoch or rack."""
+        """As Fetch v4 to v13; older versions have no session, epoch or rack."""
         writer.pack(_FETCH_HEAD, -1, self.max_wait_ms, self.min_bytes, self.max_bytes, int(self.read_committed))
         if version >= 7:
             writer.int32(self.session_id)
             writer.int32(self.session_epoch)
-        topics = _by_topic(self.partitions)
+        by_id = version >= BY_TOPIC_ID
+        topics: dict[bytes | str, list[FetchPartition]] = {}
+        for each in self.partitions:
+            topics.setdefault(each.topic_id if by_id else each.topic, []).append(each)
         writer.length(len(topics))
-        for topic, partitions in topics:
-            writer.string(topic)
+        for topic, partitions in topics.items():
+            _write_topic(writer, topic)
             writer.length(len(partitions))
             for wanted in partitions:
                 writer.int32(wanted.partition)
                 if version >= 9:
                     writer.int32(wanted.leader_epoch)
                 writer.int64(wanted.offset)
+                if version >= 12:
+                    writer.int32(-1)  # no epoch of the record before: truncations are told by offsets out of range
                 if version >= 5:
                     writer.int64(-1)
                 writer.int32(wanted.max_bytes)
+                writer.tags()
+            writer.tags()
         if version >= 7:
-            forgotten = {topic: [p for t, p in self.forgotten if t == topic] for topic, _ in self.forgotten}
-            writer.length(len(forgotten))
-            for topic, numbers in forgotten.items():
-                writer.string(topic)
-                writer.array(numbers, writer.int32)
+            self._encode_forgotten(version, writer)
         if version >= 11:
             writer.string(self.rack)
+        writer.tags()
+
+    def _encode_forgotten(self, version: int, writer: Writer) -> None:
+        forgotten: dict[bytes | str, list[int]] = {}
+        by_id = version >= BY_TOPIC_ID
+        # By name, what is wanted of the new topic must not be forgotten with the old one.
+        wanted = set() if by_id or not self.forgotten else {(each.topic, each.partition) for each in self.partitions}
+        for topic, partition, topic_id in self.forgotten:
+            if (topic, partition) not in wanted:
+                forgotten.setdefault(topic_id if by_id else topic, []).append(partition)
+        writer.length(len(forgotten))
+        for each, numbers in forgotten.items():
+            _write_topic(writer, each)
+            writer.array(numbers, writer.int32)
+            writer.tags()
 
     def decode(self, version: int, reader: Reader) -> FetchResponse:
         """Without copying: the records are slices of the frame."""
         throttle = reader.int32()
         error, session = (reader.int16(), reader.int32()) if version >= 7 else (0, NO_SESSION)
+        partitions: list[FetchedPartition] = []
+        if version >= self.flexible_from:
+            self._decode_compact(version, reader, partitions)
+            return FetchResponse(throttle, error, session, partitions, len(reader.buffer))
         form = _FETCHED_V5 if version >= 5 else _FETCHED_V4
-        partitions = []
         for _ in range(reader.int32()):
             topic = reader.string()
             for _ in range(reader.int32()):
@@ -127,6 +175,21 @@ class Fetch(Request[FetchResponse]):
                     FetchedPartition(topic, partition, code, high, stable, start, aborted, preferred, records)
                 )
         return FetchResponse(throttle, error, session, partitions, len(reader.buffer))
+
+    def _decode_compact(self, version: int, reader: Reader, partitions: list[FetchedPartition]) -> None:
+        names = self.names or {}
+        for _ in range(reader.unsigned_varint() - 1):
+            # No topic has an empty name: what comes of an id that nobody asked for is nobody's.
+            topic = names.get(bytes(reader.raw(16)), "") if version >= BY_TOPIC_ID else reader.string()
+            for _ in range(reader.unsigned_varint() - 1):
+                partition, code, high, stable, start = reader.unpack(_FETCHED_V12)
+                aborted = tuple([_tagged_pair(reader) for _ in range(reader.unsigned_varint() - 1)])
+                preferred, records = reader.int32(), reader.bytes_()
+                reader.tags()
+                partitions.append(
+                    FetchedPartition(topic, partition, code, high, stable, start, aborted, preferred, records)
+                )
+            reader.tags()
 
 
 class ProducePartition(NamedTuple):
@@ -178,9 +241,11 @@ class Produce(Request[ProduceResponse]):
         writer.string(self.transactional_id)
         writer.int16(self.acks)
         writer.int32(self.timeout_ms)
-        topics = _by_topic(self.batches)
+        topics: dict[str, list[ProducePartition]] = {}
+        for each in self.batches:
+            topics.setdefault(each.topic, []).append(each)
         writer.length(len(topics))
-        for topic, batches in topics:
+        for topic, batches in topics.items():
             writer.string(topic)
             writer.length(len(batches))
             for wanted in batches:
@@ -201,9 +266,6 @@ class Produce(Request[ProduceResponse]):
                 start = rest[0] if rest else -1
                 partitions.append(ProducedPartition(topic, partition, code, base, appended, start, message))
         return ProduceResponse(partitions, reader.int32())
-
-
-_OfTopic = TypeVar("_OfTopic", FetchPartition, ProducePartition)
 
 
 class ListedOffset(NamedTuple):
@@ -264,13 +326,20 @@ class ListOffsets(Request[list[ListedOffset]]):
         return found
 
 
-def _by_topic(values: Iterable[_OfTopic]) -> list[tuple[str, list[_OfTopic]]]:
-    topics: dict[str, list[_OfTopic]] = {}
-    for value in values:
-        topics.setdefault(value.topic, []).append(value)
-    return list(topics.items())
+def _write_topic(writer: Writer, topic: bytes | str) -> None:
+    """An id or a name."""
+    if isinstance(topic, bytes):
+        writer.raw(topic)
+    else:
+        writer.string(topic)
 
 
 def _pair(reader: Reader) -> tuple[int, int]:
     producer_id, first_offset = reader.unpack(_ABORTED)
     return producer_id, first_offset
+
+
+def _tagged_pair(reader: Reader) -> tuple[int, int]:
+    pair = _pair(reader)
+    reader.tags()
+    return pair

@@ -71,6 +71,10 @@ class Reader:
 
     def unsigned_varint(self) -> int:
         """UNSIGNED_VARINT."""
+        at = self.at
+        if at < len(self.buffer) and (byte := self.buffer[at]) < 0x80:
+            self.at = at + 1
+            return byte
         value = 0
         for shift in range(0, _LONGEST_VARINT + 1, 7):
             byte = self.raw(1)[0]
@@ -215,6 +219,11 @@ class Request(ABC, Generic[T]):
     versions: ClassVar[tuple[int, int]]
     flexible_from: ClassVar[int] = 1 << 15
 
+    @property
+    def highest(self) -> int:
+        """The highest version that this very request can be written in."""
+        return self.versions[1]
+
     @abstractmethod
     def encode(self, version: int, writer: Writer) -> None:
         """Write the body."""
@@ -256,6 +265,9 @@ INVALID_FETCH_SESSION_EPOCH: Final = 71
 FENCED_LEADER_EPOCH: Final = 74
 UNKNOWN_LEADER_EPOCH: Final = 75
 OFFSET_NOT_AVAILABLE: Final = 78
+UNKNOWN_TOPIC_ID: Final = 100
+INCONSISTENT_TOPIC_ID: Final = 103
+FETCH_SESSION_TOPIC_ID_ERROR: Final = 106
 
 # The codes that aiokafka has no class for, or names otherwise than the protocol guide.
 _NAMES: Final = {
@@ -267,5 +279,8 @@ _NAMES: Final = {
     FETCH_SESSION_ID_NOT_FOUND: "FETCH_SESSION_ID_NOT_FOUND",
     INVALID_FETCH_SESSION_EPOCH: "INVALID_FETCH_SESSION_EPOCH",
     OFFSET_NOT_AVAILABLE: "OFFSET_NOT_AVAILABLE",
+    UNKNOWN_TOPIC_ID: "UNKNOWN_TOPIC_ID",
+    INCONSISTENT_TOPIC_ID: "INCONSISTENT_TOPIC_ID",
+    FETCH_SESSION_TOPIC_ID_ERROR: "FETCH_SESSION_TOPIC_ID_ERROR",
     SASL_AUTHENTICATION_FAILED: "SASL_AUTHENTICATION_FAILED",
 }

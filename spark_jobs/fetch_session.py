@@ -1,26 +1,34 @@
 """Incremental fetch sessions (KIP-227), this side: what the broker knows already needn't be said again.
 
-One for each broker. A thousand idle partitions then cost a request of a few bytes.
+One for each broker. A thousand idle partitions then cost a request of a few bytes. A session names topics by id or by name,
+to its end; by id as soon as all of them have one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from mirror_connect.kafka_io.wire import FULL_FETCH, NO_SESSION, FetchPartition
-from mirror_connect.kafka_io.wire_codec import FETCH_SESSION_ID_NOT_FOUND
+from mirror_connect.kafka_io.wire import FULL_FETCH, NO_SESSION, FetchPartition, ForgottenPartition
+from mirror_connect.kafka_io.wire_codec import (
+    FETCH_SESSION_ID_NOT_FOUND,
+    FETCH_SESSION_TOPIC_ID_ERROR,
+    INVALID_FETCH_SESSION_EPOCH,
+)
 
+# Begun anew, there is nothing to tell.
+LOST: Final = frozenset({FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR})
 _LAST_EPOCH: Final = 2**31 - 1
 
 
 class SessionRequest(NamedTuple):
-    """The part of a Fetch that depends on the session."""
+    """The part of a Fetch that depends on the session. `names` as there."""
 
     partitions: list[FetchPartition]
-    forgotten: list[tuple[str, int]]
+    forgotten: list[ForgottenPartition]
     session_id: int
     session_epoch: int
+    names: Mapping[bytes, str] | None
 
 
 class FetchSession:
@@ -30,16 +38,38 @@ class FetchSession:
         self._id = NO_SESSION
         self._epoch = FULL_FETCH
         self._told: dict[tuple[str, int], FetchPartition] = {}
+        self._names: dict[bytes, str] | None = None
 
     def request(self, wanted: Mapping[tuple[str, int], FetchPartition]) -> SessionRequest:
         """All of `wanted` in a first request, afterwards the differences from what the broker was told before."""
-        if self._epoch == FULL_FETCH:
-            self._told = dict(wanted)
-            return SessionRequest(list(wanted.values()), [], self._id, FULL_FETCH)
-        changed = [partition for key, partition in wanted.items() if self._told.get(key) != partition]
-        forgotten = [key for key in self._told if key not in wanted]
-        self._told = dict(wanted)
-        return SessionRequest(changed, forgotten, self._id, self._epoch)
+        told, self._told = self._told, dict(wanted)
+        if self._epoch != FULL_FETCH:
+            changed = [partition for key, partition in wanted.items() if told.get(key) != partition]
+            if self._learn_names(changed):
+                # Another id is another topic, so the former one is to be forgotten.
+                forgotten = [
+                    ForgottenPartition(*key, former.topic_id)
+                    for key, former in told.items()
+                    if (now := wanted.get(key)) is None or now.topic_id != former.topic_id
+                ]
+                return SessionRequest(changed, forgotten, self._id, self._epoch, self._names)
+            self._epoch = FULL_FETCH
+        everything = list(wanted.values())
+        self._names = {}
+        if not self._learn_names(everything):
+            self._names = None
+        return SessionRequest(everything, [], self._id, FULL_FETCH, self._names)
+
+    def _learn_names(self, partitions: Iterable[FetchPartition]) -> bool:
+        """False if the session can't name these as it names the others."""
+        names = self._names
+        if names is None:
+            return True
+        for partition in partitions:
+            if not partition.topic_id:
+                return False
+            names[partition.topic_id] = partition.topic
+        return True
 
     def asked(self, key: tuple[str, int]) -> FetchPartition | None:
         """What the request in flight wants of a partition."""

@@ -6,7 +6,7 @@ import time
 from typing import Final, NamedTuple
 
 from mirror_connect.kafka_io import wire_codec as codes
-from mirror_connect.kafka_io.wire import FetchPartition
+from mirror_connect.kafka_io.wire import NO_TOPIC_ID, FetchPartition
 from mirror_connect.spark_jobs.fetched import SourcePartition
 
 NOWHERE: Final = -1
@@ -22,7 +22,13 @@ LEADERSHIP_ERRORS: Final = frozenset(
         codes.OFFSET_NOT_AVAILABLE,
         codes.KAFKA_STORAGE_ERROR,
         codes.REQUEST_TIMED_OUT,
+        codes.UNKNOWN_TOPIC_ID,
+        codes.INCONSISTENT_TOPIC_ID,
     }
+)
+# Perhaps another topic has the name now: nothing is read before the metadata has told.
+TOPIC_IN_DOUBT: Final = frozenset(
+    {codes.UNKNOWN_TOPIC_OR_PARTITION, codes.UNKNOWN_TOPIC_ID, codes.INCONSISTENT_TOPIC_ID}
 )
 _SLOWEST_RETRY: Final = 5.0
 _EXPLAINED: Final = {
@@ -35,6 +41,8 @@ class PartitionState(NamedTuple):
     """Where a partition stands: next offset to fetch (None: not known yet), end and start of its log as last heard.
 
     `error`: one line, when the partition can't be read at present; "" otherwise. `failed`: it will not be tried again.
+    `topic_id`: of the topic that the position which it was added with is of, once a broker has answered for that; None
+    before, where there are no ids, and after another topic has taken the name.
     """
 
     position: int | None
@@ -42,6 +50,7 @@ class PartitionState(NamedTuple):
     log_start: int
     error: str
     failed: bool
+    topic_id: bytes | None
 
     @property
     def denied(self) -> bool:
@@ -53,10 +62,13 @@ class PartitionWork:
     """One added partition. `node`: the broker it is read from, NOWHERE while none is known.
 
     `lost`: the position that was out of range, while the new one is being looked up. `timestamp`: where to begin when
-    `position` is None, if that isn't what auto.offset.reset says. Times are those of time.monotonic().
+    `position` is None, if that isn't what auto.offset.reset says. `topic_id`: of the topic that `position` is of.
+    `made_again`: nothing of that topic has been read yet, because its name was another one's. Times are those of
+    time.monotonic().
     """
 
     __slots__ = (
+        "_another",
         "_failures",
         "_wanted",
         "error",
@@ -65,6 +77,7 @@ class PartitionWork:
         "key",
         "log_start",
         "lost",
+        "made_again",
         "node",
         "position",
         "preferred",
@@ -75,13 +88,14 @@ class PartitionWork:
         "unreleased",
     )
 
-    def __init__(self, key: SourcePartition, position: int | None) -> None:
+    def __init__(self, key: SourcePartition, position: int | None, topic_id: bytes | None = None) -> None:
         self.key = key
         self.position = position
         self.node = NOWHERE
         self.preferred = NOWHERE
         self.preferred_until = 0.0
-        self.topic_id: bytes | None = None
+        self.topic_id = topic_id
+        self.made_again = False
         self.high_watermark = -1
         self.log_start = -1
         self.error = ""
@@ -90,13 +104,15 @@ class PartitionWork:
         self.unreleased = 0
         self.lost: int | None = None
         self.timestamp: int | None = None
+        self._another = False
         self._failures = 0
         self._wanted: FetchPartition | None = None
 
     @property
     def view(self) -> PartitionState:
         """As others may see it."""
-        return PartitionState(self.position, self.high_watermark, self.log_start, self.error, self.failed)
+        confirmed = None if self.high_watermark < 0 or self._another else self.topic_id
+        return PartitionState(self.position, self.high_watermark, self.log_start, self.error, self.failed, confirmed)
 
     @property
     def max_bytes(self) -> int:
@@ -106,9 +122,14 @@ class PartitionWork:
     def wanted(self, leader_epoch: int, max_bytes: int) -> FetchPartition:
         """The entry for the next fetch. The size stays as it is while the position does: nothing to tell the broker."""
         assert self.position is not None
-        known = self._wanted
-        if known is None or known.offset != self.position or known.leader_epoch != leader_epoch:
-            known = FetchPartition(*self.key, self.position, max_bytes, leader_epoch)
+        known, topic_id = self._wanted, self.topic_id or NO_TOPIC_ID
+        if (
+            known is None
+            or known.offset != self.position
+            or known.leader_epoch != leader_epoch
+            or known.topic_id != topic_id
+        ):
+            known = FetchPartition(*self.key, self.position, max_bytes, leader_epoch, topic_id)
             self._wanted = known
         return known
 
@@ -134,8 +155,19 @@ class PartitionWork:
     def succeeded(self) -> str | None:
         """It was read; returns a line to say so after an error that was said."""
         self._failures = 0
+        self.made_again = False
         said, self.error = self.error, ""
         return f"source partition {self.key} is read again from offset {self.position}" if said else None
+
+    def begin_anew(self, topic_id: bytes) -> None:
+        """Another topic has the name: it is read whole, whatever auto.offset.reset says, as nobody has its records yet.
+
+        From offset 0, as a broker that is asked by name where the log begins may still tell of the former topic. Should its
+        first records be gone already, that is told as a gap.
+        """
+        self.topic_id, self.made_again, self._another = topic_id, True, True
+        self.position, self.lost, self.timestamp = 0, None, None
+        self.high_watermark = self.log_start = -1
 
     def moved(self, position: int) -> str:
         """Take the position found instead of `lost`; returns the line that names what was skipped or is repeated."""

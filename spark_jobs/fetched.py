@@ -52,6 +52,7 @@ class Fetched:
     `buffer` may start in the middle of a batch: its first records can lie below `fetch_offset` and are not wanted.
     `next_offset` is one past the last offset of the last batch. `aborted`: (producer id, first offset) of the aborted
     transactions that overlap (read_committed only). `last_stable_offset` and `log_start` are -1 if the broker didn't say.
+    `topic_id`: the topic's, which one made again under its name doesn't have; None where there are none.
     """
 
     partition: SourcePartition
@@ -62,6 +63,7 @@ class Fetched:
     last_stable_offset: int
     log_start: int
     aborted: tuple[tuple[int, int], ...]
+    topic_id: bytes | None = None
     _released: Callable[[int], None] | None = field(default=None, repr=False)
 
     def release(self) -> None:

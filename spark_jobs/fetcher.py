@@ -14,6 +14,11 @@ copied, or dropped). A partition with too many unreleased bytes is left out of t
 The next fetch leaves as soon as the former answer is cut up, if there is room. While a broker has partitions that were
 left out for want of room, its fetches wait for news 20 ms at most instead of fetch.max.wait.ms, so that a partition with
 room again is soon read; a partition newly added waits fetch.max.wait.ms at most. That costs no second connection.
+
+A position is one of a topic, not of a name. A broker that takes topic ids (Kafka 3.1) is asked by id, so of a topic that
+was deleted and made again not one record is taken for one of the former. Older ones are asked by name: there a topic that
+was made again between two fetches, with no error in between, is noticed with the next metadata, metadata.max.age.ms later
+at worst.
 """
 
 from __future__ import annotations
@@ -24,12 +29,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.topic_ids import topic_id_text
 from mirror_connect.kafka_io import wire_codec as codes
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
 from mirror_connect.kafka_io.wire import (
     EARLIEST,
     LATEST,
+    NO_TOPIC_ID,
     Fetch,
     FetchedPartition,
     FetchPartition,
@@ -37,9 +44,15 @@ from mirror_connect.kafka_io.wire import (
     ListOffsets,
 )
 from mirror_connect.spark_jobs.fetch_budget import FetchBudget
-from mirror_connect.spark_jobs.fetch_session import FetchSession
+from mirror_connect.spark_jobs.fetch_session import LOST, FetchSession
 from mirror_connect.spark_jobs.fetch_settings import FetchSettings
-from mirror_connect.spark_jobs.fetch_state import LEADERSHIP_ERRORS, NOWHERE, PartitionState, PartitionWork
+from mirror_connect.spark_jobs.fetch_state import (
+    LEADERSHIP_ERRORS,
+    NOWHERE,
+    TOPIC_IN_DOUBT,
+    PartitionState,
+    PartitionWork,
+)
 from mirror_connect.spark_jobs.fetched import Fetched, Share, SourcePartition, whole_batches
 from mirror_connect.spark_jobs.outage import Outage, cluster_away
 
@@ -53,7 +66,9 @@ class Fetcher:
 
     `settings`: Java consumer properties, see fetch_settings.py. `buffer_limit_bytes` bounds unreleased and in-flight
     bytes together (exceeded by at most one batch per broker). `on_notice` gets one line for each thing a user should
-    know, once, `side` says there whose cluster it is. Raises ConfigError for a wrong setting.
+    know, once, `side` says there whose cluster it is. `stop_at_new_topic`: a partition whose topic was deleted and made
+    again stands still, and this says why and what to do; None: the new one is read from its beginning. Raises ConfigError
+    for a wrong setting.
     """
 
     def __init__(
@@ -66,7 +81,9 @@ class Fetcher:
         away: Outage | None = None,
         buffer_limit_bytes: int = 32 << 20,
         side: str = "source",
+        stop_at_new_topic: str | None = None,
     ) -> None:
+        self._stop_at_new_topic = stop_at_new_topic
         self._cluster = cluster
         self._side = side
         self._settings = FetchSettings.of(settings)
@@ -85,25 +102,19 @@ class Fetcher:
         self._troubled: dict[int, Outage] = {}
         self._loops: asyncio.TaskGroup | None = None
 
-    def add(self, partition: SourcePartition, position: int | None) -> None:
-        """Start fetching at `position` (the next offset wanted); None lets auto.offset.reset decide."""
+    def add(self, partition: SourcePartition, position: int | None, topic_id: bytes | None = None) -> None:
+        """Start fetching at `position` (the next offset wanted); None lets auto.offset.reset decide.
+
+        `topic_id`: of the topic that the position is of, if that is known. If another one has the name now, it is read from
+        its beginning.
+        """
         self.remove(partition)
-        work = self._work[partition] = PartitionWork(partition, position)
+        work = self._work[partition] = PartitionWork(partition, position, None if position is None else topic_id)
         if self._cluster.leader(*partition) is None:
             self._want_metadata()
+        self._check_incarnation(work)
         self._place(work)
         self._chores.set()
-
-    def topic_was(self, partition: SourcePartition, topic_id: bytes) -> None:
-        """The position that `partition` was added with is of this topic. KeyError for a partition that isn't added.
-
-        If another one has the name now, it is read from its beginning.
-        """
-        work = self._work[partition]
-        if work.position is not None:
-            work.topic_id = topic_id
-            self._check_incarnation(work)
-            self._chores.set()
 
     def remove(self, partition: SourcePartition) -> None:
         """Stop fetching: no call of on_records for it after this one. What was handed over stays valid until released."""
@@ -210,13 +221,18 @@ class Fetcher:
         topic_id = self._cluster.topic_id(work.key.topic)
         if topic_id is None:
             return
-        if work.topic_id not in (None, topic_id):
-            self._on_notice(
-                f"source topic {work.key.topic} was deleted and created again: "
-                f"partition {work.key.partition} is read from the beginning of the new one"
-            )
-            work.position, work.lost, work.timestamp = None, None, EARLIEST
-        work.topic_id = topic_id
+        if work.topic_id is None:
+            work.topic_id = topic_id
+        elif work.topic_id != topic_id and not work.failed:
+            which = f"{self._side} topic {work.key.topic} was deleted and created again"
+            ids = f"its id was {topic_id_text(work.topic_id)} and is {topic_id_text(topic_id)}"
+            number = work.key.partition
+            if self._stop_at_new_topic is None:
+                self._on_notice(f"{which} ({ids}): partition {number} is read from the beginning of the new one")
+                work.begin_anew(topic_id)
+                self._chores.set()
+            else:
+                self._fail(work, f"{which} ({ids}): partition {number} stands still. {self._stop_at_new_topic}")
 
     async def _look_up_positions(self) -> None:
         by_node: dict[int, list[PartitionWork]] = {}
@@ -231,10 +247,14 @@ class Fetcher:
 
     def _fail_without_position(self, work: PartitionWork) -> None:
         where = "has no known position" if work.lost is None else f"has no offset {work.lost}"
-        work.error = f"source partition {work.key} {where} and auto.offset.reset is none: set it to earliest or latest"
-        work.failed = True
+        self._fail(
+            work, f"source partition {work.key} {where} and auto.offset.reset is none: set it to earliest or latest"
+        )
+
+    def _fail(self, work: PartitionWork, line: str) -> None:
+        work.error, work.failed = line, True
         self._move(work, NOWHERE)
-        self._on_notice(work.error)
+        self._on_notice(line)
 
     async def _look_up(self, node: int, works: Iterable[PartitionWork]) -> None:
         asked: dict[tuple[str, int], tuple[PartitionWork, int]] = {}
@@ -319,6 +339,7 @@ class Fetcher:
             session_epoch=part.session_epoch,
             forgotten=part.forgotten,
             rack=settings.rack,
+            names=part.names,
         )
         answer = await self._cluster.send(node, request, purpose="fetch")
         if node in self._troubled:
@@ -329,7 +350,7 @@ class Fetcher:
             self._take(node, session, answer)
         else:
             session.failed(answer.error)
-            if answer.error not in (codes.FETCH_SESSION_ID_NOT_FOUND, codes.INVALID_FETCH_SESSION_EPOCH):
+            if answer.error not in LOST:
                 self._on_notice(f"source broker {node} refuses to be read: {codes.error_name(answer.error)}")
                 await asyncio.sleep(settings.retry_backoff_max_s)
 
@@ -361,6 +382,8 @@ class Fetcher:
             asked = session.asked((part.topic, part.partition))
             # Removed, moved to another broker or set to another position meanwhile: the answer is nobody's.
             if self._paused or work is None or work.node != node or asked is None or asked.offset != work.position:
+                continue
+            if asked.topic_id != (work.topic_id or NO_TOPIC_ID):
                 continue
             if part.error != codes.NONE:
                 self._partition_error(work, part.error)
@@ -402,6 +425,7 @@ class Fetcher:
                 part.last_stable_offset,
                 part.log_start,
                 part.aborted,
+                work.topic_id,
                 self._release_of(work, share),
             )
             work.position = max(next_offset, position)
@@ -430,12 +454,14 @@ class Fetcher:
             if code == codes.OFFSET_OUT_OF_RANGE:
                 return
         if code == codes.OFFSET_OUT_OF_RANGE:
-            work.lost, work.position, work.timestamp = work.position, None, None
-            # A topic of another id is read from its beginning, whatever auto.offset.reset says: nobody has its records yet.
+            work.lost, work.position = work.position, None
+            work.timestamp = EARLIEST if work.made_again else None
             self._want_metadata()
         else:
             self._note_error(work, code)
             self._want_metadata()
+            if code in TOPIC_IN_DOUBT:
+                self._move(work, NOWHERE)
 
     def _note_error(self, work: PartitionWork, code: int) -> None:
         work.back_off(self._settings.retry_backoff_s)
@@ -474,8 +500,6 @@ class Fetcher:
         leader = self._cluster.leader(*work.key)
         if work.preferred != NOWHERE and work.preferred not in self._cluster.nodes:
             work.preferred = NOWHERE
-        if work.topic_id is None:
-            work.topic_id = self._cluster.topic_id(work.key.topic)
         node = work.preferred if work.preferred != NOWHERE else NOWHERE if leader is None else leader.node_id
         if not work.failed:
             self._move(work, node)

@@ -19,7 +19,17 @@ from typing import Any, Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.job_contract import RUNNING, TaskPartition, TaskSpec
-from mirror_connect.connectors.mirror_source import CORRUPT_BATCHES, OVERSIZE_RECORDS, SKIP, MirrorSource, own_text
+from mirror_connect.connectors.mirror_source import (
+    COPY,
+    CORRUPT_BATCHES,
+    NEW_TOPICS,
+    OVERSIZE_RECORDS,
+    SKIP,
+    STOP,
+    MirrorSource,
+    own_text,
+)
+from mirror_connect.connectors.topic_ids import parse_topic_id
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import consumer_settings, notices, producer_settings
@@ -28,7 +38,7 @@ from mirror_connect.spark_jobs.offset_mapping import offset_mapping
 from mirror_connect.spark_jobs.outage import Outage, cluster_away
 from mirror_connect.spark_jobs.oversize import given_up, largest_message
 from mirror_connect.spark_jobs.partition_flow import PartitionFlow
-from mirror_connect.spark_jobs.positions_writer import PositionsWriter
+from mirror_connect.spark_jobs.positions_writer import Position, PositionsWriter
 from mirror_connect.spark_jobs.produce_outcome import OversizeRecordError, PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import CorruptBatchError
 from mirror_connect.spark_jobs.standing import Standing, told
@@ -45,10 +55,13 @@ STANDING_RETRY_S: Final = 1.0
 STANDING_RETRY_MAX_S: Final = 60.0
 # What is on the wire is answered soon, or lost after request.timeout.ms.
 ON_WIRE_LOOK_S: Final = 0.05
+STOP_AT_NEW_TOPIC: Final = (
+    f"To have the new one copied from its beginning, set {NEW_TOPICS}={COPY}; to go on elsewhere in it, stop the connector "
+    "and set the offset by REST"
+)
 CONNECT_WAIT_S: Final = 0.2
 CONNECT_WAIT_MAX_S: Final = 5.0
 QUIET_TRIES: Final = 3
-FORMER_TOPICS_S: Final = 2.0
 
 
 async def run_source_task(spec: TaskSpec, link: WorkerLink) -> None:
@@ -86,7 +99,7 @@ class SourceTask:
             self._target, producing, spec.transactional_id, link.lease_valid, link.notice, away=self._target_away
         )
         self._positions = PositionsWriter(self._producer, spec)
-        self._mapping = offset_mapping(spec, link, self._producer, self._source, self._target, former=self._topic_was)
+        self._mapping = offset_mapping(spec, link, self._producer, self._source, self._target)
         # From the look at positions to their commit: an older look must not overwrite a newer one, nor come after a
         # partition has been given away.
         self._committing = asyncio.Lock()
@@ -97,17 +110,17 @@ class SourceTask:
             on_records=self._put,
             on_notice=link.notice,
             buffer_limit_bytes=FETCH_BUFFER,
+            stop_at_new_topic=STOP_AT_NEW_TOPIC if own_text(settings, NEW_TOPICS) == STOP else None,
         )
         self._flows: dict[SourcePartition, PartitionFlow] = {}
         self._targets: dict[SourcePartition, TargetPartition] = {}
         self._standing: dict[SourcePartition, Standing] = {}
         self._leaving: set[SourcePartition] = set()
-        # Of partitions that are not fetched yet.
-        self._former_topics: dict[SourcePartition, bytes] = {}
         self._all_stand = asyncio.Event()
         self._timers: set[asyncio.TimerHandle] = set()
         self._asking: set[asyncio.Task[None]] = set()
         self._warned_of_others = False
+        self._warned_of_loss: set[str] = set()
 
     # --- the whole --------------------------------------------------------------------------------------------------
 
@@ -265,7 +278,6 @@ class SourceTask:
             flow.clear()
             del self._targets[partition]
             self._standing.pop(partition, None)
-            self._former_topics.pop(partition, None)
             self._positions.forget(flow.partition)
             self._mapping.forget(flow.partition)
         self._leaving = set()
@@ -275,45 +287,35 @@ class SourceTask:
 
     async def _take_on(self, partitions: Iterable[TaskPartition], *, connect: bool = False) -> None:
         added = list(partitions)
-        known = {(p.topic, p.partition): p.offset for p in await self._link.positions(added)} if added else {}
+        known = {(p.topic, p.partition): p for p in await self._link.positions(added)} if added else {}
         if connect:
             await self._connected(self._source, self._source_away, f"source cluster {self._spec.source_alias}")
         for partition in added:
-            committed = known.get((partition.topic, partition.partition))
-            position = None if committed is None else committed + 1
-            if committed is not None:
-                self._positions.known(partition, committed)
+            stored = known.get((partition.topic, partition.partition))
+            position = topic_id = None
+            if stored is not None and stored.offset is not None:
+                position, topic_id = stored.offset + 1, parse_topic_id(stored.topic_id)
+                self._positions.known(partition, Position(stored.offset, topic_id))
             source = SourcePartition(partition.topic, partition.partition)
             flow = PartitionFlow(
                 partition,
                 position,
                 self._link.counters,
+                topic_id=topic_id,
                 check_crcs=self._consumer_settings.check_crcs,
                 read_committed=self._consumer_settings.read_committed,
                 on_corrupt=self._stop_at_corrupt,
                 on_refused=self._refuse,
                 on_written=self._written,
                 on_others=self._warn_of_others,
+                on_lost=self._warn_of_loss,
                 on_placed=self._mapping.follow(partition, position),
             )
             self._flows[source] = flow
             self._targets[source] = self._producer.partition(partition.remote_topic, partition.partition, flow)
-        # Positions of a topic that was deleted and made again while no task ran are not those of the present one. Where that
-        # can't be read in time it is heard of later, and what was copied meanwhile is copied again.
-        await self._mapping.until_known(FORMER_TOPICS_S)
         for partition in added:
             source = SourcePartition(partition.topic, partition.partition)
-            self._fetcher.add(source, self._flows[source].next_offset)
-            if source in self._former_topics:
-                self._fetcher.topic_was(source, self._former_topics.pop(source))
-
-    def _topic_was(self, partition: TaskPartition, topic_id: bytes) -> None:
-        """The topic of this id is the one whose records the partition's position tells of."""
-        source = SourcePartition(partition.topic, partition.partition)
-        try:
-            self._fetcher.topic_was(source, topic_id)
-        except KeyError:
-            self._former_topics[source] = topic_id
+            self._fetcher.add(source, self._flows[source].next_offset, self._flows[source].topic_id)
 
     # --- records ----------------------------------------------------------------------------------------------------
 
@@ -335,8 +337,24 @@ class SourceTask:
                 f"{copied.topic} there as well, all its records arrive twice: delete one of the two"
             )
 
-    def _present_positions(self) -> dict[TaskPartition, int]:
-        return {flow.partition: flow.position for flow in self._flows.values()}
+    def _warn_of_loss(self, flow: PartitionFlow, offset: int) -> None:
+        """A remote topic that was deleted by its users is not filled again unasked: it may be what they wanted."""
+        copied = flow.partition
+        if copied.remote_topic not in self._warned_of_loss:
+            self._warned_of_loss.add(copied.remote_topic)
+            self._link.notice(
+                f"Topic {copied.remote_topic} on the target was deleted and created again, or has lost records: partition "
+                f"{copied.partition} goes on with offset {offset} of {copied.topic}, and what was copied before may not be "
+                "in it. To copy that again, stop the connector and reset its offsets by REST"
+            )
+
+    def _present_positions(self) -> dict[TaskPartition, Position]:
+        for source, flow in self._flows.items():
+            if flow.topic_id is None:
+                # A position that Kafka's workers or a user wrote: it is taken for one of the topic that is there now.
+                with contextlib.suppress(KeyError):
+                    flow.topic_id = self._fetcher.state(source).topic_id
+        return {flow.partition: Position(flow.position, flow.topic_id) for flow in self._flows.values()}
 
     async def _commit_for_ever(self) -> None:
         interval = min(COMMIT_S, self._spec.commit_interval_ms / 1000)
@@ -352,14 +370,14 @@ class SourceTask:
             self._mapping.committed()
             self._link.counters["commits"] = self._positions.commits
 
-    def _tell_passed(self, positions: dict[TaskPartition, int]) -> None:
+    def _tell_passed(self, positions: dict[TaskPartition, Position]) -> None:
         """How far partitions are whose former owner may have left copies behind the records that are read again."""
         if self._spec.source.get("client.rack"):
             return  # a follower may know less of the source's end than that owner did
         for runs in self._mapping.behind():
             source = SourcePartition(runs.partition.topic, runs.partition.partition)
             with contextlib.suppress(KeyError):  # one that stands still, or is leaving, isn't fetched
-                runs.passed(positions[runs.partition], self._fetcher.state(source).high_watermark)
+                runs.passed(positions[runs.partition].offset, self._fetcher.state(source).high_watermark)
 
     # --- partitions that can't go on --------------------------------------------------------------------------------
 
@@ -418,7 +436,7 @@ class SourceTask:
         wait = min(before.wait * 2, STANDING_RETRY_MAX_S) if before and again else STANDING_RETRY_S
         if before is None or not again or before.line != line:
             self._link.notice(line)
-        self._standing[source] = Standing(line, offset, wait, for_good)
+        self._standing[source] = Standing(line, offset, wait, for_good, flow.topic_id)
         self._fetcher.remove(source)
         self._later(wait, lambda: self._look_again(source, flow))
 
@@ -432,7 +450,7 @@ class SourceTask:
                 return
             target.closing = True
             self._targets[source] = self._producer.partition(target.topic, target.partition, flow)
-        self._fetcher.add(source, flow.restart())
+        self._fetcher.add(source, flow.restart(), flow.topic_id)
 
     def _tell_standing(self) -> None:
         """What the task's status says of its partitions; the task ends if all of them need a user."""
@@ -440,6 +458,10 @@ class SourceTask:
         waiting = len(self._flows)
         for source, flow in self._flows.items():
             standing = self._standing.get(source)
+            if standing is not None and standing.topic_id not in (None, flow.topic_id):
+                # What it stood in front of was another topic's.
+                del self._standing[source]
+                standing = None
             if standing is not None and flow.position >= standing.offset:
                 del self._standing[source]
                 self._link.notice(f"{flow} goes on behind offset {standing.offset}")

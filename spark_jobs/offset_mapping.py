@@ -50,11 +50,6 @@ class OffsetMapping:
             return lambda _outgoing, _base_offset: None
         return _PartitionMapping(partition, self._syncs, self._runs.add(partition, reading_from))
 
-    async def until_known(self, seconds: float) -> None:
-        """What former tasks have recorded of the followed partitions is read after this, or time is up."""
-        if self._runs is not None:
-            await self._runs.until_known(seconds)
-
     def forget(self, partition: TaskPartition) -> None:
         """The partition is no longer this task's."""
         if self._syncs is not None:
@@ -130,13 +125,8 @@ def offset_mapping(
     producer: BatchProducer,
     source: Cluster,
     target: Cluster,
-    *,
-    former: Callable[[TaskPartition, bytes], None],
 ) -> OffsetMapping:
-    """As the connector's config has it. `source` and `target` are asked for topic ids only. ConfigError.
-
-    `former(partition, topic_id)` hears which source topic the positions of a followed partition are of, if that is known.
-    """
+    """As the connector's config has it. `source` and `target` are asked for topic ids only. ConfigError."""
     settings = MirrorSource().settings(spec.config)
     if not settings.boolean("emit.offset-syncs.enabled"):
         return OffsetMapping(None, None, link.notice)
@@ -164,7 +154,6 @@ def offset_mapping(
         target.topic_id,
         notice=link.notice,
         counters=link.counters,
-        former=former,
     )
     return OffsetMapping(syncs, runs, link.notice)
 

@@ -58,10 +58,8 @@ class OffsetRuns:
         *,
         notice: Callable[[str], None],
         counters: MutableMapping[str, int],
-        former: Callable[[TaskPartition, bytes], None] = lambda _partition, _source_id: None,
     ) -> None:
         self._source_id = source_id
-        self._former = former
         self._target_id = target_id
         self._dirty: dict[PartitionRuns, None] = {}
         self._topic = topic
@@ -132,10 +130,6 @@ class OffsetRuns:
                 deadline = time.monotonic() + seconds
         return not self._unknown
 
-    async def until_known(self, seconds: float) -> None:
-        """Waits until all that is known of the partitions has been read, and `former` has heard of it; not for ever."""
-        await self._until_known(time.monotonic() + seconds)
-
     async def _until_known(self, deadline: float) -> None:
         # Before the first segment of a partition nothing tells the next task that it was ours to mirror.
         if self._unknown and self._patient:
@@ -187,10 +181,7 @@ class OffsetRuns:
         for runs in asked:
             if runs in self._unknown:
                 del self._unknown[runs]
-                newest = self._decoded(found.get(runs.key))
-                if newest is not None and newest.source_id != NO_ID:
-                    self._former(runs.partition, newest.source_id)
-                runs.known(newest)
+                runs.known(self._decoded(found.get(runs.key)))
         if not self._unknown:
             self._all_known.set()
         return None

@@ -10,7 +10,8 @@ backlog, and a fetched megabyte of tiny batches isn't turned into thousands of o
 - Merged: small neighbours, when there is a backlog. Merging a record costs about as much CPU as a batch of some ten
   records copied raw, so larger batches are merged only where latency bounds the partition (a slow link).
 
-The position is the last source offset of which everything at or below is on the target or was dropped.
+The position is the last source offset of which everything at or below is on the target or was dropped. It is one of a
+topic: another one made under its name begins when all that was taken of the former is acknowledged.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class PartitionFlow:
     """The feed (target_partition.Feed) of one partition. `position`: NOTHING_YET until something was copied or dropped.
 
     `on_corrupt(flow, error)` hears of a batch that can't be copied: the flow has stopped in front of it; `restart` goes on.
-    `on_others(flow, offset, count)` hears that the target partition has `count` records from `offset` on that are not ours.
+    `on_others(flow, offset, count)` hears that the target partition has `count` records from `offset` on that are not ours;
+    `on_lost(flow, offset)` that it is shorter than it was: what it had of the source below `offset` may be gone.
     `on_placed(outgoing, base_offset)` hears of each acknowledged batch where it lies, as Feed.acked does.
     """
 
@@ -59,17 +61,21 @@ class PartitionFlow:
         next_offset: int | None,
         counters: MutableMapping[str, int],
         *,
+        topic_id: bytes | None = None,
         check_crcs: bool,
         read_committed: bool,
         on_corrupt: Callable[[PartitionFlow, CorruptBatchError], None],
         on_refused: Callable[[PartitionFlow, PartitionRefusedError], None],
         on_written: Callable[[PartitionFlow], None],
         on_others: Callable[[PartitionFlow, int, int], None] = lambda _flow, _offset, _count: None,
+        on_lost: Callable[[PartitionFlow, int], None] = lambda _flow, _offset: None,
         on_placed: Callable[[Outgoing, int], None] = lambda _outgoing, _base_offset: None,
     ) -> None:
         self.partition = partition
         # Offsets below are done; None until the first fetch has told where auto.offset.reset leads.
         self.next_offset = next_offset
+        # Of the topic that all offsets here are of; None where that isn't known, or there are no ids.
+        self.topic_id = topic_id
         self.stopped = False
         # Set with on_corrupt: where an intact batch begins behind the corrupt one, None if none was seen there.
         self.behind_corrupt: int | None = None
@@ -80,6 +86,7 @@ class PartitionFlow:
         self._on_refused = on_refused
         self._on_written = on_written
         self._on_others = on_others
+        self._on_lost = on_lost
         self._on_placed = on_placed
         # Where our next batch comes to lie on the target if nobody else writes there; None while that is not known.
         self._target_end: int | None = None
@@ -189,8 +196,11 @@ class PartitionFlow:
         counters["records"] = counters.get("records", 0) + outgoing.count
         counters["bytes"] = counters.get("bytes", 0) + outgoing.size
         counters["batches"] = counters.get("batches", 0) + 1
-        if self._target_end is not None and base_offset > self._target_end:
-            self._on_others(self, self._target_end, base_offset - self._target_end)
+        if self._target_end is not None and base_offset != self._target_end and base_offset >= 0:
+            if base_offset > self._target_end:
+                self._on_others(self, self._target_end, base_offset - self._target_end)
+            else:
+                self._on_lost(self, outgoing.first_offset)
         self._target_end = base_offset + outgoing.count if base_offset >= 0 else None
         self._on_placed(outgoing, base_offset)
         self._on_written(self)
@@ -265,13 +275,24 @@ class PartitionFlow:
             self._current.release()
             # The reader would keep all that came with this piece alive, without being counted.
             self._current, self._reader = None, BatchReader(b"")
-        if self.stopped or not self._fetched:
+        if self.stopped or not self._fetched or not self._may_begin(self._fetched[0]):
             return False
         self._current = self._fetched.popleft()
         # Also where it is lower than before: the fetcher begins anew after a topic was re-created, and has said so.
         self.next_offset = self._current.fetch_offset
         self._reader = BatchReader(self._current.buffer, whole=True)
         self._aborted = AbortedFilter(self._current.aborted) if self._read_committed else None
+        return True
+
+    def _may_begin(self, following: Fetched) -> bool:
+        """Another topic of the same name waits until the target has all of the former: a position is one of a topic."""
+        if following.topic_id in (None, self.topic_id):
+            return True
+        if self.topic_id is not None or following.fetch_offset < (self.next_offset or 0):
+            if self._taken or self._held:
+                return False
+            self._acked = NOTHING_YET
+        self.topic_id = following.topic_id
         return True
 
     def _decide(self, view: BatchView) -> Outgoing | None:

@@ -3,6 +3,8 @@
 A position is committed after the target has acknowledged every record at or below it (acks=all): partition_flow.position
 promises that, and a crash in between only repeats records. Because it is the same producer id and epoch as the data's, a
 former owner of the task that still hangs somewhere is fenced here as it is there.
+
+With each goes the id of the topic that it is an offset of, in one record, so that neither is ever without the other.
 """
 
 from __future__ import annotations
@@ -12,15 +14,23 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
 from mirror_connect.connectors.partitioner import partition_for
-from mirror_connect.connectors.positions import position_key, position_value
+from mirror_connect.connectors.positions import position_headers, position_key, position_value
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing
 from mirror_connect.spark_jobs.record_rewrite import build
 from mirror_connect.spark_jobs.target_partition import TargetPartition
+
+
+class Position(NamedTuple):
+    """`offset`: the last one replicated, negative for none; `topic_id`: of the topic it is of, None if that isn't known."""
+
+    offset: int
+    topic_id: bytes | None
 
 
 class _OffsetsFeed:
@@ -52,25 +62,26 @@ class PositionsWriter:
         self._producer = producer
         self._spec = spec
         self._targets: dict[int, tuple[TargetPartition, _OffsetsFeed]] = {}
-        self._committed: dict[TaskPartition, int] = {}
+        self._committed: dict[TaskPartition, Position] = {}
         self._pending = 0
         self._settled = asyncio.Event()
         self._settled.set()
 
-    def commit(self, positions: Mapping[TaskPartition, int]) -> bool:
+    def commit(self, positions: Mapping[TaskPartition, Position]) -> bool:
         """Sends what has changed since the last commit; True unless an earlier commit is still under way.
 
         One at a time: the next one has the newer positions anyway, so a slow target gets no queue of old ones.
         """
         if self._pending:
             return False
-        changed = {p: offset for p, offset in positions.items() if offset >= 0 and self._committed.get(p) != offset}
+        changed = {p: each for p, each in positions.items() if each.offset >= 0 and self._committed.get(p) != each}
         now = int(time.time() * 1000)
         records: dict[int, list[NewRecord]] = {}
-        for partition, offset in changed.items():
+        for partition, (offset, topic_id) in changed.items():
             key = position_key(self._spec.connector, self._spec.source_alias, partition.topic, partition.partition)
             number = partition_for(key, self._spec.offsets_partitions)
-            records.setdefault(number, []).append(NewRecord(key, position_value(offset), now))
+            record = NewRecord(key, position_value(offset), now, position_headers(topic_id))
+            records.setdefault(number, []).append(record)
         for number, batch in records.items():
             target, feed = self._target(number)
             feed.batches.append(build(batch))
@@ -80,7 +91,7 @@ class PositionsWriter:
         self._committed.update(changed)
         return True
 
-    async def flush(self, positions: Mapping[TaskPartition, int], seconds: float) -> bool:
+    async def flush(self, positions: Mapping[TaskPartition, Position], seconds: float) -> bool:
         """Commits, and waits until the target has the positions; False when time is up before."""
         deadline = time.monotonic() + seconds
         committed = False
@@ -95,9 +106,9 @@ class PositionsWriter:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._settled.wait(), remaining)
 
-    def known(self, partition: TaskPartition, offset: int) -> None:
+    def known(self, partition: TaskPartition, position: Position) -> None:
         """What the topic holds already need not be written again."""
-        self._committed[partition] = offset
+        self._committed[partition] = position
 
     def forget(self, partition: TaskPartition) -> None:
         """Another task has the partition now; should it come back, its position is written again."""

@@ -174,6 +174,7 @@ class NewRecord:
     key: bytes | None
     value: bytes | None
     timestamp: int
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class BatchReader:

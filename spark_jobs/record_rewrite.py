@@ -208,15 +208,21 @@ def _pieces(records: list[Record], codec: int, limit: int) -> Iterator[Outgoing]
 
 def build(records: Iterable[NewRecord]) -> Outgoing:
     """An uncompressed batch of records of our own."""
-    packed = [(number, each.timestamp, _rest(each.key, each.value)) for number, each in enumerate(records)]
+    packed = [
+        (number, each.timestamp, _rest(each.key, each.value, each.headers)) for number, each in enumerate(records)
+    ]
     return _pack(packed, 0, 0, len(packed) - 1)
 
 
-def _rest(key: bytes | None, value: bytes | None) -> bytes:
+def _rest(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()) -> bytes:
     parts = []
     for each in (key, value):
         parts += [varint.encoded(-1)] if each is None else [varint.encoded(len(each)), each]
-    return b"".join((*parts, b"\x00"))
+    parts.append(varint.encoded(len(headers)))
+    for name, content in headers:
+        title = name.encode()
+        parts += [varint.encoded(len(title)), title, varint.encoded(len(content)), content]
+    return b"".join(parts)
 
 
 def _records(data: bytes, codec: int, base_offset: int, base_timestamp: int, count: int) -> Iterator[Record]:

@@ -19,13 +19,14 @@ LONGEST_LINE: Final = 500
 class Standing:
     """Why a partition stands still in front of a source offset. `wait`: seconds until it is tried again.
 
-    `for_good`: time won't heal it, only what the line says.
+    `for_good`: time won't heal it, only what the line says. `topic_id`: of the topic that the offset is of, if known.
     """
 
     line: str
     offset: int
     wait: float
     for_good: bool
+    topic_id: bytes | None = None
 
 
 def told(lines: Mapping[SourcePartition, str], common: Iterable[str] = ()) -> tuple[str, ...]:

@@ -133,7 +133,7 @@ class WorkerClient:
         """The last replicated source offsets, read to the end of the offsets topic after this call was made."""
         asked = [[p.topic, p.partition] for p in partitions]
         answer = await self._ask("POST", f"/runs/{self._handle.run_id}/positions", asked, timeout=30.0)
-        return [PartitionPosition(topic, partition, offset) for topic, partition, offset in answer]
+        return [PartitionPosition(*each) for each in answer]
 
     async def _ask(self, method: str, path: str, body: Any = None, timeout: float = REQUEST_TIMEOUT_S) -> Any:
         while True:

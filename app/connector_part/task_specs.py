@@ -24,6 +24,7 @@ from mirror_connect.connectors.mirror_checkpoint import assigned_groups
 from mirror_connect.connectors.mirror_heartbeat import HEARTBEAT_TASK_CLASS
 from mirror_connect.connectors.mirror_settings import source_admin, source_consumer
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, replication_policy
+from mirror_connect.connectors.topic_ids import topic_id_text
 
 log = logging.getLogger(__name__)
 
@@ -164,9 +165,11 @@ class TaskSpecs:
         # The order of the members is part of the key's identity (Java's HashMap order).
         keys = [{"cluster": spec.source_alias, "partition": p, "topic": topic} for topic, p in partitions]
         found = await store.positions(spec.connector, keys)
+        # Nothing comes in between: they are of the very records that were found.
+        ids = store.topic_ids(spec.connector, keys)
         return [
-            PartitionPosition(topic, partition, _last_replicated(offset))
-            for (topic, partition), offset in zip(partitions, found, strict=True)
+            PartitionPosition(topic, partition, _last_replicated(offset), topic_id_text(topic_id) if topic_id else None)
+            for (topic, partition), offset, topic_id in zip(partitions, found, ids, strict=True)
         ]
 
     def keep(self, tasks: Collection[TaskId]) -> None:

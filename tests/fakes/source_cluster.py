@@ -51,12 +51,17 @@ class Log:
 
 
 class FakeSource:
-    """What Fetcher uses of a Cluster. `fetches` are the requests each node got; `down` nodes lose every request."""
+    """What Fetcher uses of a Cluster. `fetches` are the requests each node got; `down` nodes lose every request.
+
+    `takes_ids`: as brokers from 3.1 on, which read topics by id where they are told ids.
+    """
 
     def __init__(self) -> None:
         self.logs: dict[Key, Log] = {}
         self.known: dict[Key, Log] = {}
         self.ids: dict[str, bytes] = {}
+        self.known_ids: dict[str, bytes] = {}
+        self.takes_ids = True
         self.nodes = {node: BrokerEntry(node, "fake", node, None) for node in (1, 2)}
         self.fetches: list[tuple[int, Fetch]] = []
         self.down: set[int] = set()
@@ -80,7 +85,7 @@ class FakeSource:
         return 0 if any(key[0] == topic for key in self.known) else 3
 
     def topic_id(self, topic: str) -> bytes | None:
-        return self.ids.get(topic)
+        return self.known_ids.get(topic)
 
     def partition_count(self, topic: str) -> int | None:
         return sum(key[0] == topic for key in self.known) or None
@@ -91,6 +96,7 @@ class FakeSource:
         if self.unreachable:
             raise ClusterUnreachable("no broker answers at fake:1: Connection refused")
         self.known = {key: Log(log.leader, log.epoch, log.start) for key, log in self.logs.items() if key[0] in topics}
+        self.known_ids.update({topic: self.ids[topic] for topic in topics if topic in self.ids})
 
     async def send(self, node: int, request: Any, *, purpose: str = "control") -> Any:
         await asyncio.sleep(0)
@@ -115,15 +121,15 @@ class FakeSource:
         if request.session_epoch == 0:
             self.sessions[node] = {}
         session = self.sessions[node]
-        for key in request.forgotten:
-            session.pop(key, None)
-        for wanted in request.partitions:
-            session[wanted.topic, wanted.partition] = wanted
+        wanted_now = {(wanted.topic, wanted.partition): wanted for wanted in request.partitions}
+        for topic, partition, _ in request.forgotten:
+            session.pop((topic, partition), None)
+        session.update(wanted_now)
         deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
         while True:
             parts, room = [], request.max_bytes
             for key, wanted in session.items():
-                part = self._read(node, key, wanted, room)
+                part = self._other_topic(request, key, wanted) or self._read(node, key, wanted, room)
                 if part is not None:
                     room -= len(part.records)
                     parts.append(part)
@@ -131,6 +137,11 @@ class FakeSource:
             if parts or left <= 0:
                 return FetchResponse(0, 0, 99, parts, 50 + sum(len(p.records) for p in parts))
             await asyncio.sleep(min(left, 0.002))
+
+    def _other_topic(self, request: Fetch, key: Key, wanted: FetchPartition) -> FetchedPartition | None:
+        if self.takes_ids and request.names is not None and wanted.topic_id != self.ids.get(key[0]):
+            return FetchedPartition(*key, 100, -1, -1, -1, (), -1, memoryview(b""))
+        return None
 
     def _read(self, node: int, key: Key, wanted: FetchPartition, room: int) -> FetchedPartition | None:
         log = self.logs.get(key)

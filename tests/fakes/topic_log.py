@@ -18,8 +18,9 @@ class FakeTopic:
     records: list[LogRecord] = field(default_factory=list)
     failure: Exception | None = None
 
-    def add(self, key: bytes | None, value: bytes | None) -> None:
-        self.records.append(LogRecord(key, value, 0, len(self.records), 1_700_000_000_000 + len(self.records)))
+    def add(self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]] = ()) -> None:
+        number = len(self.records)
+        self.records.append(LogRecord(key, value, 0, number, 1_700_000_000_000 + number, headers))
 
     def entries(self) -> list[tuple[bytes | None, bytes | None]]:
         return [(record.key, record.value) for record in self.records]

@@ -61,6 +61,10 @@ class FakeBroker:
 
     def records(self, topic: str, partition: int = 0) -> list[tuple[bytes, bytes]]:
         """Key and value of every record."""
+        return [(key, value) for key, value, _ in self.whole_records(topic, partition)]
+
+    def whole_records(self, topic: str, partition: int = 0) -> list[tuple[bytes, bytes, bytes]]:
+        """Key, value, and what is behind them: the headers as they are encoded."""
         found = []
         for _, _, data in self.logs[topic, partition].batches:
             for view in split_fetch(data):
@@ -68,7 +72,8 @@ class FakeBroker:
                     size = rest[0] >> 1
                     assert rest[0] < 0x80
                     assert rest[1 + size] < 0x80
-                    found.append((rest[1 : 1 + size], rest[2 + size : 2 + size + (rest[1 + size] >> 1)]))
+                    end = 2 + size + (rest[1 + size] >> 1)
+                    found.append((rest[1 : 1 + size], rest[2 + size : end], rest[end:]))
         return found
 
 

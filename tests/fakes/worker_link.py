@@ -13,13 +13,13 @@ from mirror_connect.connectors.job_contract import (
     TaskSpec,
 )
 
+Stored = int | None | tuple[int | None, str | None]
+
 
 class FakeWorkerLink:
-    """Orders as a test sets them; `stored` gives the last replicated offset of (topic, partition)."""
+    """Orders as a test sets them; `stored` gives the last replicated offset of (topic, partition), alone or with the id."""
 
-    def __init__(
-        self, spec: TaskSpec, stored: Callable[[str, int], int | None] = lambda _topic, _partition: None
-    ) -> None:
+    def __init__(self, spec: TaskSpec, stored: Callable[[str, int], Stored] = lambda _topic, _partition: None) -> None:
         self.changed = asyncio.Event()
         self.state = STARTING
         self.assignment_version = 0
@@ -48,7 +48,8 @@ class FakeWorkerLink:
 
     async def positions(self, partitions: Sequence[TaskPartition]) -> list[PartitionPosition]:
         def read() -> list[PartitionPosition]:
-            return [PartitionPosition(p.topic, p.partition, self._stored(p.topic, p.partition)) for p in partitions]
+            found = [(p.topic, p.partition, self._stored(p.topic, p.partition)) for p in partitions]
+            return [PartitionPosition(t, p, *(each if isinstance(each, tuple) else (each,))) for t, p, each in found]
 
         return await asyncio.to_thread(read)
 

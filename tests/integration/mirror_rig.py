@@ -15,10 +15,11 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from deploy.local import LocalCluster
 from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
-from mirror_connect.connectors.positions import parse_position_key, parse_position_value
+from mirror_connect.connectors.positions import parse_position_headers, parse_position_key, parse_position_value
+from mirror_connect.connectors.topic_ids import topic_id_text
 from mirror_connect.spark_jobs.mirror_source import run_source_task
 from mirror_connect.spark_jobs.tasks import TaskFunction
-from tests.fakes.worker_link import FakeWorkerLink
+from tests.fakes.worker_link import FakeWorkerLink, Stored
 
 OFFSETS_TOPIC = "connect-offsets"
 OFFSETS_PARTITIONS = 5
@@ -107,13 +108,23 @@ def batches(cluster: LocalCluster, topic: str, partition: int) -> list[tuple[int
     return found
 
 
-def stored_positions(cluster: LocalCluster, connector: str) -> dict[tuple[str, int], int]:
+def stored_positions(
+    cluster: LocalCluster, connector: str, offsets_topic: str = OFFSETS_TOPIC
+) -> dict[tuple[str, int], int]:
     """What connect-offsets says of a connector: (topic, partition) → last replicated offset."""
-    found = {}
-    for message in messages(cluster, OFFSETS_TOPIC):
+    return {key: offset for key, (offset, _) in positions_with_ids(cluster, connector, offsets_topic).items()}
+
+
+def positions_with_ids(
+    cluster: LocalCluster, connector: str, offsets_topic: str = OFFSETS_TOPIC
+) -> dict[tuple[str, int], tuple[int, str | None]]:
+    """The same, with the id of the topic that each is of, as Kafka's tools print it."""
+    found: dict[tuple[str, int], tuple[int, str | None]] = {}
+    for message in messages(cluster, offsets_topic):
         key, offset = parse_position_key(message.key()), parse_position_value(message.value())
         if key is not None and key.connector == connector and offset is not None:
-            found[key.topic, key.partition] = offset
+            topic_id = parse_position_headers(message.headers() or ())
+            found[key.topic, key.partition] = (offset, None if topic_id is None else topic_id_text(topic_id))
     return found
 
 
@@ -202,8 +213,10 @@ async def running(
 ) -> AsyncIterator[Running]:
     """Runs the task in this loop; with `target`, its positions are those of connect-offsets there."""
 
-    def stored(topic: str, partition: int) -> int | None:
-        return stored_positions(target, spec.connector).get((topic, partition)) if target is not None else None
+    def stored(topic: str, partition: int) -> Stored:
+        if target is None:
+            return None
+        return positions_with_ids(target, spec.connector, spec.offsets_topic).get((topic, partition))
 
     link = FakeWorkerLink(spec, stored)
     task = asyncio.ensure_future(function(spec, link))

@@ -276,6 +276,7 @@ async def test_a_closed_link_loses_what_is_in_flight() -> None:
             await sent
 
 
-def test_hot_requests_stop_at_the_last_version_with_topic_names() -> None:
-    assert (Fetch.versions[1], Produce.versions[1]) == (11, 8)
+def test_records_are_fetched_by_topic_id_and_produced_by_name() -> None:
+    by_name, by_id = (Fetch([], 0, 0, 0, names=names) for names in (None, {}))
+    assert (by_name.highest, by_id.highest, Produce([]).highest) == (12, 13, 8)
     assert ProducePartition("a", 0, []).topic == "a"

@@ -14,6 +14,7 @@ from mirror_connect.kafka_io.wire import (
     EARLIEST,
     Fetch,
     FetchPartition,
+    ForgottenPartition,
     ListedOffset,
     ListOffsets,
     Produce,
@@ -42,7 +43,7 @@ FETCH = Fetch(
     read_committed=True,
     session_id=77,
     session_epoch=9,
-    forgotten=[("a", 5), ("c", 1), ("a", 6)],
+    forgotten=[ForgottenPartition("a", 5), ForgottenPartition("c", 1), ForgottenPartition("a", 6)],
     rack="eu-1",
 )
 
@@ -75,6 +76,59 @@ def test_fetch_answer_names_the_preferred_replica() -> None:
 def test_fetch_answer_of_an_old_broker_has_no_session_and_no_log_start() -> None:
     answer = decoded(FETCH, 4, FetchResponse_v4(0, [("a", [(0, 0, 100, 90, None, b"xy")])]).encode())
     assert (answer.session_id, answer.partitions[0].log_start, answer.partitions[0].records) == (0, -1, b"xy")
+
+
+A_ID, B_ID, C_ID = b"a" * 16, b"b" * 16, b"c" * 16
+BY_ID = Fetch(
+    [FetchPartition("a", 0, 17, 1000, 3, A_ID), FetchPartition("b", 1, 5, 2000, 4, B_ID)],
+    500,
+    1,
+    1 << 24,
+    session_id=77,
+    session_epoch=9,
+    forgotten=[ForgottenPartition("b", 1, C_ID)],
+    rack="eu",
+    names={A_ID: "a", B_ID: "b"},
+)
+
+
+def compact_fetch(*topics: bytes, forgotten: bytes) -> bytes:
+    def wanted(partition: int, epoch: int, offset: int, size: int) -> bytes:
+        return b"\x02" + struct.pack(">iiqiqi", partition, epoch, offset, -1, -1, size) + b"\0"
+
+    head = struct.pack(">iiiibii", -1, 500, 1, 1 << 24, 0, 77, 9)
+    parts = topics[0] + wanted(0, 3, 17, 1000) + b"\0" + topics[1] + wanted(1, 4, 5, 2000) + b"\0"
+    return head + b"\x03" + parts + forgotten + b"\x03eu" + b"\0"
+
+
+def test_fetch_by_topic_id_is_written_as_the_protocol_guide_has_it() -> None:
+    forgotten = b"\x02" + C_ID + b"\x02" + struct.pack(">i", 1) + b"\0"
+    assert encoded(BY_ID, 13) == compact_fetch(A_ID, B_ID, forgotten=forgotten)
+
+
+def test_a_broker_without_fetch_by_id_is_told_names_and_not_to_forget_what_is_wanted() -> None:
+    assert encoded(BY_ID, 12) == compact_fetch(b"\x02a", b"\x02b", forgotten=b"\x01")
+
+
+def compact_answer(topic: bytes) -> bytes:
+    aborted = b"\x02" + struct.pack(">qq", 8, 40) + b"\0"
+    # A tagged field behind the records, as a leader that has changed draws it.
+    records = struct.pack(">i", 2) + b"\x08records" + b"\x01\x01\x02xy"
+    partition = struct.pack(">ihqqq", 0, 0, 100, 90, 5) + aborted + records
+    return struct.pack(">ihi", 12, 0, 77) + b"\x02" + topic + b"\x02" + partition + b"\0\0"
+
+
+@pytest.mark.parametrize(("version", "topic", "name"), [(13, A_ID, "a"), (12, b"\x02a", "a"), (13, C_ID, "")])
+def test_a_compact_fetch_answer_names_topics_as_they_were_asked_for(version: int, topic: bytes, name: str) -> None:
+    answer = decoded(BY_ID, version, compact_answer(topic))
+    assert answer[:3] == (12, 0, 77)
+    assert answer.partitions[0] == (name, 0, 0, 100, 90, 5, ((8, 40),), 2, b"records")
+
+
+@pytest.mark.parametrize("cut", [3, 9, 12, 30, 60, -2])
+def test_a_compact_fetch_answer_that_ends_early_is_refused(cut: int) -> None:
+    with pytest.raises(WireError):
+        decoded(BY_ID, 13, compact_answer(A_ID)[:cut])
 
 
 def test_produce_is_written_as_aiokafka_writes_it() -> None:

@@ -222,8 +222,84 @@ async def test_a_topic_created_again_unseen_is_read_from_its_beginning_whatever_
         await until(lambda: copy.reached(A0) == 10)
     assert copy.came == [(A0, 0, 10)]
     assert copy.notices == [
-        "source topic a was deleted and created again: partition 0 is read from the beginning of the new one"
+        "source topic a was deleted and created again (its id was b2xk and is bmV3): "
+        "partition 0 is read from the beginning of the new one"
     ]
+
+
+async def test_a_topic_made_again_and_filled_beyond_the_old_position_is_read_whole() -> None:
+    source = FakeSource()
+    source.log("a", batches=3)
+    source.ids["a"] = b"old"
+    async with copying(source) as copy:
+        copy.fetcher.add(A0, 0)
+        await until(lambda: copy.reached(A0) == 30)
+        copy.came.clear()
+        # No error and no metadata in between: only the id tells them apart.
+        source.ids["a"] = b"new"
+        source.log("a", batches=7)
+        await until(lambda: copy.reached(A0) == 70)
+    assert (copy.came[0][1], len(copy.notices)) == (0, 1)
+
+
+async def test_a_topic_made_again_whose_first_records_are_gone_is_told_as_a_gap_even_with_latest() -> None:
+    source = FakeSource()
+    source.log("a", batches=3)
+    source.ids["a"] = b"old"
+    async with copying(source, auto_offset_reset="latest") as copy:
+        copy.fetcher.add(A0, 0)
+        await until(lambda: copy.reached(A0) == 30)
+        copy.came.clear()
+        source.ids["a"] = b"new"
+        source.log("a", start=40, batches=3)
+        await until(lambda: copy.reached(A0) == 70)
+    assert copy.came[0][1] == 40
+    assert "offsets 0 to 39 are gone from the source" in copy.notices[-1]
+
+
+@pytest.mark.parametrize("takes_ids", [True, False])
+async def test_a_position_of_a_former_topic_leads_to_the_beginning_of_the_present_one(takes_ids: bool) -> None:
+    source = FakeSource()
+    source.takes_ids = takes_ids
+    source.log("a", batches=5)
+    source.ids["a"] = b"new"
+    async with copying(source) as copy:
+        copy.fetcher.add(A0, 30, b"old")
+        await until(lambda: copy.reached(A0) == 50)
+    assert (copy.came[0][1], len(copy.notices)) == (0, 1)
+
+
+async def test_a_position_of_the_present_topic_is_read_on_from() -> None:
+    source = FakeSource()
+    source.log("a", batches=5)
+    source.ids["a"] = b"same"
+    async with copying(source) as copy:
+        copy.fetcher.add(A0, 30, b"same")
+        await until(lambda: copy.reached(A0) == 50)
+    assert (copy.came[0][1], copy.notices) == (30, [])
+
+
+async def test_told_to_stop_at_a_topic_made_again_a_partition_stands_still_and_others_go_on() -> None:
+    source = FakeSource()
+    source.log("a", batches=3)
+    source.log("b", batches=1)
+    source.ids.update(a=b"old", b=b"other")
+    async with copying(source) as copy:
+        copy.fetcher._stop_at_new_topic = "So it is asked for."
+        copy.fetcher.add(A0, 0)
+        copy.fetcher.add(B0, 0)
+        await until(lambda: copy.reached(A0) == 30 and copy.reached(B0) == 10)
+        source.ids["a"] = b"new"
+        source.log("a", batches=7)
+        await until(lambda: copy.fetcher.state(A0).failed)
+        source.logs["b", 0].append()
+        await until(lambda: copy.reached(B0) == 20)
+        state = copy.fetcher.state(A0)
+    assert copy.notices == [
+        "source topic a was deleted and created again (its id was b2xk and is bmV3): "
+        "partition 0 stands still. So it is asked for."
+    ]
+    assert (state.error, state.position, state.topic_id, copy.reached(A0)) == (copy.notices[0], 30, b"old", 30)
 
 
 async def test_a_broker_that_is_gone_and_back_is_told_once_each() -> None:

@@ -26,7 +26,6 @@ from mirror_connect.spark_jobs.offset_mapping import OffsetMapping
 from mirror_connect.spark_jobs.offset_runs_writer import OffsetRuns
 from mirror_connect.spark_jobs.partition_runs import MOST_EARLY, PartitionRuns
 from mirror_connect.spark_jobs.record_batch import Outgoing
-from tests.fakes.source_cluster import Log
 from tests.fakes.target_cluster import lost
 from tests.fakes.whole_cluster import FakeBroker, FakeClusters
 from tests.fakes.worker_link import FakeWorkerLink
@@ -520,29 +519,3 @@ def test_ends_of_partitions_are_asked_for_only_while_they_matter(parts: Parts) -
     parts.partition.known(None)
     parts.partition.passed(-1, 0)
     assert (waiting, parts.runs.behind()) == ([parts.partition], [])
-
-
-async def test_a_topic_made_again_while_no_task_ran_is_copied_from_its_beginning(world: World) -> None:
-    world.records(5)
-    async with world.running(world.spec()):
-        await world.copied(5)
-        await world.finish()
-    # Longer than the former one: its position could be read from, and would pass over what is in front of it.
-    world.source.logs["orders", 0] = Log()
-    world.source.ids["orders"] = b"n" * 16
-    world.records(8)
-    async with world.running(world.spec()):
-        await world.copied(8)
-        await world.finish()
-    assert len(world.target.records("A.orders")) == 13
-    assert len(world.notices("was deleted and created again")) == 1
-
-
-async def test_the_same_topic_is_read_on_from_its_position_after_a_restart(world: World) -> None:
-    world.records(5)
-    for _ in range(2):
-        async with world.running(world.spec()):
-            await world.until(lambda: world.position == world.end - 1)
-            await world.finish()
-        world.records(3)
-    assert (len(world.target.records("A.orders")), world.notices("created again")) == (8, [])

@@ -56,9 +56,9 @@ def compressed(offset: int, size: int) -> bytes:
     return struct.pack(">q", offset) + stamp(made, -1, -1, -1)[8:]
 
 
-def fetched(fetch_offset: int, next_offset: int, *parts: bytes) -> Fetched:
+def fetched(fetch_offset: int, next_offset: int, *parts: bytes, topic_id: bytes | None = None) -> Fetched:
     buffer = memoryview(b"".join(parts))
-    return Fetched(SourcePartition("orders", 0), buffer, fetch_offset, next_offset, next_offset, -1, 0, ())
+    return Fetched(SourcePartition("orders", 0), buffer, fetch_offset, next_offset, next_offset, -1, 0, (), topic_id)
 
 
 def take(taken_from: PartitionFlow, *, slow_link: bool = False) -> Outgoing | None:
@@ -335,3 +335,28 @@ def test_what_was_fetched_is_given_back(stop: bool) -> None:
         take(released)
         take(released)
     assert len(given_back) == 1
+
+
+@pytest.mark.parametrize("size", [1, 100], ids=["merged", "as_they_are"])
+def test_a_topic_made_again_begins_when_the_target_has_all_of_the_former_one(size: int) -> None:
+    again = flow(Heard(), 0)
+    again.put(fetched(0, size, batch(0, size), topic_id=b"old"))
+    again.put(fetched(0, size, batch(0, size), topic_id=b"new"))
+    former = take(again)
+    assert former is not None
+    assert (take(again), again.waiting(), again.position, again.topic_id) == (None, True, NOTHING_YET, b"old")
+    again.acked(former, 0)
+    assert (again.position, again.topic_id) == (size - 1, b"old")
+    anew = take(again)
+    assert anew is not None
+    assert (anew.first_offset, anew.count) == (0, size)
+    assert (again.position, again.topic_id) == (NOTHING_YET, b"new")
+    again.acked(anew, size)
+    assert (again.position, again.topic_id) == (size - 1, b"new")
+
+
+def test_a_position_whose_topic_was_not_known_is_one_of_the_topic_that_is_read_on_from_it() -> None:
+    unknown = flow(Heard(), 100)
+    unknown.put(fetched(100, 200, batch(100, 100), topic_id=b"id"))
+    assert take(unknown) is not None
+    assert unknown.topic_id == b"id"

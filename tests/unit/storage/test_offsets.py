@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mirror_connect.app.storage.offsets import OffsetEntry, OffsetStore, offset_key, offset_value
+from mirror_connect.connectors.positions import position_headers
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "worker-connect-offsets.jsonl"
@@ -67,6 +68,18 @@ async def test_alterations_are_read_back_and_none_forgets() -> None:
     await store.put("a", [(orders(0), {"offset": 5}), (orders(1), {"offset": 6})])
     await store.put("a", [(orders(0), None)])
     assert await store.positions("a", [orders(0), orders(1)]) == [None, {"offset": 6}]
+
+
+async def test_the_topic_of_a_position_is_known_until_one_is_written_without_it() -> None:
+    topic = FakeTopic()
+    store = OffsetStore(FakeTopicLog(topic))
+    await store.start()
+    topic.add(offset_key("a", orders(0)), b'{"offset":41}', position_headers(b"i" * 16))
+    topic.add(offset_key("a", orders(1)), b'{"offset":42}')
+    found = [await store.positions("a", [orders(0), orders(1)]), store.topic_ids("a", [orders(0), orders(1)])]
+    await store.put("a", [(orders(0), {"offset": 5})])
+    found.append(store.topic_ids("a", [orders(0)]))
+    assert found == [[{"offset": 41}, {"offset": 42}], [b"i" * 16, None], [None]]
 
 
 async def test_position_written_by_another_client_before_the_call_is_seen() -> None:

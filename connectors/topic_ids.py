@@ -1,0 +1,25 @@
+"""Topic ids: what tells a topic from one that is made under its name later. As Kafka's tools print them, and back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Final
+
+ID_BYTES: Final = 16
+
+
+def topic_id_text(topic_id: bytes) -> str:
+    """22 characters, as kafka-topics.sh --describe prints them."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
+
+
+def parse_topic_id(text: str | bytes | None) -> bytes | None:
+    """The inverse; None for anything else."""
+    if not text or len(text) != len(topic_id_text(bytes(ID_BYTES))):
+        return None
+    padding = b"==" if isinstance(text, bytes) else "=="
+    try:
+        return base64.urlsafe_b64decode(text + padding)  # type: ignore[operator]
+    except (binascii.Error, ValueError):
+        return None

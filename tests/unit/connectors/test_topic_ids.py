@@ -1,0 +1,36 @@
+"""Topic ids as text and back."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from mirror_connect.connectors.positions import TOPIC_ID_HEADER, parse_position_headers, position_headers
+from mirror_connect.connectors.topic_ids import parse_topic_id, topic_id_text
+
+ID = uuid.UUID("d6a24f5f-1a1b-4c8e-9f4c-fbfffeff0102").bytes
+
+
+def test_an_id_is_written_as_kafkas_tools_print_it() -> None:
+    # org.apache.kafka.common.Uuid of the same two longs.
+    assert topic_id_text(ID) == "1qJPXxobTI6fTPv__v8BAg"
+
+
+@pytest.mark.parametrize("text", ["1qJPXxobTI6fTPv__v8BAg", b"1qJPXxobTI6fTPv__v8BAg"])
+def test_an_id_is_read_back(text: str | bytes) -> None:
+    assert parse_topic_id(text) == ID
+
+
+@pytest.mark.parametrize("text", [None, "", "1qJP", "1qJPXxobTI6fTPv__v8BA ", "1qJPXxobTI6fTPv__v8BAgg", "ümlaut" * 4])
+def test_what_is_no_id_is_none(text: str | None) -> None:
+    assert parse_topic_id(text) is None
+
+
+def test_the_header_of_a_position_holds_its_topics_id() -> None:
+    assert parse_position_headers([("other", b"x"), *position_headers(ID)]) == ID
+
+
+@pytest.mark.parametrize("headers", [[], [("other", b"x")], [(TOPIC_ID_HEADER, None)], [(TOPIC_ID_HEADER, b"?")]])
+def test_a_position_without_a_good_header_tells_of_no_topic(headers: list[tuple[str, bytes | None]]) -> None:
+    assert (parse_position_headers(headers), position_headers(None)) == (None, ())

@@ -1,0 +1,262 @@
+"""A source task whose topic is deleted and made again, on clusters in memory: what is read, and what is remembered of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
+from mirror_connect.connectors.positions import TOPIC_ID_HEADER, parse_position_value
+from mirror_connect.connectors.topic_ids import topic_id_text
+from mirror_connect.spark_jobs import mirror_source, offset_runs_reader, offset_syncs_writer
+from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from tests.fakes.source_cluster import Log
+from tests.fakes.whole_cluster import FakeBroker, FakeClusters
+from tests.fakes.worker_link import FakeWorkerLink
+
+CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+OFFSETS, RUNS = "connect-offsets", "mm2-offset-runs.A.internal"
+FIRST, SECOND = b"1" * 16, b"2" * 16
+WITH_SYNCS, WITHOUT = {"emit.offset-syncs.enabled": "true"}, {"emit.offset-syncs.enabled": "false"}
+NOT_ENOUGH_REPLICAS, REFUSED = 19, 87
+
+
+class World:
+    """`orders`, copied to `A.orders`; its records hold their numbers."""
+
+    def __init__(self) -> None:
+        self.source, self.target = FakeBroker(), FakeBroker()
+        self.source.topic("orders")
+        self.source.topic("mm2-offset-syncs.B.internal")
+        for topic in ("A.orders", OFFSETS, RUNS):
+            self.target.topic(topic)
+        self.source.ids["orders"], self.target.ids["A.orders"] = FIRST, b"t" * 16
+        self.link: FakeWorkerLink
+        self.task: asyncio.Task[None]
+
+    def put(self, *names: str) -> None:
+        self.source.put("orders", *((b"k", name.encode()) for name in names))
+
+    def make_again(self, *names: str) -> None:
+        self.source.logs["orders", 0] = Log()
+        self.source.ids["orders"] = SECOND
+        self.put(*names)
+
+    @property
+    def there(self) -> list[str]:
+        return [value.decode() for _, value in self.target.records("A.orders")]
+
+    @property
+    def position(self) -> tuple[int | None, str | None]:
+        """What a worker finds in connect-offsets: offset and topic id."""
+        found = self.target.whole_records(OFFSETS)
+        if not found:
+            return None, None
+        _, value, headers = found[-1]
+        assert headers[0] in (0, 2)
+        name = TOPIC_ID_HEADER.encode()
+        return parse_position_value(value), headers[3 + len(name) :].decode() if headers[0] else None
+
+    @contextlib.asynccontextmanager
+    async def copying(
+        self, stored: tuple[int, None] | None = None, *, also: str = "", **config: str
+    ) -> AsyncIterator[None]:
+        spec = TaskSpec(
+            run_id="run",
+            connector="c",
+            task=0,
+            connector_class=CLASS,
+            config={
+                "name": "c",
+                "connector.class": CLASS,
+                "source.cluster.alias": "A",
+                "target.cluster.alias": "B",
+                "source.cluster.bootstrap.servers": "a",
+                **config,
+            },
+            source={"bootstrap.servers": "a", "auto.offset.reset": "earliest", "fetch.max.wait.ms": "10"},
+            target={"bootstrap.servers": "b"},
+            source_alias="A",
+            target_alias="B",
+            assigned=tuple(TaskPartition(topic, 0, f"A.{topic}") for topic in ("orders", also) if topic),
+            assignment_version=1,
+            transactional_id="connect-c-0",
+            offsets_topic=OFFSETS,
+            offsets_partitions=1,
+            commit_interval_ms=10,
+            target_consumer={"bootstrap.servers": "b"},
+        )
+        self.link = FakeWorkerLink(spec, lambda *_: stored or self.position)
+        self.task = asyncio.create_task(mirror_source.run_source_task(spec, self.link))
+        try:
+            yield
+        finally:
+            if not self.task.done():
+                self.link.abandon()
+            await asyncio.gather(self.task, return_exceptions=True)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not condition():
+                if self.task.done():
+                    self.task.result()
+                    raise AssertionError("the task has returned")
+                await asyncio.sleep(0.002)
+
+    async def committed(self, offset: int, topic_id: bytes) -> None:
+        await self.until(lambda: self.position == (offset, topic_id_text(topic_id)))
+
+    async def finish(self) -> None:
+        self.link.finish()
+        await asyncio.wait_for(self.task, 60)
+
+    def notices(self, text: str) -> list[str]:
+        return [line for line in self.link.notices if text in line]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World()
+    for module in (mirror_source, offset_syncs_writer, offset_runs_reader):
+        monkeypatch.setattr(module, "Cluster", FakeClusters({"a": made.source, "b": made.target}))
+    monkeypatch.setattr(mirror_source, "COMMIT_S", 0.01)
+    monkeypatch.setattr(mirror_source, "STANDING_RETRY_S", 0.01)
+    monkeypatch.setattr(mirror_source, "STANDING_RETRY_MAX_S", 0.02)
+    return made
+
+
+@pytest.mark.parametrize("config", [WITH_SYNCS, WITHOUT], ids=["with_syncs", "without"])
+async def test_a_topic_made_again_while_no_task_ran_is_copied_from_its_beginning(
+    world: World, config: dict[str, str]
+) -> None:
+    world.put("a", "b", "c")
+    async with world.copying(**config):
+        await world.committed(2, FIRST)
+        await world.finish()
+    # Longer than the former one: its position could be read from, and would pass over what is in front of it.
+    world.make_again("d", "e", "f", "g", "h")
+    async with world.copying(**config):
+        await world.committed(4, SECOND)
+        await world.finish()
+    assert world.there == list("abcdefgh")
+    assert len(world.notices("was deleted and created again")) == 1
+
+
+@pytest.mark.parametrize("config", [WITH_SYNCS, WITHOUT], ids=["with_syncs", "without"])
+async def test_the_same_topic_is_read_on_from_its_position_after_a_restart(
+    world: World, config: dict[str, str]
+) -> None:
+    for names in ("abc", "de"):
+        world.put(*names)
+        async with world.copying(**config):
+            await world.committed(world.source.logs["orders", 0].end - 1, FIRST)
+            await world.finish()
+    assert (world.there, world.notices("created again")) == (list("abcde"), [])
+
+
+async def test_a_topic_made_again_under_a_running_task_is_copied_whole_behind_the_former_one(world: World) -> None:
+    world.put("a", "b", "c")
+    async with world.copying(**WITHOUT):
+        await world.committed(2, FIRST)
+        world.make_again("d", "e", "f", "g", "h")
+        await world.committed(4, SECOND)
+    assert world.there == list("abcdefgh")
+
+
+async def test_a_kill_between_the_new_topics_runs_and_its_position_skips_nothing(world: World) -> None:
+    world.put("a", "b", "c")
+    async with world.copying(**WITH_SYNCS):
+        await world.committed(2, FIRST)
+        world.target.producers.before = lambda request: (
+            NOT_ENOUGH_REPLICAS if any(batch.topic == OFFSETS for batch in request.batches) else 0
+        )
+        segments = len(world.target.records(RUNS))
+        world.make_again("d", "e")
+        await world.until(lambda: world.there == list("abcde") and len(world.target.records(RUNS)) > segments)
+    world.target.producers.before = lambda _request: 0
+    # The position is still the former topic's, although the runs are the new one's.
+    assert world.position == (2, topic_id_text(FIRST))
+    world.put("f", "g", "h")
+    async with world.copying(**WITH_SYNCS):
+        await world.committed(4, SECOND)
+    assert world.there == list("abcde") + list("defgh")
+
+
+async def test_a_position_without_a_topic_id_is_taken_for_one_of_the_present_topic_and_marked_once(
+    world: World,
+) -> None:
+    world.put("a", "b", "c")
+    async with world.copying((1, None), **WITHOUT):
+        await world.committed(2, FIRST)
+        await world.finish()
+    async with world.copying((2, None), **WITHOUT):
+        await world.until(lambda: len(world.target.records(OFFSETS)) == 2)
+        await world.finish()
+    assert (world.position, len(world.target.records(OFFSETS))) == ((2, topic_id_text(FIRST)), 2)
+    assert world.there == ["c"]
+
+
+async def test_told_to_stop_at_a_topic_made_again_the_task_fails_with_what_to_do_and_keeps_its_position(
+    world: World,
+) -> None:
+    stop = {"on.topic.recreated": "stop"}
+    world.put("a", "b", "c")
+    async with world.copying(**WITHOUT, **stop):
+        await world.committed(2, FIRST)
+        world.make_again("d", "e", "f", "g", "h")
+        with pytest.raises(PartitionRefusedError) as failed:
+            await world.until(lambda: False)
+    assert str(failed.value) == (
+        f"source topic orders was deleted and created again (its id was {topic_id_text(FIRST)} and is "
+        f"{topic_id_text(SECOND)}): partition 0 stands still. To have the new one copied from its beginning, set "
+        "on.topic.recreated=copy; to go on elsewhere in it, stop the connector and set the offset by REST"
+    )
+    assert (world.position, world.there) == ((2, topic_id_text(FIRST)), list("abc"))
+    async with world.copying(**WITHOUT):
+        await world.committed(4, SECOND)
+    assert world.there == list("abcdefgh")
+
+
+async def test_an_offset_that_a_user_has_set_is_obeyed_in_a_topic_made_again(world: World) -> None:
+    world.put("a", "b", "c")
+    async with world.copying(**WITHOUT):
+        await world.committed(2, FIRST)
+    world.make_again("d", "e", "f", "g", "h")
+    async with world.copying((1, None), **WITHOUT, **{"on.topic.recreated": "stop"}):
+        await world.committed(4, SECOND)
+    assert world.there == list("abcfgh")
+
+
+async def test_what_a_partition_stood_in_front_of_is_forgotten_with_its_topic(world: World) -> None:
+    world.put("a", "b", "c")
+    world.target.producers.before = lambda request: (
+        REFUSED if any(b"unwanted" in bytes(part) for batch in request.batches for part in batch.batch) else 0
+    )
+    # Another one, as a task of which all partitions are refused fails.
+    world.source.topic("parcels")
+    world.target.topic("A.parcels")
+    async with world.copying(also="parcels", **WITHOUT):
+        await world.committed(2, FIRST)
+        world.put("unwanted")
+        await world.until(lambda: bool(world.link.standing))
+        assert world.link.standing[0].startswith("orders-0 stands still at offset 3")
+        world.make_again("d", "e")
+        await world.until(lambda: world.there[-2:] == ["d", "e"] and world.link.standing == ())
+        await world.committed(1, SECOND)
+    assert world.there == list("abcde")
+
+
+async def test_a_remote_topic_made_again_is_told_once_and_gets_what_comes_next(world: World) -> None:
+    world.put("a", "b", "c")
+    async with world.copying(**WITHOUT):
+        await world.committed(2, FIRST)
+        world.target.logs["A.orders", 0].batches.clear()
+        world.target.producers.log("A.orders", 0).batches.clear()
+        for number, name in enumerate("de"):
+            world.put(name)
+            await world.committed(3 + number, FIRST)
+    assert world.there == list("de")
+    assert len(world.notices("Topic A.orders on the target was deleted and created again, or has lost records")) == 1
