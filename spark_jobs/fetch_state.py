@@ -31,9 +31,12 @@ TOPIC_IN_DOUBT: Final = frozenset(
     {codes.UNKNOWN_TOPIC_OR_PARTITION, codes.UNKNOWN_TOPIC_ID, codes.INCONSISTENT_TOPIC_ID}
 )
 _SLOWEST_RETRY: Final = 5.0
+# Tries of a partition without a leader, some seconds in all, before anyone is told: elections are nothing to tell.
+_QUIET_TRIES: Final = 6
 _EXPLAINED: Final = {
     codes.UNKNOWN_TOPIC_OR_PARTITION: "does not exist on the source cluster; it is read as soon as it does",
     codes.TOPIC_AUTHORIZATION_FAILED: "may not be read: grant READ on the topic to the source user",
+    codes.LEADER_NOT_AVAILABLE: "has no leader on the source cluster; it is read as soon as it has one",
 }
 
 
@@ -142,6 +145,11 @@ class PartitionWork:
         pause = min(first * 2**self._failures, longest)
         self._failures = min(self._failures + 1, 16)
         self.retry_at = time.monotonic() + pause
+
+    @property
+    def still_quiet(self) -> bool:
+        """Whether it is too early to speak of a leader that isn't found."""
+        return self._failures < _QUIET_TRIES
 
     def explain(self, code: int) -> str | None:
         """Note an error that a user should hear of; returns the line unless it was said already."""

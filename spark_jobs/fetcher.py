@@ -467,7 +467,7 @@ class Fetcher:
         work.back_off(self._settings.retry_backoff_s)
         if code in LEADERSHIP_ERRORS:
             work.preferred = NOWHERE
-        else:
+        if code not in LEADERSHIP_ERRORS or not work.still_quiet:
             self._say(work.explain(code))
 
     def _broker_trouble(self, node: int, reason: str) -> None:

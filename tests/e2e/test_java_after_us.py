@@ -12,6 +12,7 @@ import pytest
 from deploy.local import LocalCluster
 from deploy.local.connect import ConnectWorker
 from deploy.local.errors import LocalError
+from mirror_connect.app.storage.status import Status, encode_status
 from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, mirror_config, wait_ends, wait_for
 from tests.e2e.reading import values
@@ -22,6 +23,7 @@ GROUP = "created-here"
 TOPIC = "created-here"
 PATIENCE_S = 120.0
 NAMES = ("running", "paused", "stopped")
+LINE = "orders-0 stops at offset 10: its batch is corrupt"
 REFUSED = "InconsistentGroupProtocolException"
 
 
@@ -35,6 +37,7 @@ class Seen:
     java: dict[str, Any] = field(default_factory=dict)
     positions: tuple[Any, Any] = (None, None)
     java_beside_us: str = ""
+    line_in_java: str = ""
 
 
 def _described(listed: dict[str, Any]) -> dict[str, Any]:
@@ -99,6 +102,17 @@ def seen(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator
         # The comparison is a test of its own, which shows the difference.
         with contextlib.suppress(AssertionError):
             wait_for(as_ours, "Java says of the connectors what ours said")
+        # What ours writes of a task that copies and has a partition that stands still.
+        status = encode_status(Status("RUNNING", "ours:8083", 1, LINE))
+        produce(target_cluster, f"{GROUP}-status", [{"key": b"status-task-running-0", "value": status, "partition": 0}])
+
+        def shown() -> bool:
+            task = java.request("GET", "/connectors?expand=status")[1]["running"]["status"]["tasks"][0]
+            found.line_in_java = f"{task['state']}: {task.get('trace')}"
+            return LINE in found.line_in_java
+
+        with contextlib.suppress(AssertionError):
+            wait_for(shown, "Java shows the line", PATIENCE_S)
         found.positions = (before, java.request("GET", "/connectors/running/offsets")[1])
         produce_more()
         wait_copied()
@@ -120,6 +134,10 @@ def test_java_lists_the_same_connectors_with_the_same_configs_tasks_and_states(s
 
 def test_java_tells_the_offsets_that_ours_told(seen: Seen) -> None:
     assert seen.positions[0]["offsets"] == seen.positions[1]["offsets"] != []
+
+
+def test_java_shows_the_line_of_a_running_task_as_it_is(seen: Seen) -> None:
+    assert seen.line_in_java == f"RUNNING: {LINE}"
 
 
 def test_java_goes_on_where_ours_stopped(seen: Seen) -> None:

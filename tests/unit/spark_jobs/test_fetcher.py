@@ -150,6 +150,19 @@ async def test_a_change_of_leadership_is_followed_silently(code: int) -> None:
     assert copy.notices == []
 
 
+async def test_a_partition_that_has_no_leader_for_long_is_named_until_it_has_one() -> None:
+    source = FakeSource()
+    log = source.log("a", batches=1, errors=[5] * 1_000_000)
+    async with copying(source) as copy:
+        copy.fetcher.add(A0, 0)
+        await until(lambda: bool(copy.notices))
+        line = "source partition a-0 has no leader on the source cluster; it is read as soon as it has one"
+        assert (copy.notices, copy.fetcher.state(A0).error) == ([line], line)
+        log.errors = []
+        await until(lambda: copy.reached(A0) == 10)
+        assert copy.fetcher.state(A0).error == ""
+
+
 async def test_a_partition_follows_its_leader_to_another_broker() -> None:
     source = FakeSource()
     log = source.log("a", batches=1)

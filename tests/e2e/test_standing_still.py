@@ -1,0 +1,325 @@
+"""What can't go on, seen by a user of the whole product: a line in the status of the RUNNING task, until it is mended.
+
+One connector, one task: each fixture does the next thing to it, and the tests say what was seen.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from deploy.local import Listener, LocalCluster, start_all
+from tests.e2e import numbered
+from tests.e2e.product import Product, mirror_config, wait_ends, wait_for
+from tests.e2e.reading import values
+
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+
+NAME: Final = "still"
+SMALL, CORRUPT, SPOILED, UNREAD, UNWRITTEN = "small", "corrupt", "spoiled", "unread", "unwritten"
+GOOD, NUMBERED = "good", "numbered"
+# The record at this offset is in the way.
+AT: Final = 10
+ROWS: Final = [b"record %d" % number for number in range(30)]
+LARGE: Final = [*ROWS[:AT], bytes(5_000), *ROWS[AT + 1 :]]
+PATIENCE_S: Final = 120.0
+
+
+@dataclass
+class World:
+    source: LocalCluster
+    target: LocalCluster
+    product: Product
+
+    def status(self) -> dict[str, Any]:
+        return self.product.status(NAME)
+
+    def trace(self) -> str:
+        """The task's; empty if it has none, or doesn't run."""
+        tasks = self.status().get("tasks", [])
+        return str(tasks[0].get("trace") or "") if tasks and tasks[0]["state"] == "RUNNING" else ""
+
+    def wait_trace(self, condition: Callable[[str], bool], what: str) -> str:
+        """The first trace of the RUNNING task that satisfies it."""
+        seen: list[str] = [""]
+
+        def reached() -> bool:
+            self.product.check_alive()
+            seen[0] = self.trace()
+            return self.product.states(NAME)[1:] == ["RUNNING"] and condition(seen[0])
+
+        try:
+            wait_for(reached, what, PATIENCE_S)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it is {self.status()}\n{self.product.log_tail(40)}") from None
+        return seen[0]
+
+    def logged(self, words: str) -> int:
+        return sum(words in line for line in self.product.log_text().splitlines())
+
+    def copied(self, topic: str) -> list[bytes | None]:
+        return values(self.target, f"A.{topic}", 1)[0]
+
+
+def produce(cluster: LocalCluster, topic: str, rows: list[bytes]) -> None:
+    """Each record is a batch of its own."""
+    producer = Producer({**cluster.librdkafka(), "batch.num.messages": 1})
+    for row in rows:
+        producer.produce(topic, row)
+    assert producer.flush(60) == 0
+
+
+def change_byte(cluster: LocalCluster, topic: str) -> None:
+    """Flips a bit of the record at AT in the broker's segment, and back; the broker reads it from there each time."""
+    (segment,) = cluster.partition_directory(topic, 0).glob("*.log")
+    at = segment.read_bytes().index(b"ord %d" % AT) - 1
+    with segment.open("r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        os.pwrite(file.fileno(), bytes([byte ^ 0x80]), at)
+
+
+def set_largest(cluster: LocalCluster, topic: str, size: int) -> None:
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+    resource.add_incremental_config(entry)
+    for done in cluster.admin().incremental_alter_configs([resource]).values():
+        done.result(60)
+
+
+def denied(user: str, topic: str, operation: AclOperation) -> AclBinding:
+    kind, literal = ResourceType.TOPIC, ResourcePatternType.LITERAL
+    return AclBinding(kind, topic, literal, f"User:{user}", "*", operation, AclPermissionType.DENY)
+
+
+def deny(cluster: LocalCluster, binding: AclBinding) -> None:
+    kind, literal = ResourceType.TOPIC, ResourcePatternType.LITERAL
+    rest = AclBinding(kind, binding.name, literal, "User:*", "*", AclOperation.ALL, AclPermissionType.ALLOW)
+    for done in cluster.admin().create_acls([rest, binding]).values():
+        done.result(30)
+
+
+def grant(cluster: LocalCluster, binding: AclBinding) -> None:
+    kept = (binding.restype, binding.name, binding.resource_pattern_type, binding.principal, "*", binding.operation)
+    for done in cluster.admin().delete_acls([AclBindingFilter(*kept, binding.permission_type)]).values():
+        assert done.result(30)
+
+
+NO_READ: Final = denied("copier", UNREAD, AclOperation.READ)
+NO_WRITE: Final = denied("worker", f"A.{UNWRITTEN}", AclOperation.WRITE)
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    """Clusters with users and rights, a worker, and a connector whose partitions mostly can't go on."""
+    open_to_all = {"allow.everyone.if.no.acl.found": "true"}
+    source, target = (
+        LocalCluster(
+            name,
+            listeners=[Listener.SASL_PLAINTEXT],
+            users={user: f"{user}-pw"},
+            authorizer=True,
+            properties=open_to_all,
+        )
+        for name, user in (("still-source", "copier"), ("still-target", "worker"))
+    )
+    try:
+        start_all(source, target)
+        for topic in (GOOD, NUMBERED, SMALL, CORRUPT, SPOILED, UNREAD, UNWRITTEN):
+            source.create_topic(topic)
+            if topic != NUMBERED:
+                produce(source, topic, LARGE if topic == SMALL else ROWS)
+        target.create_topic(f"A.{SMALL}", 1, {"max.message.bytes": "2000"})
+        target.create_topic(f"A.{UNWRITTEN}")
+        for topic in (CORRUPT, SPOILED):
+            change_byte(source, topic)
+        deny(source, NO_READ)
+        deny(target, NO_WRITE)
+        with Product(target, group="still") as product:
+            topics = ",".join((GOOD, NUMBERED, SMALL, CORRUPT, SPOILED, UNREAD, UNWRITTEN))
+            # What is suspended is noticed sooner.
+            product.put(NAME, mirror_config(source, target, topics, source_consumer_request_timeout_ms="5000"))
+            product.wait_running(NAME)
+            yield World(source, target, product)
+    finally:
+        source.close()
+        target.close()
+
+
+# --- lines -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def standing(world: World) -> tuple[World, str]:
+    """When all five stand still."""
+    return world, world.wait_trace(lambda trace: len(trace.splitlines()) >= 5, "five lines")
+
+
+def test_every_partition_that_stands_still_is_a_line_of_the_running_task(standing: tuple[World, str]) -> None:
+    corrupt, small, spoiled, unread, unwritten = standing[1].splitlines()
+    for line, topic in ((corrupt, CORRUPT), (spoiled, SPOILED)):
+        assert line.startswith(f"{topic}-0 stops at offset {AT}: its batch is corrupt (its CRC does not fit its bytes)")
+    assert small.startswith(f"{SMALL}-0 stands still at offset {AT}: ")
+    assert f"raise max.message.bytes of topic A.{SMALL} on the target, now 2000 " in small
+    assert unread == f"source partition {UNREAD}-0 may not be read: grant READ on the topic to the source user"
+    assert unwritten == f"Not authorized to write to topic A.{UNWRITTEN} on the target; it is tried again"
+
+
+def test_the_list_of_connectors_shows_the_same_lines(standing: tuple[World, str]) -> None:
+    world, trace = standing
+    listed = world.product.call("GET", "/connectors?expand=status")[NAME]["status"]
+    assert [(task["state"], task["trace"]) for task in listed["tasks"]] == [("RUNNING", trace)]
+    assert world.product.call("GET", f"/connectors/{NAME}/tasks/0/status")["trace"] == trace
+
+
+def test_the_log_has_every_line_once(standing: tuple[World, str]) -> None:
+    world, trace = standing
+    assert [world.logged(line) for line in trace.splitlines()] == [1] * 5
+
+
+def test_the_other_partitions_go_on_and_what_is_in_front_of_the_record_is_copied(standing: tuple[World, str]) -> None:
+    world, _ = standing
+    produce(world.source, GOOD, ROWS)
+    wait_ends(world.target, f"A.{GOOD}", {0: 2 * len(ROWS)}, PATIENCE_S)
+    assert [world.copied(topic) for topic in (SMALL, CORRUPT, SPOILED)] == [ROWS[:AT]] * 3
+
+
+# --- mended ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mended(standing: tuple[World, str]) -> World:
+    """After somebody has done what the lines say; the spoiled batch stays as it is."""
+    world, _ = standing
+    change_byte(world.source, CORRUPT)
+    set_largest(world.target, f"A.{SMALL}", 100_000)
+    grant(world.source, NO_READ)
+    grant(world.target, NO_WRITE)
+    world.wait_trace(lambda trace: trace.startswith(f"{SPOILED}-0 stops") and "\n" not in trace, "one line is left")
+    return world
+
+
+def test_what_is_mended_is_copied_whole_and_its_line_is_gone(mended: World) -> None:
+    for topic in (SMALL, CORRUPT, UNREAD, UNWRITTEN):
+        wait_ends(mended.target, f"A.{topic}", {0: len(ROWS)}, PATIENCE_S)
+    assert mended.copied(SMALL) == LARGE
+    assert [mended.copied(topic) for topic in (CORRUPT, UNREAD, UNWRITTEN)] == [ROWS] * 3
+
+
+# --- given up ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def skipping(mended: World) -> World:
+    """After a change of the connector's config gave up what can't be mended, and records that are too large."""
+    set_largest(mended.target, f"A.{SMALL}", 2_000)
+    config = mended.product.call("GET", f"/connectors/{NAME}/config")
+    mended.product.put(NAME, {**config, "on.corrupt.batch": "skip", "on.oversize.record": "skip"})
+    produce(mended.source, SMALL, LARGE)
+    mended.wait_trace(lambda trace: not trace, "no line is left")
+    return mended
+
+
+def test_a_corrupt_batch_is_given_up_with_a_line_in_the_log(skipping: World) -> None:
+    wait_ends(skipping.target, f"A.{SPOILED}", {0: len(ROWS) - 1}, PATIENCE_S)
+    assert skipping.copied(SPOILED) == [*ROWS[:AT], *ROWS[AT + 1 :]]
+    assert skipping.logged(f"{SPOILED}-0: 1 offsets skipped at offset {AT}, their batch is corrupt") == 1
+
+
+def test_a_record_too_large_is_given_up_with_a_line_in_the_log(skipping: World) -> None:
+    wait_ends(skipping.target, f"A.{SMALL}", {0: 2 * len(ROWS) - 1}, PATIENCE_S)
+    assert skipping.copied(SMALL) == [*LARGE, *ROWS[:AT], *ROWS[AT + 1 :]]
+    assert skipping.logged(f"{SMALL}-0: the record at offset {len(ROWS) + AT} is skipped: it has ") == 1
+
+
+# --- a cluster that is away --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def away(skipping: World) -> tuple[World, str, str]:
+    """The trace while the source is stopped, and the one after it is back."""
+    world = skipping
+    world.source.stop()
+    absent = world.wait_trace(lambda trace: "can't be reached" in trace, "the source is named")
+    world.source.start()
+    return world, absent, world.wait_trace(lambda trace: not trace, "the line goes")
+
+
+def test_a_source_that_is_away_is_named_with_its_address_the_time_and_the_reason(away: tuple[World, str, str]) -> None:
+    world, absent, _ = away
+    bootstrap = world.source.bootstrap_servers
+    (line,) = absent.splitlines()
+    assert line.startswith(f"The source cluster A (bootstrap.servers {bootstrap}) can't be reached since 2")
+    assert f" UTC: no broker answers at {bootstrap}: " in line
+    assert line.endswith("; it is tried again until it answers")
+
+
+def test_a_source_that_is_back_is_copied_again(away: tuple[World, str, str]) -> None:
+    world = away[0]
+    produce(world.source, GOOD, ROWS)
+    wait_ends(world.target, f"A.{GOOD}", {0: 3 * len(ROWS)}, PATIENCE_S)
+
+
+# --- clusters that hang ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Hung:
+    world: World
+    states: list[str]
+    trace: str
+    health: tuple[int, str]
+    written: dict[int, int]
+
+
+@pytest.fixture(scope="module")
+def hung(away: tuple[World, str, str]) -> Hung:
+    """Both clusters are suspended, the worker's own too, until the worker counts on its place no longer."""
+    world = away[0]
+    with numbered.Writer(world.source, NUMBERED, 1, 200) as writer:
+        wait_ends(world.target, f"A.{NUMBERED}", {0: 100}, PATIENCE_S)
+        world.source.suspend()
+        world.target.suspend()
+        try:
+            wait_for(lambda: world.product.states(NAME) == ["UNASSIGNED"] * 2, "nothing runs", PATIENCE_S)
+            status, health = world.status(), world.product.rest.get("/health")
+        finally:
+            world.target.resume()
+            world.source.resume()
+        world.product.wait_running(NAME, seconds=PATIENCE_S)
+    wait_ends(world.target, f"A.{NUMBERED}", writer.counts, PATIENCE_S)
+    trace = status["tasks"][0]["trace"]
+    states = [status["connector"]["state"], status["tasks"][0]["state"]]
+    return Hung(world, states, trace, (health.status_code, health.json()["message"]), writer.counts)
+
+
+def test_while_its_own_cluster_is_away_a_worker_shows_what_it_ran_as_not_running(hung: Hung) -> None:
+    assert hung.states == ["UNASSIGNED", "UNASSIGNED"]
+    assert hung.trace.startswith("This worker has no word from its own cluster since 2")
+    assert hung.trace.endswith("; what it ran is stopped until it has")
+
+
+def test_while_its_own_cluster_is_away_a_worker_is_not_healthy(hung: Hung) -> None:
+    assert (hung.health[0], "no word from its own cluster" in hung.health[1]) == (500, True)
+
+
+def test_after_both_clusters_were_suspended_copying_goes_on_and_no_record_is_missing(hung: Hung) -> None:
+    ends = {0: len(hung.world.copied(NUMBERED))}
+    arrived = numbered.read(hung.world.target, f"A.{NUMBERED}", ends)[0]
+    assert arrived.first_seen == list(range(hung.written[0]))
