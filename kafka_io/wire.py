@@ -24,8 +24,10 @@ BY_TOPIC_ID: Final = 13
 _FETCH_HEAD: Final = struct.Struct(">iiiib")
 _FETCHED_V4: Final = struct.Struct(">ihqqi")
 _FETCHED_V5: Final = struct.Struct(">ihqqqi")
-_FETCHED_V12: Final = struct.Struct(">ihqqq")
+_FETCHED_V12: Final = struct.Struct(">ihqqqBi")
+_ABORTED_AT: Final = 30
 _ABORTED: Final = struct.Struct(">qq")
+_NONE_ABORTED: Final[tuple[tuple[int, int], ...]] = ()
 _PRODUCED: Final = struct.Struct(">ihqq")
 _PRODUCED_V5: Final = struct.Struct(">ihqqq")
 
@@ -182,9 +184,14 @@ class Fetch(Request[FetchResponse]):
             # No topic has an empty name: what comes of an id that nobody asked for is nobody's.
             topic = names.get(bytes(reader.raw(16)), "") if version >= BY_TOPIC_ID else reader.string()
             for _ in range(reader.unsigned_varint() - 1):
-                partition, code, high, stable, start = reader.unpack(_FETCHED_V12)
-                aborted = tuple([_tagged_pair(reader) for _ in range(reader.unsigned_varint() - 1)])
-                preferred, records = reader.int32(), reader.bytes_()
+                at, aborted = reader.at, _NONE_ABORTED
+                partition, code, high, stable, start, length, preferred = reader.unpack(_FETCHED_V12)
+                if length > 1:
+                    # Seldom: otherwise the length of aborted transactions is one byte, none or zero.
+                    reader.at = at + _ABORTED_AT
+                    aborted = tuple([_tagged_pair(reader) for _ in range(reader.unsigned_varint() - 1)])
+                    preferred = reader.int32()
+                records = reader.bytes_()
                 reader.tags()
                 partitions.append(
                     FetchedPartition(topic, partition, code, high, stable, start, aborted, preferred, records)

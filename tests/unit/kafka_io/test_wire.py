@@ -110,8 +110,10 @@ def test_a_broker_without_fetch_by_id_is_told_names_and_not_to_forget_what_is_wa
     assert encoded(BY_ID, 12) == compact_fetch(b"\x02a", b"\x02b", forgotten=b"\x01")
 
 
-def compact_answer(topic: bytes) -> bytes:
-    aborted = b"\x02" + struct.pack(">qq", 8, 40) + b"\0"
+ABORTED = b"\x02" + struct.pack(">qq", 8, 40) + b"\0"
+
+
+def compact_answer(topic: bytes, aborted: bytes = ABORTED) -> bytes:
     # A tagged field behind the records, as a leader that has changed draws it.
     records = struct.pack(">i", 2) + b"\x08records" + b"\x01\x01\x02xy"
     partition = struct.pack(">ihqqq", 0, 0, 100, 90, 5) + aborted + records
@@ -123,6 +125,12 @@ def test_a_compact_fetch_answer_names_topics_as_they_were_asked_for(version: int
     answer = decoded(BY_ID, version, compact_answer(topic))
     assert answer[:3] == (12, 0, 77)
     assert answer.partitions[0] == (name, 0, 0, 100, 90, 5, ((8, 40),), 2, b"records")
+
+
+@pytest.mark.parametrize("aborted", [b"\0", b"\x01"], ids=["null", "empty"])
+def test_a_compact_fetch_answer_without_aborted_transactions(aborted: bytes) -> None:
+    answer = decoded(BY_ID, 13, compact_answer(A_ID, aborted))
+    assert answer.partitions[0] == ("a", 0, 0, 100, 90, 5, (), 2, b"records")
 
 
 @pytest.mark.parametrize("cut", [3, 9, 12, 30, 60, -2])
