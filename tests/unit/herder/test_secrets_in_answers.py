@@ -1,0 +1,64 @@
+"""A secret of a config provider, named by whatever setting: no answer about a config tells it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mirror_connect.app.config_providers import Resolver
+from mirror_connect.app.errors import ConnectError
+from mirror_connect.app.herder.config_notices import ConfigNotices
+from mirror_connect.app.herder.validation import ConfigRules, Validation
+from tests.fakes.connect_worker import source_config
+
+SECRET = "s3cr3t-V@lue,x"
+CLASSES = ("MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector")
+CLIENTS = ("source.cluster.", "target.cluster.", "source.consumer.", "target.producer.", "producer.override.", "admin.")
+OF_CLIENTS = (
+    "security.protocol",
+    "sasl.mechanism",
+    "sasl.jaas.config",
+    "ssl.keystore.type",
+    "bootstrap.servers",
+    "acks",
+    "batch.size",
+    "auto.offset.reset",
+    "unknown",
+)
+OTHERS = (
+    "transforms",
+    "predicates",
+    "connector.plugin.version",
+    "key.converter.type",
+    "exactly.once.support",
+    "x.mine",
+)
+
+
+@pytest.fixture
+def validation(tmp_path: Path) -> Validation:
+    (tmp_path / "secrets").write_text(f"secret={SECRET}\n")
+    kind = "org.apache.kafka.common.config.provider.FileConfigProvider"
+    resolver = Resolver.of({"config.providers": "file", "config.providers.file.class": kind})
+    return Validation(resolver, ConfigRules(), ConfigNotices(""))
+
+
+@pytest.mark.parametrize("written", ["{}", "1{}", "python:a.b:{}", "[{}"])
+@pytest.mark.parametrize("class_name", CLASSES)
+async def test_no_setting_makes_an_answer_tell_what_a_provider_gave(
+    validation: Validation, tmp_path: Path, class_name: str, written: str
+) -> None:
+    good = {**source_config(), "connector.class": class_name, "name": "a"}
+    defined = [each["value"]["name"] for each in (await validation.infos(class_name, good))["configs"]]
+    of_clients = [prefix + name for prefix in CLIENTS for name in OF_CLIENTS]
+    reference = "${file:%s:secret}" % (tmp_path / "secrets")
+    for name in dict.fromkeys((*defined, *of_clients, *OTHERS)):
+        config = {**good, name: written.format(reference)}
+        for ask in (validation.infos(class_name, config), validation.check(config)):
+            try:
+                told = json.dumps(await ask)
+            except ConnectError as error:
+                told = str(error)
+            assert (name, SECRET in told) == (name, False)
