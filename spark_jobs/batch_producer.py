@@ -32,6 +32,7 @@ from mirror_connect.spark_jobs.outage import Outage
 from mirror_connect.spark_jobs.produce_outcome import FencedError, Outcome, PartitionRefusedError
 from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
 from mirror_connect.spark_jobs.target_partition import Feed, ProducerId, Sent, TargetPartition
+from mirror_connect.spark_jobs.told_once import ToldOnce
 
 # Below the broker's default max.message.bytes (1,048,588), as merged batches should never have to be split again.
 MERGE_LIMIT: Final = 1_000_000
@@ -142,7 +143,7 @@ class BatchProducer:
         self._answered = asyncio.Event()
         self._stale = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._told: set[tuple[str, int]] = set()
+        self._told = ToldOnce(notice)
 
     # --- what a task calls ------------------------------------------------------------------------------------------
 
@@ -344,9 +345,9 @@ class BatchProducer:
                 if target.failures_in_row >= QUIET_RETRIES:
                     line = f"Broker {node.node_id} of the target: {lost}; it is tried again until it answers"
                     target.trouble = line
-                    self._tell(("", node.node_id), line)
+                    self._told.tell("", node.node_id, line)
         else:
-            self._told.discard(("", node.node_id))
+            self._told.over("", node.node_id)
             if answer.throttle_ms > 0:
                 node.throttled(now, answer.throttle_ms / 1000, sum(sent.size for _, sent in taken))
                 self._loop.call_at(node.throttled_until + 0.001, self._schedule_pump)
@@ -371,7 +372,7 @@ class BatchProducer:
         outcome = codes.outcome(code)
         if outcome is Outcome.WRITTEN:
             if target.failures_in_row:
-                self._told.difference_update({told for told in self._told if told[0] == str(target)})
+                self._told.over(str(target))
             target.answered(sent, outcome, base_offset)
             return
         head = target.is_head(sent)
@@ -395,7 +396,7 @@ class BatchProducer:
             if head:
                 self._halted = True
                 self._bump_wanted = True
-                self._tell((str(target), code), f"{target}: the target lost track of this producer, it begins anew")
+                self._told.tell(str(target), code, f"{target}: the target lost track of this producer, it begins anew")
         elif outcome is Outcome.REFUSED:
             if head:
                 target.fail(
@@ -412,11 +413,11 @@ class BatchProducer:
         self._block(target, elsewhere=elsewhere, longest=5.0 if refused else MAX_BACKOFF_S)
         if refused:
             target.trouble = f"Not authorized to write to topic {target.topic} on the target; it is tried again"
-            self._tell((str(target), code), target.trouble)
+            self._told.tell(str(target), code, target.trouble)
         elif target.failures_in_row >= QUIET_RETRIES:
             why = message if code == NOT_ANSWERED else codes.reason(code, message)
             target.trouble = f"{target} can't be written to at present: {why}; it is tried again"
-            self._tell((str(target), code), target.trouble)
+            self._told.tell(str(target), code, target.trouble)
 
     async def _begin_anew(self) -> None:
         """Another epoch for all partitions, after everything in flight has been answered or lost (KIP-360)."""
@@ -492,11 +493,6 @@ class BatchProducer:
         if not self.failed.done():
             self.failed.set_exception(error)
         self._answered.set()
-
-    def _tell(self, key: tuple[str, int], line: str) -> None:
-        if key not in self._told:
-            self._told.add(key)
-            self._notice(line)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = self._loop.create_task(work)

@@ -1,0 +1,43 @@
+"""Lines about troubles that come again and again: each once until it is over, and not thousands of the same kind.
+
+A broker that starts, or one that has just been given thousands of partitions, refuses all of them for some seconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+# Of one kind of trouble at a time.
+MOST_TOLD: Final = 20
+
+
+class ToldOnce:
+    """Who is in which kind of trouble (an error code, as a rule). `notice` gets the lines."""
+
+    def __init__(self, notice: Callable[[str], None]) -> None:
+        self._notice = notice
+        self._troubles: dict[str, set[int]] = {}
+        self._many: Counter[int] = Counter()
+
+    def tell(self, who: str, kind: int, line: str) -> None:
+        """Says it, unless that was said of this one already or there are many like it."""
+        kinds = self._troubles.setdefault(who, set())
+        if kind in kinds:
+            return
+        kinds.add(kind)
+        self._many[kind] += 1
+        if self._many[kind] <= MOST_TOLD:
+            self._notice(line)
+        elif self._many[kind] == MOST_TOLD + 1:
+            self._notice(f"{line}. There are more of these: no further line before some of them are over")
+
+    def over(self, who: str, kind: int | None = None) -> None:
+        """It is well again, in this respect or (None) in all."""
+        kinds = self._troubles.get(who, set())
+        for each in [kind] if kind in kinds else [] if kind is not None else list(kinds):
+            kinds.discard(each)
+            self._many[each] -= 1
+        if not kinds:
+            self._troubles.pop(who, None)

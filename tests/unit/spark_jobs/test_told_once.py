@@ -1,0 +1,62 @@
+"""Troubles are told once each until they are over, and thousands of one kind are not told one by one."""
+
+from __future__ import annotations
+
+from mirror_connect.spark_jobs.told_once import MOST_TOLD, ToldOnce
+
+
+def test_a_trouble_is_told_once() -> None:
+    lines: list[str] = []
+    told = ToldOnce(lines.append)
+    for _ in range(2):
+        told.tell("t-0", 6, "t-0 is away")
+    assert lines == ["t-0 is away"]
+
+
+def test_another_kind_of_it_is_told_too() -> None:
+    lines: list[str] = []
+    told = ToldOnce(lines.append)
+    told.tell("t-0", 6, "away")
+    told.tell("t-0", 3, "gone")
+    assert lines == ["away", "gone"]
+
+
+def test_what_is_over_is_told_again_when_it_comes_back() -> None:
+    lines: list[str] = []
+    told = ToldOnce(lines.append)
+    for _ in range(2):
+        told.tell("t-0", 6, "away")
+        told.over("t-0")
+    assert lines == ["away", "away"]
+
+
+def test_what_is_over_in_one_respect_is_not_told_again_in_another() -> None:
+    lines: list[str] = []
+    told = ToldOnce(lines.append)
+    told.tell("t-0", 6, "away")
+    told.tell("t-0", 3, "gone")
+    told.over("t-0", 3)
+    told.tell("t-0", 6, "away")
+    assert lines == ["away", "gone"]
+
+
+def test_of_thousands_some_are_named_and_the_last_line_says_that_there_are_more() -> None:
+    lines: list[str] = []
+    told = ToldOnce(lines.append)
+    for number in range(6000):
+        told.tell(f"t-{number}", 6, f"t-{number} is away")
+    assert lines == [
+        *(f"t-{number} is away" for number in range(MOST_TOLD)),
+        f"t-{MOST_TOLD} is away. There are more of these: no further line before some of them are over",
+    ]
+
+
+def test_after_many_were_over_a_new_one_is_told() -> None:
+    lines: list[str] = []
+    told = ToldOnce(lines.append)
+    for number in range(6000):
+        told.tell(f"t-{number}", 6, "away")
+    for number in range(6000):
+        told.over(f"t-{number}")
+    told.tell("t-1", 6, "away again")
+    assert lines[-1] == "away again"
