@@ -40,25 +40,43 @@ class FetchSession:
         self._told: dict[tuple[str, int], FetchPartition] = {}
         self._names: dict[bytes, str] | None = None
 
-    def request(self, wanted: Mapping[tuple[str, int], FetchPartition]) -> SessionRequest:
-        """All of `wanted` in a first request, afterwards the differences from what the broker was told before."""
-        told, self._told = self._told, dict(wanted)
+    def request(
+        self, wanted: Mapping[tuple[str, int], FetchPartition], news: Iterable[tuple[str, int]] | None = None
+    ) -> SessionRequest:
+        """All of `wanted` in a first request, afterwards the differences from what the broker was told before.
+
+        `news`: the only keys in which there may be any since the last call; None: all.
+        """
         if self._epoch != FULL_FETCH:
-            changed = [partition for key, partition in wanted.items() if told.get(key) != partition]
+            keys = dict.fromkeys((*wanted, *self._told)) if news is None else news
+            changed, forgotten = self._differences(wanted, keys)
             if self._learn_names(changed):
-                # Another id is another topic, so the former one is to be forgotten.
-                forgotten = [
-                    ForgottenPartition(*key, former.topic_id)
-                    for key, former in told.items()
-                    if (now := wanted.get(key)) is None or now.topic_id != former.topic_id
-                ]
                 return SessionRequest(changed, forgotten, self._id, self._epoch, self._names)
             self._epoch = FULL_FETCH
+        self._told = dict(wanted)
         everything = list(wanted.values())
         self._names = {}
         if not self._learn_names(everything):
             self._names = None
         return SessionRequest(everything, [], self._id, FULL_FETCH, self._names)
+
+    def _differences(
+        self, wanted: Mapping[tuple[str, int], FetchPartition], keys: Iterable[tuple[str, int]]
+    ) -> tuple[list[FetchPartition], list[ForgottenPartition]]:
+        changed, forgotten, told = [], [], self._told
+        for key in keys:
+            now, former = wanted.get(key), told.get(key)
+            if now == former:
+                continue
+            # Another id is another topic, so the former one is to be forgotten.
+            if former is not None and (now is None or now.topic_id != former.topic_id):
+                forgotten.append(ForgottenPartition(*key, former.topic_id))
+            if now is None:
+                del told[key]
+            else:
+                told[key] = now
+                changed.append(now)
+        return changed, forgotten
 
     def _learn_names(self, partitions: Iterable[FetchPartition]) -> bool:
         """False if the session can't name these as it names the others."""

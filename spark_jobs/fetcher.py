@@ -39,11 +39,11 @@ from mirror_connect.kafka_io.wire import (
     NO_TOPIC_ID,
     Fetch,
     FetchedPartition,
-    FetchPartition,
     FetchResponse,
     ListOffsets,
 )
 from mirror_connect.spark_jobs.fetch_budget import FetchBudget
+from mirror_connect.spark_jobs.fetch_plan import NOTHING, FetchPlan, Judged
 from mirror_connect.spark_jobs.fetch_session import LOST, FetchSession
 from mirror_connect.spark_jobs.fetch_settings import FetchSettings
 from mirror_connect.spark_jobs.fetch_state import (
@@ -93,6 +93,7 @@ class Fetcher:
         self._work: dict[tuple[str, int], PartitionWork] = {}
         self._by_node: dict[int, dict[tuple[str, int], PartitionWork]] = {}
         self._wakers: dict[int, asyncio.Event] = {}
+        self._plans: dict[int, FetchPlan] = {}
         self._starved: set[int] = set()
         self._chores = asyncio.Event()
         self._refresh_at = 0.0
@@ -298,10 +299,11 @@ class Fetcher:
 
     async def _read_from(self, node: int) -> None:
         session = FetchSession()
-        waker = self._wakers[node]
+        waker, plan = self._wakers[node], self._plans[node]
         while True:
             waker.clear()
-            wanted, left_out = ({}, False) if self._paused else self._wanted_of(node)
+            left_out = not self._paused and self._look(node, plan)
+            wanted = {} if self._paused else plan.wanted
             room = self._budget.reserve(self._brokers_in_use()) if wanted else 0
             if room == 0:
                 if wanted or left_out:
@@ -309,7 +311,7 @@ class Fetcher:
                 await waker.wait()
                 continue
             try:
-                await self._fetch(node, session, wanted, room, left_out=left_out)
+                await self._fetch(node, session, plan, room, left_out=left_out)
             except (ConnectionLost, UnsupportedByBroker) as error:
                 session.failed()
                 self._broker_trouble(node, str(error))
@@ -322,13 +324,14 @@ class Fetcher:
         self,
         node: int,
         session: FetchSession,
-        wanted: dict[tuple[str, int], FetchPartition],
+        plan: FetchPlan,
         room: int,
         *,
         left_out: bool,
     ) -> None:
         settings = self._settings
-        part = session.request(wanted)
+        part = session.request(plan.wanted, plan.news)
+        plan.asked()
         request = Fetch(
             part.partitions,
             min(settings.max_wait_ms, _WAIT_WITH_SOME_LEFT_OUT_MS) if left_out else settings.max_wait_ms,
@@ -354,26 +357,34 @@ class Fetcher:
                 self._on_notice(f"source broker {node} refuses to be read: {codes.error_name(answer.error)}")
                 await asyncio.sleep(settings.retry_backoff_max_s)
 
-    def _wanted_of(self, node: int) -> tuple[dict[tuple[str, int], FetchPartition], bool]:
-        """The partitions to ask this broker for; whether some were left out because they hold too much."""
-        wanted: dict[tuple[str, int], FetchPartition] = {}
-        left_out = False
-        now = time.monotonic()
+    def _look(self, node: int, plan: FetchPlan) -> bool:
+        """Brings the plan up to date; whether some partitions were left out because they hold too much."""
+        now, at_node = time.monotonic(), self._by_node.get(node, {})
         cap, size = self._budget.partition_cap(), self._budget.partition_bytes()
-        for key, work in list(self._by_node.get(node, {}).items()):
+
+        def judge(key: tuple[str, int]) -> Judged:
+            work = at_node.get(key)
+            if work is None:
+                return NOTHING
             if work.preferred != NOWHERE and now >= work.preferred_until:
                 work.preferred = NOWHERE
                 self._place(work)
                 if work.node != node:
-                    continue
-            leader = self._cluster.leader(*key)
-            if work.position is None or leader is None or not work.is_due():
-                continue
+                    return NOTHING
+            leader, due = self._cluster.leader(*key), work.is_due()
+            restless = work.unreleased > 0 or work.preferred != NOWHERE or not due
+            if work.position is None or leader is None or not due:
+                return Judged(None, restless)
             if work.unreleased > 0 and work.unreleased + min(size, work.max_bytes) > cap:
-                left_out = True
-                continue
-            wanted[key] = work.wanted(leader.epoch, size)
-        return wanted, left_out
+                return Judged(None, restless, full=True)
+            return Judged(work.wanted(leader.epoch, size), restless)
+
+        return plan.look(judge)
+
+    def _stir(self, work: PartitionWork) -> None:
+        """What is to be asked for it may be another thing now."""
+        if work.node != NOWHERE:
+            self._plans[work.node].stir(work.key)
 
     def _take(self, node: int, session: FetchSession, answer: FetchResponse) -> None:
         fresh: list[tuple[PartitionWork, FetchedPartition]] = []
@@ -429,6 +440,7 @@ class Fetcher:
                 self._release_of(work, share),
             )
             work.position = max(next_offset, position)
+            self._stir(work)
             self._on_records(fetched)
 
     def _release_of(self, work: PartitionWork, share: Share) -> Callable[[int], None]:
@@ -456,6 +468,7 @@ class Fetcher:
         if code == codes.OFFSET_OUT_OF_RANGE:
             work.lost, work.position = work.position, None
             work.timestamp = EARLIEST if work.made_again else None
+            self._stir(work)
             self._want_metadata()
         else:
             self._note_error(work, code)
@@ -465,6 +478,7 @@ class Fetcher:
 
     def _note_error(self, work: PartitionWork, code: int) -> None:
         work.back_off(self._settings.retry_backoff_s)
+        self._stir(work)
         if code in LEADERSHIP_ERRORS:
             work.preferred = NOWHERE
         if code not in LEADERSHIP_ERRORS or not work.still_quiet:
@@ -506,6 +520,7 @@ class Fetcher:
 
     def _move(self, work: PartitionWork, node: int) -> None:
         if work.node != node:
+            self._stir(work)
             self._by_node.get(work.node, {}).pop(work.key, None)
             work.node = node
             if node != NOWHERE:
@@ -513,9 +528,10 @@ class Fetcher:
         if node == NOWHERE:
             return
         if node not in self._wakers:
-            self._wakers[node] = asyncio.Event()
+            self._wakers[node], self._plans[node] = asyncio.Event(), FetchPlan()
             if self._loops is not None:
                 self._loops.create_task(self._read_from(node))
+        self._stir(work)
         self._wakers[node].set()
 
     def _brokers_in_use(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from mirror_connect.kafka_io.wire import FetchPartition
 from mirror_connect.spark_jobs.fetch_session import FetchSession
 
@@ -97,3 +99,24 @@ def test_a_topic_without_an_id_that_joins_begins_a_session_by_name() -> None:
     session.request({("a", 0): IDENTIFIED["a", 0]})
     session.answered(77)
     assert session.request({("a", 0): IDENTIFIED["a", 0], ("b", 0): B}) == ([IDENTIFIED["a", 0], B], [], 77, 0, None)
+
+
+def test_told_where_to_look_it_says_what_a_look_at_everything_would() -> None:
+    dice = random.Random(11)
+    told, looking = FetchSession(), FetchSession()
+    wanted: dict[tuple[str, int], FetchPartition] = {}
+    for _ in range(300):
+        news = {("t", dice.randrange(6)) for _ in range(dice.randrange(4))}
+        for key in news:
+            if dice.random() < 0.3:
+                wanted.pop(key, None)
+            else:
+                wanted[key] = FetchPartition(*key, dice.randrange(3), 100, 0, dice.choice((b"a" * 16, b"b" * 16)))
+        one, other = told.request(wanted, news), looking.request(wanted)
+        assert (sorted(one.partitions), sorted(one.forgotten), one[2:]) == (
+            sorted(other.partitions),
+            sorted(other.forgotten),
+            other[2:],
+        )
+        for session in (told, looking):
+            session.answered(7)
