@@ -8,6 +8,7 @@ second try is named either way. Tests of pure logic get one try, and so do many 
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,8 @@ def deserve_another_try(failed: list[str]) -> bool:
 
 def main(arguments: list[str]) -> int:
     """Pytest's exit code, of the second try if there was one."""
+    # A shell starts what it runs in the background deaf to Ctrl-C, and so is all below it; tests press Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     LAST_FAILED.unlink(missing_ok=True)
     code = _pytest(*arguments)
     if code != TESTS_FAILED:

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 import httpx
 import psutil
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from deploy.local import LocalCluster, free_port
 from deploy.local.watchdog import watchdog
@@ -330,7 +330,8 @@ def wait_ends(cluster: LocalCluster, topic: str, ends: Mapping[int, int], second
     seen: dict[int, int] = {}
 
     def reached() -> bool:
-        seen.update(end_offsets(cluster, topic))
+        with contextlib.suppress(KafkaException):  # new partitions have no leader yet, or not one that knows it
+            seen.update(end_offsets(cluster, topic))
         return all(seen.get(partition, -1) >= end for partition, end in ends.items())
 
     try:
