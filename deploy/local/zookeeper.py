@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import time
 from pathlib import Path
+from typing import Final
 
 from deploy.local.broker_config import HOST, write_properties
 from deploy.local.errors import LocalError
 from deploy.local.java_process import JavaProcess
+
+_DUMPED: Final = "ephemeral nodes dump:"
 
 
 class ZooKeeper:
@@ -24,7 +26,7 @@ class ZooKeeper:
         self._process: JavaProcess | None = None
 
     def start(self, seconds: float = 60.0) -> None:
-        """Start it, unless it runs, and wait until it accepts connections."""
+        """Start it, unless it runs, and wait until it serves."""
         if self._process is not None and self._process.alive:
             return
         properties = {
@@ -48,17 +50,17 @@ class ZooKeeper:
             version=self._version,
         )
         until = time.monotonic() + seconds
-        while not self._accepts():
+        while self._ephemerals() is None:
             if not process.alive:
                 raise process.failure()
             if time.monotonic() > until:
-                raise LocalError(f"{self._name} accepts no connection after {seconds:g} s (log: {self.log})")
+                raise LocalError(f"{self._name} does not serve after {seconds:g} s (log: {self.log})")
             time.sleep(0.05)
 
     def wait_until_forgotten(self, node: int, seconds: float = 60.0) -> None:
         """Return when a killed broker's session has ended: one that starts before finds its place taken, and ends."""
         until = time.monotonic() + seconds
-        while re.search(rf"^\s*/brokers/ids/{node}$", self._dump(), re.MULTILINE):
+        while (there := self._ephemerals()) is None or f"/brokers/ids/{node}" in there:
             if time.monotonic() > until:
                 raise LocalError(f"{self._name} still has broker {node} after {seconds:g} s (log: {self.log})")
             time.sleep(0.1)
@@ -73,16 +75,14 @@ class ZooKeeper:
         if self._process is not None:
             self._process.kill()
 
-    def _dump(self) -> str:
-        """What ZooKeeper tells of its sessions and of what goes with them."""
-        with socket.create_connection((HOST, self.port), timeout=10) as connection:
-            connection.sendall(b"dump")
-            with connection.makefile("rb") as answer:
-                return answer.read().decode(errors="replace")
-
-    def _accepts(self) -> bool:
+    def _ephemerals(self) -> set[str] | None:
+        """The nodes that go with the sessions there are; None while it tells nothing."""
         try:
-            with socket.create_connection((HOST, self.port), timeout=1):
-                return True
+            with socket.create_connection((HOST, self.port), timeout=5) as connection:
+                connection.sendall(b"dump")
+                with connection.makefile(encoding="utf-8", errors="replace") as answer:
+                    lines = [line.strip() for line in answer]
         except OSError:
-            return False
+            return None
+        # One that accepts connections may say instead that it doesn't serve yet.
+        return set(lines) if _DUMPED in lines else None
