@@ -9,10 +9,10 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from mirror_connect.app.rest.bodies import ErrorBody
+from mirror_connect.app.rest.bodies import ErrorBody, RefusalBody
 
 _ERRORS = {
-    400: "What was sent makes no sense",
+    400: "What was sent makes no sense; of a bad path or header only GET, POST and HEAD are told so in a body",
     401: "No or wrong credentials (plain text, no challenge)",
     403: "Switched off in the worker's properties",
     404: "There is no such thing",
@@ -31,8 +31,8 @@ def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
     described: dict[int | str, dict[str, Any]] = {}
     for code in sorted({*codes, *_ALWAYS}):
         described[code] = {"description": _ERRORS[code], "model": ErrorBody}
-    # A path that Jetty would find ambiguous is refused as Jetty does, in HTML.
-    described[400]["content"] = {"text/html": {"schema": {"type": "string"}}}
+    # What Jetty refuses before a resource hears of it is answered as Jetty does: refusals.py.
+    described[400] |= {"model": ErrorBody | RefusalBody, "content": {"text/html": {"schema": {"type": "string"}}}}
     described[401] = {"description": _ERRORS[401], "content": {"application/json": {"schema": {"type": "string"}}}}
     return described
 

@@ -36,6 +36,14 @@ class ErrorBody(Body):
     message: str = Field(examples=["Connector orders not found"])
 
 
+class RefusalBody(Body):
+    """What Jetty says of a request that no resource hears of, to who accepts nothing but JSON."""
+
+    message: str = Field(examples=["Bad Request"])
+    url: str
+    status: str = Field(examples=["400"])
+
+
 class ServerInfoBody(Body):
     """GET /."""
 
