@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AdminClient,
     NewTopic,
@@ -275,9 +275,12 @@ class LocalCluster:
         self._until(lambda: self._has_leaders(name, partitions), f"topic {name} has no leaders")
 
     def delete_topic(self, name: str) -> None:
-        """Delete `name` and wait until the brokers no longer know it."""
+        """Delete `name` and wait until the brokers no longer know it, and would make it again."""
         self.admin().delete_topics([name], request_timeout=30)[name].result(30)
         self._until(lambda: name not in self.admin().list_topics(timeout=5).topics, f"topic {name} is still there")
+        if self._zookeeper is not None:
+            # There it goes on to exist for a while after no broker names it any more.
+            self._until(lambda: self._could_create(name), f"topic {name} is not gone from ZooKeeper")
 
     def partition_directory(self, topic: str, partition: int, node: int = 1) -> Path:
         """Where broker `node` keeps the segments of a partition."""
@@ -328,6 +331,16 @@ class LocalCluster:
                 ]
                 for done in self.admin().alter_user_scram_credentials(upserts, request_timeout=30).values():
                     done.result(30)
+
+    def _could_create(self, topic: str) -> bool:
+        asked = self.admin().create_topics([NewTopic(topic, 1, 1)], validate_only=True, request_timeout=30)
+        try:
+            asked[topic].result(30)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+            return False
+        return True
 
     def _has_leaders(self, topic: str, partitions: int) -> bool:
         found = self.admin().list_topics(topic, timeout=5).topics[topic].partitions
