@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from mirror_connect.connectors.errors import AddressUnknown, ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.kafka_io.client_settings import librdkafka_config
@@ -146,14 +146,6 @@ class ClusterAdmin:
         self._answer(
             f"topic {topic} was not created",
             lambda left: self._client.create_topics([new], operation_timeout=left, request_timeout=left)[topic],
-        )
-
-    def create_partitions(self, topic: str, total: int) -> None:
-        """Let a topic grow to `total` partitions."""
-        new = NewPartitions(topic, total)
-        self._answer(
-            f"topic {topic} did not grow to {total} partitions",
-            lambda left: self._client.create_partitions([new], operation_timeout=left, request_timeout=left)[topic],
         )
 
     def topic_configs(self, topics: Collection[str]) -> dict[str, dict[str, ConfigValue]]:

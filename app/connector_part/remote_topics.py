@@ -13,7 +13,9 @@ from typing import Final
 
 from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.topic_admin import NewRemote, Refused, create_topics, grow_topics
 
+ALREADY_THERE: Final = 36
 INVALID_REPLICATION_FACTOR: Final = 38
 INVALID_CONFIG: Final = 40
 POLICY_VIOLATION: Final = 44
@@ -39,23 +41,39 @@ def bring_up_to_date(
 
     `configs`: remote topic → what it is created with. One that isn't in it is not created, and its reason is known already.
     """
-    changes = Changes()
-    for topic, partitions in sorted(wanted.items()):
-        changes.there[topic] = existing.get(topic, 0)
-        try:
-            if topic not in existing and topic not in configs:
-                continue
-            if topic not in existing:
-                target.create_topic(topic, partitions, replication_factor, configs[topic])
-                changes.made.append(f"created remote topic {topic} with {partitions} partitions")
-            elif existing[topic] < partitions:
-                target.create_partitions(topic, partitions)
-                changes.made.append(f"grew remote topic {topic} from {existing[topic]} to {partitions} partitions")
-            changes.there[topic] = max(partitions, existing.get(topic, 0))
-        except (AdminError, NotAuthorized) as error:
-            # A missing right to one topic is that topic's trouble; wrong credentials have been told before.
-            changes.refused[topic] = f"{error}{_remedy(error, replication_factor, configs.get(topic, {}))}"
+    changes = Changes(there={topic: existing.get(topic, 0) for topic in wanted})
+    new = {
+        topic: NewRemote(partitions, replication_factor, configs[topic])
+        for topic, partitions in sorted(wanted.items())
+        if topic not in existing and topic in configs
+    }
+    larger = {
+        topic: partitions for topic, partitions in sorted(wanted.items()) if 0 < existing.get(topic, 0) < partitions
+    }
+    # A missing right to one topic is that topic's trouble; wrong credentials have been told before.
+    refused = create_topics(target, new) | grow_topics(target, larger)
+    for topic, partitions in _made_by_others(target, refused).items():
+        # A broker tells of a new topic a moment later than the controller knows of it, and somebody else may be quicker.
+        changes.there[topic] = partitions
+        del refused[topic]
+    for topic, error in refused.items():
+        changes.refused[topic] = f"{error}{_remedy(error, replication_factor, configs.get(topic, {}))}"
+    for topic, each in new.items():
+        if topic not in refused and not changes.there[topic]:
+            changes.made.append(f"created remote topic {topic} with {each.partitions} partitions")
+            changes.there[topic] = each.partitions
+    for topic, partitions in larger.items():
+        if topic not in refused:
+            changes.made.append(f"grew remote topic {topic} from {existing[topic]} to {partitions} partitions")
+            changes.there[topic] = partitions
     return changes
+
+
+def _made_by_others(target: ClusterAdmin, refused: Refused) -> dict[str, int]:
+    """Of topics that couldn't be created because they are there: those that the brokers tell of by now."""
+    there = [topic for topic, error in refused.items() if isinstance(error, AdminError) and error.code == ALREADY_THERE]
+    known = target.topics() if there else {}
+    return {topic: known[topic] for topic in there if topic in known}
 
 
 def _remedy(error: AdminError | NotAuthorized, replication_factor: int, configs: Mapping[str, str]) -> str:

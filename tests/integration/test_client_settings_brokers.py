@@ -13,6 +13,7 @@ from deploy.local import Listener, LocalCluster
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
 from mirror_connect.kafka_io.cluster import Cluster
+from mirror_connect.kafka_io.topic_admin import NewRemote, create_topics, grow_topics
 from tests.fakes.token_endpoint import TokenEndpoint
 
 pytestmark = pytest.mark.brokers
@@ -305,8 +306,17 @@ def test_more_replicas_than_brokers_are_refused_in_one_line(admin: ClusterAdmin)
 
 def test_a_topic_grows(admin: ClusterAdmin) -> None:
     admin.create_topic("growing", 1, 1)
-    admin.create_partitions("growing", 4)
-    assert admin.topics()["growing"] == 4
+    assert (grow_topics(admin, {"growing": 4}), admin.topics()["growing"]) == ({}, 4)
+
+
+def test_many_topics_are_created_at_once_and_those_that_exist_are_told(admin: ClusterAdmin) -> None:
+    wanted = {f"many-{number}": NewRemote(2, 1, {"cleanup.policy": "compact"}) for number in range(400)}
+    refused = create_topics(admin, wanted | {"grows": NewRemote(1, 1)})
+    there = admin.topics()
+    assert [str(error).split(" (", 1)[0] for error in refused.values()] == [
+        "topic grows was not created: Topic 'grows' already exists."
+    ]
+    assert {name: there.get(name) for name in wanted} == dict.fromkeys(wanted, 2)
 
 
 def test_ends_of_partitions_are_known(admin: ClusterAdmin) -> None:

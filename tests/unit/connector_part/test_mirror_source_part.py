@@ -19,13 +19,14 @@ from mirror_connect.connectors.topic_configs import ConfigSource, TopicConfig
 from mirror_connect.connectors.user_class import PLUGIN_PATH
 from mirror_connect.kafka_io.admin import AdminError
 from mirror_connect.kafka_io.topic_config_admin import Described
+from tests.fakes.topic_requests import TopicRequests
 
 CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 
 REFUSED = "replication factor 2 is larger than 1 brokers"
 
 
-class FakeCluster:
+class FakeCluster(TopicRequests):
     """The topics of a cluster. `failures`: raised by the next calls that list topics, one each, the last one for good."""
 
     def __init__(self, topics: Mapping[str, int]) -> None:
@@ -43,12 +44,13 @@ class FakeCluster:
     def create_topic(
         self, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str] | None = None
     ) -> None:
+        del replication_factor
         if topic in self.refusals:
             raise self.refusals[topic]
         self.existing[topic] = partitions
         self.configs[topic] = configs
 
-    def create_partitions(self, topic: str, total: int) -> None:
+    def grow_topic(self, topic: str, total: int) -> None:
         self.create_topic(topic, total, 0)
 
 

@@ -10,9 +10,10 @@ import pytest
 from mirror_connect.app.connector_part.remote_topics import Changes, bring_up_to_date
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from tests.fakes.topic_requests import TopicRequests
 
 
-class FakeAdmin:
+class FakeAdmin(TopicRequests):
     def __init__(self, failures: Mapping[str, Exception]) -> None:
         self.failures = failures
         self.made: list[tuple[str, int, int | None]] = []
@@ -22,7 +23,10 @@ class FakeAdmin:
         self.configs = dict(configs)
         self._do(topic, partitions, replication_factor)
 
-    def create_partitions(self, topic: str, total: int) -> None:
+    def topics(self) -> dict[str, int]:
+        return {"t": 5}
+
+    def grow_topic(self, topic: str, total: int) -> None:
         self._do(topic, total, None)
 
     def _do(self, topic: str, partitions: int, factor: int | None) -> None:
@@ -59,6 +63,11 @@ def test_a_refused_topic_is_told_and_the_others_go_on(refusal: Exception) -> Non
     found, made = changes({"a": 1, "b": 1}, {}, a=refusal)
     assert ([topic for topic, *_ in made], found.there) == (["b"], {"a": 0, "b": 1})
     assert found.refused["a"].startswith(str(refusal))
+
+
+def test_a_topic_that_somebody_else_has_just_made_is_taken_as_it_is() -> None:
+    found, made = changes({"t": 3, "u": 1}, {}, t=AdminError("exists", 36))
+    assert (made, found.there, found.refused) == ([("u", 1, 2)], {"t": 5, "u": 1}, {})
 
 
 def test_growth_that_is_refused_leaves_the_partitions_there_are() -> None:
