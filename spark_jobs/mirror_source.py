@@ -99,7 +99,7 @@ class SourceTask:
             self._target, producing, spec.transactional_id, link.lease_valid, link.notice, away=self._target_away
         )
         self._positions = PositionsWriter(self._producer, spec)
-        self._mapping = offset_mapping(spec, link, self._producer, self._source, self._target)
+        self._mapping = offset_mapping(spec, link, self._producer, self._topic_id, self._target)
         # From the look at positions to their commit: an older look must not overwrite a newer one, nor come after a
         # partition has been given away.
         self._committing = asyncio.Lock()
@@ -347,6 +347,11 @@ class SourceTask:
                 f"{copied.partition} goes on with offset {offset} of {copied.topic}, and what was copied before may not be "
                 "in it. To copy that again, stop the connector and reset its offsets by REST"
             )
+
+    def _topic_id(self, partition: TaskPartition) -> bytes | None:
+        """Of the topic that the partition's acknowledged records are of, which may be gone already."""
+        flow = self._flows.get(SourcePartition(partition.topic, partition.partition))
+        return None if flow is None else flow.topic_id
 
     def _present_positions(self) -> dict[TaskPartition, Position]:
         for source, flow in self._flows.items():

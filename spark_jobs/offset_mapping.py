@@ -20,7 +20,7 @@ from mirror_connect.connectors.replication_policy import replication_policy
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.offset_runs_reader import read_newest
-from mirror_connect.spark_jobs.offset_runs_writer import WRITE_WAIT_S, OffsetRuns
+from mirror_connect.spark_jobs.offset_runs_writer import WRITE_WAIT_S, OffsetRuns, SourceId
 from mirror_connect.spark_jobs.offset_syncs_writer import OffsetSyncs
 from mirror_connect.spark_jobs.partition_runs import PartitionRuns
 from mirror_connect.spark_jobs.record_batch import Outgoing
@@ -123,10 +123,10 @@ def offset_mapping(
     spec: TaskSpec,
     link: WorkerLink,
     producer: BatchProducer,
-    source: Cluster,
+    source_id: SourceId,
     target: Cluster,
 ) -> OffsetMapping:
-    """As the connector's config has it. `source` and `target` are asked for topic ids only. ConfigError."""
+    """As the connector's config has it. `source_id` as for OffsetRuns; `target` is asked for topic ids only. ConfigError."""
     settings = MirrorSource().settings(spec.config)
     if not settings.boolean("emit.offset-syncs.enabled"):
         return OffsetMapping(None, None, link.notice)
@@ -150,7 +150,7 @@ def offset_mapping(
         topic,
         producer,
         lambda wanted: read_newest(spec.target_consumer, reader, topic, wanted, link.notice),
-        source.topic_id,
+        source_id,
         target.topic_id,
         notice=link.notice,
         counters=link.counters,

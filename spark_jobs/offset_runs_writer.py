@@ -35,6 +35,7 @@ QUIET_S: Final = 10.0
 # Of all, while the topic can't be written to; segments that are forgotten make readers begin anew behind them.
 MOST_WAITING: Final = 16_384
 
+SourceId = Callable[[TaskPartition], bytes | None]
 TopicId = Callable[[str], bytes | None]
 # Key prefixes (all but the ring's slot) in, the newest segment's key and value of each out; None: there is no such topic,
 # or it may not be read. ClusterUnreachable, NotAuthorized, ConnectionLost.
@@ -45,7 +46,8 @@ _SLOT_BYTES: Final = INT32.size
 class OffsetRuns:
     """The runs of one task. `run` reads and never raises; `write` is called before positions are committed.
 
-    `source_id` and `target_id` give a topic's id if it is known.
+    `source_id` gives the id of the topic that a partition's acknowledged records are of, `target_id` that of a remote topic;
+    None where it isn't known.
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class OffsetRuns:
         topic: str,
         producer: BatchProducer,
         read_newest: ReadNewest,
-        source_id: TopicId,
+        source_id: SourceId,
         target_id: TopicId,
         *,
         notice: Callable[[str], None],
@@ -187,7 +189,7 @@ class OffsetRuns:
         return None
 
     def _ids(self, partition: TaskPartition) -> tuple[bytes, bytes]:
-        return self._source_id(partition.topic) or NO_ID, self._target_id(partition.remote_topic) or NO_ID
+        return self._source_id(partition) or NO_ID, self._target_id(partition.remote_topic) or NO_ID
 
     def _decoded(self, record: tuple[bytes, bytes] | None) -> Segment | None:
         if record is None:

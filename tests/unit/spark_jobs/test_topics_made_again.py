@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
+from mirror_connect.connectors.offset_runs import Segment
 from mirror_connect.connectors.positions import TOPIC_ID_HEADER, parse_position_value
 from mirror_connect.connectors.topic_ids import topic_id_text
 from mirror_connect.spark_jobs import mirror_source, offset_runs_reader, offset_syncs_writer
@@ -183,6 +184,26 @@ async def test_a_kill_between_the_new_topics_runs_and_its_position_skips_nothing
     async with world.copying(**WITH_SYNCS):
         await world.committed(4, SECOND)
     assert world.there == list("abcde") + list("defgh")
+
+
+async def test_records_of_the_former_topic_that_arrive_late_are_recorded_as_its_own(world: World) -> None:
+    # Were it answered before the new topic is noticed, that would only make the test easier.
+    world.target.producers.delay = lambda: 0.3
+    world.put("a", "b", "c")
+    async with world.copying(**WITH_SYNCS):
+        await world.until(
+            lambda: any(b.topic == "A.orders" for r in world.target.producers.requests for b in r.batches)
+        )
+        world.make_again("d", "e")
+        await world.until(lambda: bool(world.notices("was deleted and created again")))
+        world.target.producers.delay = lambda: 0.0
+        await world.committed(1, SECOND)
+    segments = [Segment.decode(*record) for record in world.target.records(RUNS)]
+    kept = {each.number: each for each in segments}
+    assert [(each.source_id, each.since, [run[:3] for run in each.runs]) for each in kept.values()] == [
+        (FIRST, 0, [(0, 0, 3)]),
+        (SECOND, 1, [(0, 3, 2)]),
+    ]
 
 
 async def test_a_position_without_a_topic_id_is_taken_for_one_of_the_present_topic_and_marked_once(
