@@ -1,4 +1,4 @@
-"""`make bench`, `python -m benchmarks`: measures this product beside MirrorMaker 2 and writes RESULTS.md (about 25 minutes).
+"""`make bench`, `python -m benchmarks`: measures this product beside MirrorMaker 2 and writes RESULTS.md (about 45 minutes).
 
 Each part, and each profile of the throughput, may be measured alone: RESULTS.md takes it up and keeps the others.
 With --quick everything is short, shown on the console only, and good for nothing but seeing that it works.
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
-from benchmarks import latency, memory, report, startup, throughput
+from benchmarks import failover, latency, many_topics, memory, report, startup, throughput
 from benchmarks.console import Console
 from benchmarks.machine import describe
 from benchmarks.picture import bars
@@ -78,7 +78,13 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
                     name = f"{report.THROUGHPUT}{profile.name}"
                     yield name, partial(throughput.measure, profile, durations, console, all_sides)
         else:
-            module = {"latency": latency, "memory": memory, "startup": startup}[part]
+            module = {
+                "latency": latency,
+                "memory": memory,
+                "startup": startup,
+                "failover": failover,
+                "many-topics": many_topics,
+            }[part]
             yield part, partial(module.measure, durations, console, sides)
 
 

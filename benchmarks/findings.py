@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.plan import (
+    AIM_CHECKPOINTS_S,
     AIM_IDLE_MB,
     AIM_P50_MS,
     AIM_P99_MS,
+    AIM_REFRESH_S,
     AIM_REST_S,
     AIM_THROTTLED_MB,
+    AIM_WORKER_MB,
     PROFILES,
 )
 from benchmarks.sides import LABELS, MM2, MM2_NO_SYNCS, OURS
@@ -174,3 +177,93 @@ def startup(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
         "first record, restarted",
     )
     return Table(head, rows), aims
+
+
+def failover(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
+    """A row for each side at each moment."""
+    rows, aims = [], []
+    for each in figures:
+        rows.append(
+            (
+                f"{LABELS[each['side']]}, {each['moment']}",
+                f"{each['repeated_median']:,.0f}",
+                f"{each['repeated_worst']:,}",
+                f"{each['records_per_partition']:,}",
+                f"{each['skipped']:,}",
+                f"{each['missing']} of {each['places']}",
+            )
+        )
+        if each["side"] == OURS:
+            worst, lost = each["repeated_worst"], each["skipped"] + each["missing"]
+            said = f"{worst} at worst, {each['skipped']} skipped"
+            aims.append(
+                Aim(f"Records that a moved group reads again, {each['moment']}", said, "none", worst + lost == 0)
+            )
+    head = (
+        "records",
+        "read again, median",
+        "worst",
+        "of a partition's",
+        "skipped, all groups",
+        "places without a position",
+    )
+    return Table(head, rows), aims
+
+
+def many_topics(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
+    """A row for each side."""
+    rows, aims = [], []
+    for each in figures:
+        memory = ", ".join(f"{kind} {megabytes:.0f}" for kind, megabytes in sorted(each["peak_mb"].items()))
+        label = f"{LABELS[each['side']]}, {each['topics']:,} topics, {each['groups']} groups"
+        times = ("created", "all_copied", "refresh", "configs", "checkpoints", "checkpoints_worst")
+        rows.append((label, *(f"{each[name]:.1f}" for name in times), memory))
+        if each["side"] == OURS:
+            what = f"{each['topics']:,} topics, {each['groups']} groups"
+            refresh, checkpoints = max(each["created"], each["refresh"]), each["checkpoints_worst"]
+            worker = each["peak_mb"].get("worker", 0.0)
+            aims += [
+                Aim(f"{what}: refresh", f"{refresh:.1f} s", f"≤ {AIM_REFRESH_S:g} s", refresh <= AIM_REFRESH_S),
+                Aim(
+                    f"{what}: a round of checkpoints",
+                    f"{checkpoints:.1f} s at worst",
+                    f"≤ {AIM_CHECKPOINTS_S:g} s",
+                    checkpoints <= AIM_CHECKPOINTS_S,
+                ),
+                Aim(f"{what}: worker", f"{worker:.0f} MB", f"≤ {AIM_WORKER_MB:g} MB", 0 < worker <= AIM_WORKER_MB),
+            ]
+    head = (
+        "s",
+        "all remote topics created",
+        "all records copied",
+        "a new topic",
+        "a changed config",
+        "all checkpoints",
+        "at worst",
+        "peak MB of one process",
+    )
+    return Table(head, rows), aims
+
+
+def copying_beside(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
+    """A row for each moment of each side; the aims are about the last one, when all rounds go on."""
+    rows, aims = [], []
+    for each in figures:
+        for moment in each["copying"]:
+            rows.append(
+                (
+                    f"{LABELS[each['side']]}, {moment['when']}",
+                    *(f"{moment[name]:.1f}" for name in ("floor_p50", "p50", "floor_p99", "p99")),
+                    f"+{moment['p50'] - moment['floor_p50']:.1f}",
+                    f"+{moment['p99'] - moment['floor_p99']:.1f}",
+                    f"{moment['received']:,} of {moment['sent']:,}",
+                )
+            )
+        if each["side"] == OURS:
+            last = each["copying"][-1]
+            whole = last["received"] >= last["sent"]
+            for name, most in (("p50", AIM_P50_MS), ("p99", AIM_P99_MS)):
+                over = last[name] - last[f"floor_{name}"]
+                what = f"{each['topics']:,} topics in the task: {name} over consuming directly"
+                aims.append(Aim(what, f"{over:+.1f} ms", f"≤ {most:g} ms", over <= most if whole else None))
+    return Table(("", "floor p50", "p50", "floor p99", "p99", "over p50", "over p99", "records"), rows), aims

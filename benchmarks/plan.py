@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 PARTITIONS: Final = 4
-PARTS: Final = ("throughput", "latency", "memory", "startup")
+PARTS: Final = ("throughput", "latency", "memory", "startup", "failover", "many-topics")
 NONE_CODEC: Final = 0
 LZ4_CODEC: Final = 3
 
@@ -53,6 +53,11 @@ class Durations:
     throttled: float = 75.0
     throttled_bytes: int = 1 << 30
     starts: int = 5
+    # Of each partition.
+    failover_records: int = 1_350
+    many_topics: int = 2_000
+    # How long latency is measured beside the first refresh.
+    many_first: float = 45.0
     data_share: float = 1.0
 
 
@@ -68,6 +73,9 @@ QUICK: Final = Durations(
     throttled=20.0,
     throttled_bytes=200 << 20,
     starts=2,
+    failover_records=300,
+    many_topics=200,
+    many_first=15.0,
     data_share=0.25,
 )
 
@@ -75,9 +83,17 @@ RATES: Final = (100, 2_000)
 LATENCY_RECORD_BYTES: Final = 200
 THROTTLED_PARTITIONS: Final = 16
 THROTTLE_BYTES_PER_SECOND: Final = 5_000_000
+FAILOVER_RATE: Final = 400.0
+FAILOVER_SEED: Final = 4
+MANY_PARTITIONS: Final = 3
+MANY_GROUPS: Final = 500
+MANY_RATE: Final = 1_000
 
 AIM_P50_MS: Final = 5.0
 AIM_P99_MS: Final = 25.0
 AIM_IDLE_MB: Final = 900.0
 AIM_THROTTLED_MB: Final = 300.0
 AIM_REST_S: Final = 2.0
+AIM_REFRESH_S: Final = 30.0
+AIM_CHECKPOINTS_S: Final = 10.0
+AIM_WORKER_MB: Final = 400.0

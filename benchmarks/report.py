@@ -7,10 +7,16 @@ from typing import Any, Final
 
 from benchmarks import findings
 from benchmarks.findings import Aim, Table
+from benchmarks.group_load import ABORTED_SHARE, GROUPS, TRANSACTIONAL
+from benchmarks.group_reading import PARTITIONS as PARTITIONS_OF_GROUPS
 from benchmarks.plan import (
+    FAILOVER_RATE,
     FULL,
     FULL_PROFILES,
     LATENCY_RECORD_BYTES,
+    MANY_GROUPS,
+    MANY_PARTITIONS,
+    MANY_RATE,
     PARTITIONS,
     THROTTLE_BYTES_PER_SECOND,
     THROTTLED_PARTITIONS,
@@ -28,8 +34,20 @@ _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     ("Memory, idle", "memory", findings.idle),
     ("Memory, slow target", "memory", findings.throttled),
     ("Start", "startup", findings.startup),
+    ("Groups that move", "failover", findings.failover),
+    ("Many topics", "many-topics", findings.many_topics),
+    ("Copying beside many topics", "many-topics", findings.copying_beside),
 )
-NAMES: Final = frozenset((*(THROUGHPUT + name for name in FULL_PROFILES), "latency", "memory", "startup"))
+NAMES: Final = frozenset(
+    (
+        *(THROUGHPUT + name for name in FULL_PROFILES),
+        "latency",
+        "memory",
+        "startup",
+        "failover",
+        "many-topics",
+    )
+)
 
 HOW: Final = {
     COPYING: (
@@ -61,6 +79,28 @@ HOW: Final = {
     "Start": (
         "From the start of the script, on brokers that run: medians of several starts, each with a new group and no internal"
         " topics yet; then each again, with its topics and connector there."
+    ),
+    "Groups that move": (
+        f"{GROUPS} groups at random positions in {PARTITIONS_OF_GROUPS} partitions, while one producer writes plainly and"
+        f" {TRANSACTIONAL} in transactions, {ABORTED_SHARE:.0%} of them aborted: {FAILOVER_RATE:g} records a second."
+        " Connectors have their defaults, but emit checkpoints and sync groups each second. The groups stop, the producers"
+        " don't; when the groups' positions on the target have come to rest, what each would read there is compared with"
+        " what it had read at the source, by the numbers in the records. Then groups go on, offset syncs, checkpoints and"
+        " (of mirror-connect) runs are compacted, the side and both brokers are stopped and started"
+        " again, and it is measured once more. A place is a group in a partition."
+    ),
+    "Many topics": (
+        f"{FULL.many_topics:,} topics of {MANY_PARTITIONS} partitions with some records each, and {MANY_GROUPS} groups that"
+        " have positions in some of them, are there when a connector for all of them is created: one task copies, another"
+        " one translates. The brokers' files are in memory. Then each second topics, configs, groups, positions and groups"
+        " of the target are looked at. Seconds until what changed at the source is on the target, medians of three times: a"
+        " new topic; a changed config; positions of all groups (the last checkpoint of all). Memory: the most that a"
+        " process had (PSS, each second)."
+    ),
+    "Copying beside many topics": (
+        f"{MANY_RATE:,} records a second, measured as above under Latency, but without a warm-up. Before there are any of"
+        " these topics, and while they are created and first read: a topic of another connector of the same worker. At the"
+        " end: one topic more of the task that has all of them. Milliseconds."
     ),
 }
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
 from benchmarks.broker_socket import BrokerSocket
@@ -22,11 +24,22 @@ BROKER: Final = {
 
 
 class Rig:
-    """A source and a target cluster of one broker each, with the JVM options of Kafka's own scripts."""
+    """A source and a target cluster of one broker each, with the JVM options of Kafka's own scripts.
 
-    def __init__(self) -> None:
-        self.source = LocalCluster("source", heap="1g", jvm_options=KAFKA_JVM, properties=BROKER)
-        self.target = LocalCluster("target", heap="1g", jvm_options=KAFKA_JVM, properties=BROKER)
+    `properties`: of both brokers, beside `BROKER`. `directory`: for their files, if not the usual place.
+    """
+
+    def __init__(self, properties: Mapping[str, str] = MappingProxyType({}), directory: Path | None = None) -> None:
+        self.source, self.target = (
+            LocalCluster(
+                name,
+                heap="1g",
+                jvm_options=KAFKA_JVM,
+                properties={**BROKER, **properties},
+                directory=directory / name if directory else None,
+            )
+            for name in ("source", "target")
+        )
 
     def __enter__(self) -> Self:
         try:

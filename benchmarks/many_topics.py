@@ -1,0 +1,372 @@
+"""A link of thousands of topics and hundreds of groups: how long its rounds take, and whether copying notices them.
+
+Everything is seen from outside, so that both sides are measured alike: a refresh by when a topic that is new at the source
+is there on the target, a round of checkpoints by when the last of them is written after every group has gone on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka import Producer
+
+from benchmarks.broker_socket import BrokerSocket
+from benchmarks.compaction import alter_configs
+from benchmarks.console import Console
+from benchmarks.figures import median, percentile
+from benchmarks.latency_probe import AFTER_LAST_S, Load, Receiver, send
+from benchmarks.plan import LATENCY_RECORD_BYTES, MANY_GROUPS, MANY_PARTITIONS, MANY_RATE, Durations
+from benchmarks.rig import VERSION, Rig
+from benchmarks.sides import LABELS, MM2, OURS, Side, connector_config, open_side
+from deploy.local import LocalCluster
+from deploy.local.watchdog import watchdog
+from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.kafka_io.cluster import Cluster
+from mirror_connect.kafka_io.consumer_groups import ConsumerGroups, Position
+from mirror_connect.kafka_io.topic_admin import NewRemote, create_topics
+from mirror_connect.kafka_io.wire import LATEST, ListOffsets
+
+# A broker sets 10 MB aside for each of two index files of a partition: address space, mostly, but 240 GB of it.
+BROKER: Final = {"log.index.size.max.bytes": "65536"}
+MEMORY: Final = "/dev/shm"
+CHECKPOINT: Final = "org.apache.kafka.connect.mirror.MirrorCheckpointConnector"
+RECORDS: Final = 20
+TOPICS_OF_A_GROUP: Final = 10
+PATIENCE_S: Final = 400.0
+QUIET_S: Final = 5.0
+ROUNDS: Final = 3
+# Taken before everything else is there, and with all of it.
+BUSY, MANY_BUSY = "busy", "many-busy"
+BUSY_PARTITIONS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """Milliseconds from sending a record to receiving it on the target, and at a consumer of the source (the floor)."""
+
+    when: str
+    floor_p50: float
+    floor_p99: float
+    p50: float
+    p99: float
+    received: int
+    sent: int
+
+
+@dataclass(frozen=True, slots=True)
+class ManyTopics:
+    """One side. Seconds; `refresh`, `configs` and `checkpoints` are medians of several rounds, one second apart."""
+
+    side: str
+    topics: int
+    partitions: int
+    groups: int
+    positions: int
+    created: float
+    all_copied: float
+    refresh: float
+    configs: float
+    checkpoints: float
+    checkpoints_worst: float
+    peak_mb: dict[str, float]
+    copying: list[Copying]
+
+
+def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2, OURS)) -> list[dict[str, Any]]:
+    """Every side between brokers of its own."""
+    return [asdict(_side(name, durations, console)) for name in sides]
+
+
+def _side(name: str, durations: Durations, console: Console) -> ManyTopics:
+    with _in_memory() as directory, Rig(BROKER, directory) as rig:
+        stage = _Stage(rig, name, durations, console)
+        stage.fill()
+        with open_side(name, rig.target) as side:
+            return stage.run(side)
+
+
+@contextmanager
+def _in_memory() -> Iterator[Path | None]:
+    """A place for the brokers' files: a disk would be asked to sync several times for each of 12,000 partitions."""
+    if not os.access(MEMORY, os.W_OK):
+        yield None
+        return
+    directory = tempfile.mkdtemp(prefix="mirror-connect-benchmark-", dir=MEMORY)
+    watchdog().guard_directory(directory)
+    try:
+        yield Path(directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+        watchdog().forget_directory(directory)
+
+
+class _Stage:
+    """The source's topics, groups and records, and the steps of one side."""
+
+    def __init__(self, rig: Rig, name: str, durations: Durations, console: Console) -> None:
+        self._rig = rig
+        self._name = name
+        self._durations = durations
+        self._say: Callable[[str], None] = console.say
+        self._topics = [f"many-{number:05}" for number in range(durations.many_topics)]
+        self._groups = [f"group-{number:03}" for number in range(MANY_GROUPS)]
+        self._source = _admin(rig.source)
+        self._copying: list[Copying] = []
+
+    # --- before ---
+
+    def fill(self) -> None:
+        """Everything on the source but the busy topics' records."""
+        began = time.monotonic()
+        for busy in (BUSY, MANY_BUSY):
+            self._rig.create_source_topic(busy, BUSY_PARTITIONS)
+        wanted = {topic: NewRemote(MANY_PARTITIONS, 1, {"retention.ms": "604800000"}) for topic in self._topics}
+        if refused := create_topics(self._source, wanted):
+            raise RuntimeError(str(next(iter(refused.values()))))
+        producer = Producer(
+            {**self._rig.source.librdkafka(), "linger.ms": 50, "queue.buffering.max.messages": 1_000_000}
+        )
+        for topic in self._topics:
+            for partition in range(MANY_PARTITIONS):
+                for _ in range(RECORDS):
+                    producer.produce(topic, b"x" * 100, partition=partition)
+            producer.poll(0)
+        if producer.flush(PATIENCE_S):
+            raise RuntimeError("the source did not take all records")
+        self._commit(1)
+        self._say(
+            f"{len(self._topics):,} topics and {len(self._groups)} groups are there after {time.monotonic() - began:.0f} s"
+        )
+
+    def _commit(self, offset: int) -> None:
+        """Every group goes to that offset in all of its partitions."""
+        asyncio.run(self._commit_all(offset))
+
+    async def _commit_all(self, offset: int) -> None:
+        cluster = Cluster(self._rig.source.client_properties(), "many-groups")
+        try:
+            await cluster.connect()
+            groups = ConsumerGroups(cluster)
+            await asyncio.gather(
+                *(
+                    groups.write(group, {place: Position(offset, "") for place in self._places(number)})
+                    for number, group in enumerate(self._groups)
+                )
+            )
+        finally:
+            await cluster.close()
+
+    def _places(self, number: int) -> Iterator[tuple[str, int]]:
+        for step in range(TOPICS_OF_A_GROUP):
+            topic = self._topics[(number * TOPICS_OF_A_GROUP + step) % len(self._topics)]
+            for partition in range(MANY_PARTITIONS):
+                yield topic, partition
+
+    # --- the run ---
+
+    def run(self, side: Side) -> ManyTopics:
+        side.put("busy", self._config(BUSY))
+        side.wait_running("busy")
+        with self._latency("before", BUSY, self._durations.latency):
+            pass
+        with _Peaks(side) as peaks:
+            with self._latency("while remote topics are created", BUSY, self._durations.many_first):
+                began = time.monotonic()
+                side.put("many", self._config("many-.*"))
+                _until(lambda: self._there() >= len(self._topics), "all remote topics are there")
+                created = time.monotonic() - began
+                self._say(f"{LABELS[self._name]}: all remote topics are there after {created:.1f} s")
+                self._wait_copied()
+                copied = time.monotonic() - began
+                self._say(f"{LABELS[self._name]}: all records are there after {copied:.1f} s")
+            side.put("groups", self._checkpoint_config())
+            self._wait_checkpoints()
+            with self._latency("with all rounds each second", MANY_BUSY, self._durations.latency):
+                refresh = [self._new_topic(number) for number in range(ROUNDS)]
+                configs = [self._new_config(number) for number in range(ROUNDS)]
+                checkpoints = [self._new_positions(number) for number in range(ROUNDS)]
+        found = ManyTopics(
+            self._name,
+            len(self._topics),
+            len(self._topics) * MANY_PARTITIONS,
+            len(self._groups),
+            len(self._groups) * TOPICS_OF_A_GROUP * MANY_PARTITIONS,
+            created,
+            copied,
+            median(refresh),
+            median(configs),
+            median(checkpoints),
+            max(checkpoints),
+            peaks.megabytes,
+            self._copying,
+        )
+        self._say(f"{LABELS[self._name]}: {found}")
+        return found
+
+    def _config(self, topics: str) -> dict[str, str]:
+        return {
+            **connector_config(self._rig.source, self._rig.target, self._name, topics),
+            "topics.exclude": "none",
+            "refresh.topics.interval.seconds": "1",
+            "sync.topic.configs.interval.seconds": "1",
+        }
+
+    def _checkpoint_config(self) -> dict[str, str]:
+        return {
+            **connector_config(self._rig.source, self._rig.target, self._name, "many-.*"),
+            "connector.class": CHECKPOINT,
+            "groups": "group-.*",
+            "checkpoints.topic.replication.factor": "1",
+            "refresh.groups.interval.seconds": "1",
+            "emit.checkpoints.interval.seconds": "1",
+            "sync.group.offsets.enabled": "true",
+            "sync.group.offsets.interval.seconds": "1",
+        }
+
+    def _there(self) -> int:
+        names = self._rig.target.admin().list_topics(timeout=60).topics
+        return sum(f"{self._name}.{topic}" in names for topic in self._topics)
+
+    def _wait_copied(self) -> None:
+        wanted = len(self._topics) * MANY_PARTITIONS * RECORDS
+        asked = {
+            (f"{self._name}.{topic}", partition): (LATEST, -1)
+            for topic in self._topics
+            for partition in range(MANY_PARTITIONS)
+        }
+        broker = BrokerSocket(self._rig.target.bootstrap_servers)
+        try:
+            request = ListOffsets(asked)
+            _until(
+                lambda: sum(each.offset for each in broker.call(request, VERSION) if not each.error) >= wanted,
+                "all records are copied",
+            )
+        finally:
+            broker.close()
+
+    # --- rounds ---
+
+    def _new_topic(self, number: int) -> float:
+        topic = f"many-new-{number}"
+        create_topics(self._source, {topic: NewRemote(1, 1)})
+        return self._seconds_until(
+            lambda: f"{self._name}.{topic}" in self._rig.target.admin().list_topics(timeout=60).topics, "a new topic"
+        )
+
+    def _new_config(self, number: int) -> float:
+        topic, value = self._topics[-1], f"{700_000_000 + number}"
+        alter_configs(self._rig.source, [topic], {"retention.ms": value})
+        remote, target = f"{self._name}.{topic}", _admin(self._rig.target)
+        return self._seconds_until(
+            lambda: target.topic_configs([remote])[remote]["retention.ms"].value == value, "a changed config"
+        )
+
+    def _new_positions(self, number: int) -> float:
+        before = self._checkpoints()
+        self._commit(4 * number + 4)
+        began = time.monotonic()
+        _until(lambda: self._checkpoints() > before, "checkpoints")
+        return self._wait_checkpoints() - began
+
+    def _wait_checkpoints(self) -> float:
+        """Until no more have come for a while; when the last one had come."""
+        _until(
+            lambda: f"{self._name}.checkpoints.internal" in self._rig.target.admin().list_topics(timeout=60).topics, ""
+        )
+        seen, since = self._checkpoints(), time.monotonic()
+        while time.monotonic() - since < QUIET_S or not seen:
+            time.sleep(0.1)
+            now = self._checkpoints()
+            if now != seen:
+                seen, since = now, time.monotonic()
+        return since
+
+    def _checkpoints(self) -> int:
+        broker = BrokerSocket(self._rig.target.bootstrap_servers)
+        try:
+            (found,) = broker.call(ListOffsets({(f"{self._name}.checkpoints.internal", 0): (LATEST, -1)}), VERSION)
+            return 0 if found.error else found.offset
+        finally:
+            broker.close()
+
+    def _seconds_until(self, condition: Callable[[], bool], what: str) -> float:
+        began = time.monotonic()
+        _until(condition, what)
+        return time.monotonic() - began
+
+    @contextmanager
+    def _latency(self, when: str, topic: str, seconds: float) -> Iterator[None]:
+        """Records at a steady rate while the block runs, for `seconds` at least."""
+        load = Load(MANY_RATE, 0.0, seconds, LATENCY_RECORD_BYTES)
+        send(self._rig.source, topic, BUSY_PARTITIONS, Load(100, 0.0, 2.0, LATENCY_RECORD_BYTES))
+        self._rig.wait_for_first_record(f"{self._name}.{topic}", BUSY_PARTITIONS, PATIENCE_S)
+        time.sleep(1.0)
+        with (
+            Receiver(self._rig.source, topic, BUSY_PARTITIONS) as near,
+            Receiver(self._rig.target, f"{self._name}.{topic}", BUSY_PARTITIONS) as far,
+        ):
+            sender = threading.Thread(target=send, args=(self._rig.source, topic, BUSY_PARTITIONS, load))
+            sender.start()
+            try:
+                yield
+            finally:
+                sender.join()
+            time.sleep(AFTER_LAST_S)
+            floor, there = near.latencies(), far.latencies()
+        if not there:
+            raise RuntimeError(f"{LABELS[self._name]} copied none of {load.measured:,} records {when}")
+        floor50, floor99, p50, p99 = (percentile(values, percent) for values in (floor, there) for percent in (50, 99))
+        self._copying.append(Copying(when, floor50, floor99, p50, p99, len(there), load.measured))
+        self._say(
+            f"{LABELS[self._name]} {when}: p50 {p50:.1f} ms, p99 {p99:.1f} ms; floor {floor50:.1f} and {floor99:.1f} ms"
+        )
+
+
+class _Peaks:
+    """The most memory that each kind of process had, in MB of PSS, looked at each second from `with` to its end."""
+
+    def __init__(self, side: Side) -> None:
+        self.megabytes: dict[str, float] = {}
+        self._side = side
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> _Peaks:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        tree = self._side.tree()
+        while not self._over.wait(1.0):
+            now: dict[str, float] = defaultdict(float)
+            for kind, _, megabytes in tree.pss():
+                now[kind] = max(now[kind], megabytes)
+            for kind, megabytes in now.items():
+                self.megabytes[kind] = max(self.megabytes.get(kind, 0.0), megabytes)
+
+
+def _admin(cluster: LocalCluster) -> ClusterAdmin:
+    return ClusterAdmin(cluster.client_properties(), cluster.name, 120.0)
+
+
+def _until(condition: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > until:
+            raise RuntimeError(f"not within {PATIENCE_S:g} s: {what}")
+        time.sleep(0.2)
