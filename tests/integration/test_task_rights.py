@@ -89,9 +89,11 @@ async def test_a_topic_that_may_not_be_written_to_is_named_and_copied_when_it_ma
         await task.copied(100)
         await task.until(lambda: bool(task.link.notices))
         assert task.link.notices == [f"Not authorized to write to topic A.{bad} on the target; it is tried again"]
+        await task.until(lambda: task.link.standing == tuple(task.link.notices))
         assert (came(cluster, good), came(cluster, bad)) == (WANTED, [])
         allow(cluster, WRITER, AclOperation.WRITE, f"A.{bad}")
         await task.copied(200)
+        await task.until(lambda: task.link.standing == ())
         await task.finish()
     assert came(cluster, bad) == WANTED
 
@@ -107,9 +109,11 @@ async def test_a_topic_that_may_not_be_read_is_named_and_read_when_it_may(cluste
         assert task.link.notices == [
             f"source partition {bad}-0 may not be read: grant READ on the topic to the source user"
         ]
+        await task.until(lambda: task.link.standing == (task.link.notices[0],))
         assert (came(cluster, good), came(cluster, bad)) == (WANTED, [])
         allow(cluster, READER, AclOperation.READ, bad)
         await task.copied(200)
+        await task.until(lambda: task.link.standing == ())
         await task.finish()
     assert came(cluster, bad) == WANTED
 
@@ -140,7 +144,9 @@ async def test_positions_that_may_not_be_written_are_named_while_records_are_cop
         await task.copied(100)
         await task.until(lambda: bool(task.link.notices))
         assert task.link.notices == [f"Not authorized to write to topic {elsewhere} on the target; it is tried again"]
+        await task.until(lambda: task.link.standing == tuple(task.link.notices))
         allow(cluster, WRITER, AclOperation.WRITE, elsewhere)
+        await task.until(lambda: task.link.standing == ())
         async with asyncio.timeout(20):
             while not any(True for _ in messages(cluster, elsewhere)):
                 await asyncio.sleep(0.2)
