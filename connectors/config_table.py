@@ -59,6 +59,7 @@ class _Required:
 
 
 REQUIRED: Final = _Required()
+NULL_REFUSED: Final = "Null value can not be supplied as the configuration value."
 
 # (name, parsed value, quote) → error text or None. `quote` renders the value for the text; it shows the reference
 # (`${file:…}`) instead where the value came from a config provider, so a resolved secret can't leave in an error.
@@ -89,7 +90,7 @@ class Key:
     display: str | None = None
     validator: Validator | None = None
     recommended: tuple[str, ...] = ()
-    visible_with: str | None = None  # shown only if this other key has a value
+    visible_with: str | None = None  # shown only if this other key names a class that there is
     # Of a CLASS: what is wrong with a name that Kafka's classes don't have (None: nothing), instead of Kafka's text.
     foreign: Callable[[str], str | None] | None = None
 
@@ -229,9 +230,10 @@ class ConfigTable:
         results = {key.name: self._validate(key, config, as_written) for key in self}
         for name, value in config.items():
             if value is None:
-                # Kafka's herder refuses nulls for every name, known or not.
+                # What a validator says of it is all that Kafka says. Where there is none it takes a null for a known name
+                # like no value, and then can't start the connector; here it is refused as for names that nobody knows.
                 result = results.setdefault(name, ValidatedKey(name, None, None, None, []))
-                result.errors = ["Null value can not be supplied as the configuration value."]
+                result.errors = result.errors or [NULL_REFUSED]
         return results
 
     def _validate(
@@ -265,8 +267,12 @@ class ConfigTable:
         shown = wire_text(value, key.type)
         if referenced and shown is not None and key.type != PASSWORD:
             shown = reference
-        visible = key.visible_with is None or config.get(key.visible_with) is not None
+        visible = key.visible_with is None or _names_a_class(config.get(key.visible_with))
         return ValidatedKey(key.name, key, shown, value, errors, visible)
+
+
+def _names_a_class(text: str | None) -> bool:
+    return text is not None and parse(text, CLASS)[0] is None
 
 
 def infos(class_name: str, table: ConfigTable, results: Iterable[ValidatedKey]) -> dict[str, Any]:

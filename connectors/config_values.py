@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from mirror_connect.connectors.known_classes import CONVERTER_ALIASES, KNOWN_CLASSES
+from mirror_connect.connectors.known_classes import CLASS_ALIASES, KNOWN_CLASSES
 
 Type = Literal["STRING", "BOOLEAN", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD"]
 STRING: Final = "STRING"
@@ -80,7 +80,7 @@ def parse(text: str | None, kind: Type) -> tuple[str | None, Any]:
         # Java splits at `\s*,\s*`, which takes the square of the time where there are many blanks.
         value = [entry.strip(_JAVA_SPACE) for entry in trimmed.split(",")] if trimmed else []
     elif kind == CLASS:
-        value = CONVERTER_ALIASES.get(trimmed, trimmed)
+        value = CLASS_ALIASES.get(trimmed, trimmed)
         if value not in KNOWN_CLASSES:
             # There is no class path here: a Java class that we have no counterpart for is one that can't be found.
             return f"Class {trimmed} could not be found.", None

@@ -21,7 +21,9 @@ from mirror_connect.connectors.config_table import (
     Key,
     ValidatedKey,
 )
+from mirror_connect.connectors.java_maps import in_hash_order
 from mirror_connect.connectors.known_classes import CONVERTER, HEADER_CONVERTER, KNOWN_CLASSES
+from mirror_connect.connectors.plugin_version import NoVersion, unavailable
 from mirror_connect.connectors.validators import one_of, one_of_in_any_case
 
 _TYPE: Final = Key(
@@ -72,11 +74,24 @@ def check_converters(
     for part in ("header", "key", "value"):
         named = judged.get(f"{part}.converter")
         table = converter_table(named.parsed) if named and named.parsed and not named.errors else None
-        if table is None:
+        if named is None or table is None:
             continue
         prefix = f"{part}.converter."
+        version = judged[f"{prefix}plugin.version"]
+        try:
+            # Of another version than there is Connect looks at no setting, without a word.
+            if (
+                config.get(version.name, "latest") is None
+                or unavailable(named.name, config.get(version.name)) is not None
+            ):
+                continue
+        except NoVersion as error:
+            if as_written.get(version.name) == config.get(version.name):
+                version.errors.append(str(error))
+            continue
         given = {"converter.type": part, **_below(prefix, config)}
-        for result in table.validate_all(given, {**given, **_below(prefix, as_written)}).values():
+        results = table.validate_all(given, {**given, **_below(prefix, as_written)})
+        for result in (results[each] for each in in_hash_order(dict.fromkeys(results))):
             name = prefix + result.name
             # A null is an error already, of a name without a definition.
             if result.key is not None and name not in judged:

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
-from mirror_connect.connectors.config_table import ConfigTable, RefusedConfig, Settings, ValidatedKey, infos
+from mirror_connect.connectors.config_table import (
+    NULL_REFUSED,
+    ConfigTable,
+    RefusedConfig,
+    Settings,
+    ValidatedKey,
+    infos,
+)
 from mirror_connect.connectors.framework_settings import CONNECTOR_KEYS, SOURCE_KEYS
 
 KAFKA_VERSION: Final = "4.3.1"  # the version of Connect whose behaviour the connectors have
@@ -75,6 +82,7 @@ class ConnectorDefinition:
     ) -> dict[str, ValidatedKey]:
         """Every setting checked; `as_written` as in ConfigTable.validate_all."""
         results = self.validation_order.validate_all(config, as_written)
+        _say_of_nulls(results, config)
         own = self.own_keys.validate_all(config, as_written)
         results |= {name: own[name] for name in self.own_keys.keys if name in config}
         self.check(results, config, config if as_written is None else as_written)
@@ -100,3 +108,13 @@ class ConnectorDefinition:
             if result.errors:
                 raise RefusedConfig(result.name, result.errors[0])
         return Settings({name: result.parsed for name, result in results.items()}, config)
+
+
+def _say_of_nulls(results: Mapping[str, ValidatedKey], config: Mapping[str, str | None]) -> None:
+    """As Connect's herder does it, before and after whose own words the validators of some settings come."""
+    for name, value in config.items():
+        if value is None and name in SOURCE_KEYS and NULL_REFUSED not in results[name].errors:
+            results[name].errors.append(NULL_REFUSED)
+    if config.get("name", "") is None:
+        # Who stores the config gives it its name.
+        results["name"].errors.clear()

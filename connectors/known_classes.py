@@ -26,6 +26,16 @@ JWT_VALIDATOR: Final = _OAUTH + "DefaultJwtValidator"
 CONVERTER: Final = "Converter"
 HEADER_CONVERTER: Final = "HeaderConverter"
 _BOTH: Final = frozenset({CONVERTER, HEADER_CONVERTER})
+TRANSFORMATION: Final = "Transformation"
+PREDICATE: Final = "Predicate"
+_TRANSFORMS: Final = "org.apache.kafka.connect.transforms."
+# Of the former there is one class for keys and one for values.
+_OF_TWO_KINDS: Final = (
+    *("Cast", "ExtractField", "Flatten", "HeaderFrom", "HoistField", "InsertField", "MaskField", "ReplaceField"),
+    *("SetSchemaMetadata", "TimestampConverter"),
+)
+_OF_ONE_KIND: Final = ("DropHeaders", "Filter", "InsertHeader", "RegexRouter", "TimestampRouter", "ValueToKey")
+_PREDICATES: Final = ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
 
 KNOWN_CLASSES: Final[dict[str, frozenset[str]]] = {
     **{
@@ -35,6 +45,13 @@ KNOWN_CLASSES: Final[dict[str, frozenset[str]]] = {
     "org.apache.kafka.connect.storage.StringConverter": _BOTH,
     "org.apache.kafka.connect.json.JsonConverter": _BOTH,
     "org.apache.kafka.connect.storage.SimpleHeaderConverter": frozenset({HEADER_CONVERTER}),
+    **{
+        f"{_TRANSFORMS}{name}${part}": frozenset({TRANSFORMATION})
+        for name in _OF_TWO_KINDS
+        for part in ("Key", "Value")
+    },
+    **{f"{_TRANSFORMS}{name}": frozenset({TRANSFORMATION}) for name in _OF_ONE_KIND},
+    **{f"{_TRANSFORMS}predicates.{name}": frozenset({PREDICATE}) for name in _PREDICATES},
     **{
         f"{_MIRROR}Mirror{kind}Connector": frozenset({"SourceConnector"})
         for kind in ("Source", "Checkpoint", "Heartbeat")
@@ -65,4 +82,10 @@ CONVERTER_ALIASES: Final[dict[str, str]] = {name.rpartition(".")[2]: name for na
     name.rpartition(".")[2].removesuffix("Converter"): name
     for name in _CONVERTERS_KNOWN
     if CONVERTER in KNOWN_CLASSES[name]
+}
+# Every name that a CLASS setting may write short.
+CLASS_ALIASES: Final[dict[str, str]] = {
+    **CONVERTER_ALIASES,
+    **{name: _TRANSFORMS + name for name in _OF_ONE_KIND},
+    **{name: f"{_TRANSFORMS}predicates.{name}" for name in _PREDICATES},
 }

@@ -190,7 +190,8 @@ def _not_yet(config: Mapping[str, str]) -> list[str]:
 
 
 def _check_offset_syncs(results: dict[str, ValidatedKey], config: Mapping[str, str | None]) -> None:
-    if results["emit.offset-syncs.enabled"].parsed is not False:
+    # As Connect compares it: `False` turns them off as well, and passes.
+    if config.get("emit.offset-syncs.enabled") != "false":
         return
     if any(name.startswith(("offset-syncs.topic.", "offset-syncs-")) for name in config):
         results["emit.offset-syncs.enabled"].errors.append(

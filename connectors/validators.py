@@ -67,9 +67,9 @@ def distinct(*allowed: str, empty: bool = True) -> Validator:
             return f"Configuration '{name}' must not be empty.{choices}"
         if len(set(value)) != len(value):
             return f"Configuration '{name}' values must not be duplicated."
-        if "" in value:
-            return f"Configuration '{name}' values must not be empty."
         for entry in value:
+            if entry == "":
+                return f"Configuration '{name}' values must not be empty."
             if allowed and entry not in allowed:
                 return _invalid(name, entry, quote, f"String must be one of: {', '.join(allowed)}")
         return None

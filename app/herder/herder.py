@@ -461,13 +461,12 @@ def _restart_words(plan: RestartPlan, *, only_failed: bool) -> str:
 def _named(name: str, config: Config) -> dict[str, str | None]:
     """The config with its name; BadRequest if it says another one."""
     given = config.get("name")
-    if "name" in config and given != name:
-        shown = "null" if given is None else given
-        raise BadRequest(f"Connector name configuration ({shown}) doesn't match connector name in the URL ({name})")
+    if given is not None and given != name:
+        raise BadRequest(f"Connector name configuration ({given}) doesn't match connector name in the URL ({name})")
     # Connect looks at the trimmed name, so that PUT takes one with a line feed at its end; it would forge lines in logs.
     if (complaint := plain_name("name", name, str)) is not None and plain_name("name", trim(name), str) is None:
         raise BadRequest(complaint)
-    return {**config} if "name" in config else {**config, "name": name}
+    return {**config, "name": name}
 
 
 def _info(name: str, config: Config, snapshot: ConfigSnapshot | None) -> ConnectorInfo:

@@ -89,10 +89,11 @@ class LogLevels:
                 # Also one that is not there yet: those below it get their level from it.
                 self._manager.getLogger(name)
                 chosen |= self._below(name)
-        if namespace not in STANDS_FOR:
+        if namespace not in STANDS_FOR and level != OFF:
             # What is silent on purpose stays so, unless it is meant.
             chosen = {name for name in chosen if name == namespace or self._level(name) != OFF}
-        changed = sorted(name for name in chosen if self._level(name) != level)
+        # As in Connect, which knows no level of a logger that is off: OFF is news each time.
+        changed = sorted(name for name in chosen if level == OFF or self._level(name) != level)
         now = int(self._clock() * 1000)
         self._modified |= dict.fromkeys(changed, now)
         for name in chosen - STANDS_FOR.keys():

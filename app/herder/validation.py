@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mirror_connect.app.errors import BadRequest, InvalidConfig, NotFound
@@ -15,17 +15,21 @@ from mirror_connect.app.herder.plugin_versions import check_available, check_for
 from mirror_connect.app.herder.ports import Resolver
 from mirror_connect.app.herder.views import Config, PluginInfo
 from mirror_connect.connectors import CONNECTORS, DEFINITIONS, connector_definition
-from mirror_connect.connectors.config_table import ValidatedKey
+from mirror_connect.connectors.alias_settings import check_aliases
+from mirror_connect.connectors.config_table import ValidatedKey, infos
 from mirror_connect.connectors.config_values import parse
 from mirror_connect.connectors.converter_settings import check_converters, converter_table
 from mirror_connect.connectors.definition import KAFKA_VERSION, ConnectorDefinition, UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.framework_settings import CONNECTOR_KEYS, SOURCE_KEYS
 from mirror_connect.connectors.known_classes import CONVERTER, CONVERTER_ALIASES, HEADER_CONVERTER, KNOWN_CLASSES
 from mirror_connect.connectors.mirror_settings import PRODUCER_OVERRIDE
+from mirror_connect.connectors.plugin_version import NoVersion, unavailable
 from mirror_connect.connectors.secrets import HIDDEN, is_secret, redact, secrets_of
 from mirror_connect.connectors.user_class import SETTINGS, Limits, class_problem, is_user_class
 
 CLASS: Final = "connector.class"
+VERSION: Final = "connector.plugin.version"
 EXACTLY_ONCE: Final = "exactly.once.support"
 # A request waits no longer than that for a class of the user's to be made.
 CLASS_LIMITS: Final = Limits(start_s=10.0, wait_s=10.0)
@@ -94,10 +98,13 @@ class Validation:
         if included is not None and not _without_suffix(included).endswith(_without_suffix(plugin)):
             raise BadRequest(f"Included connector type {included} does not match request type {plugin}")
         definition, resolved = await self._resolved(config)
+        refused = _of_another_version(definition, resolved, config)
+        if refused is not None:
+            return infos(resolved[CLASS] or "", CONNECTOR_KEYS, refused.values())
         others = self._of_clients(resolved, config)
         _check_override_types(others, resolved)
-        judged = definition.validate(resolved, config)
-        answer = definition.infos(resolved, config, {**others, **check_converters(judged, resolved, config)})
+        judged = _judged(definition, resolved, config, others)
+        answer = infos(resolved[CLASS] or "", definition.validation_order, judged.values())
         problems = await self._of_user_classes(judged, resolved, config)
         for info in answer["configs"]:
             errors = problems.get(info["value"]["name"], [])
@@ -108,8 +115,10 @@ class Validation:
     async def check(self, config: Config) -> None:
         """Raises InvalidConfig with every error of a config that is to be stored."""
         definition, resolved = await self._resolved(config)
-        judged = {**definition.validate(resolved, config), **self._of_clients(resolved, config)}
-        judged |= check_converters(judged, resolved, config)
+        refused = _of_another_version(definition, resolved, config)
+        if refused is not None:
+            raise InvalidConfig([error for result in refused.values() for error in result.errors])
+        judged = _judged(definition, resolved, config, self._of_clients(resolved, config))
         errors = [error for result in judged.values() for error in result.errors]
         errors += [error for each in (await self._of_user_classes(judged, resolved, config)).values() for error in each]
         if not errors and (resolved.get(EXACTLY_ONCE) or "").lower() == "required":
@@ -155,6 +164,44 @@ class Validation:
             return connector_definition(class_name, config.get(CLASS)), resolved
         except UnknownConnectorClass as error:
             raise BadRequest(str(error)) from None
+
+
+def _judged(
+    definition: ConnectorDefinition, resolved: Config, config: Config, of_clients: Mapping[str, ValidatedKey]
+) -> dict[str, ValidatedKey]:
+    """Every setting in Connect's order: its own, those of what it plugs in, the connector's, of clients, of converters."""
+    judged = definition.validate(resolved, config)
+    plugged = check_aliases(judged, resolved, config)
+    framework = {key.name: judged.pop(key.name) for key in (*CONNECTOR_KEYS, *SOURCE_KEYS)}
+    return {
+        **framework,
+        **{name: result for name, result in judged.items() if result.key is None and name not in plugged},
+        **plugged,
+        **{name: result for name, result in judged.items() if result.key is not None},
+        **of_clients,
+        **check_converters({**framework, **judged}, resolved, config),
+    }
+
+
+def _of_another_version(
+    definition: ConnectorDefinition, resolved: Config, config: Config
+) -> dict[str, ValidatedKey] | None:
+    """What is wrong with a config that asks for a version of its connector that there is not; None if it doesn't.
+
+    Connect then looks at its own settings alone, and says it twice. BadRequest for a version that is none.
+    """
+    given = {resolved.get(VERSION) or ""} if resolved.get(VERSION) != config.get(VERSION) else set()
+    try:
+        problem = unavailable(definition.class_name, resolved.get(VERSION))
+    except NoVersion as error:
+        raise BadRequest(redact(str(error), given)) from None
+    if problem is None:
+        return None
+    judged = CONNECTOR_KEYS.validate_all(resolved, config)
+    for name in (CLASS, VERSION):
+        judged[name].errors.append(redact(problem, given))
+    judged[VERSION].key = replace(CONNECTOR_KEYS.keys[VERSION], default=KAFKA_VERSION, recommended=(KAFKA_VERSION,))
+    return judged
 
 
 def _check_override_types(judged: Mapping[str, ValidatedKey], resolved: Config) -> None:

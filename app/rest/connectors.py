@@ -132,7 +132,11 @@ def add_connector_routes(application: FastAPI, herder: Herder) -> None:  # noqa:
     )
     async def patch_config(name: str, request: Request) -> Response:
         """Changes some settings of a connector; null takes one away."""
-        patch = config_from(await json_body(request))
+        body = await json_body(request, or_nothing=True)
+        if body is None:
+            # Connect looks for the connector first; without it even a body of nothing is 404.
+            await herder.config(name)
+        patch = config_from(body)
         return answer(ConnectorInfoBody.of(await herder.patch(name, patch)))
 
     @application.get("/connectors/{name}/status", responses={200: {"model": ConnectorStatusBody}, **errors(404)})
@@ -212,20 +216,21 @@ def add_connector_routes(application: FastAPI, herder: Herder) -> None:  # noqa:
         return no_body(202)
 
 
-async def json_body(request: Request) -> Any:
-    """The JSON value of a request; BadRequest, 413 or 415 for what is none."""
+async def json_body(request: Request, *, or_nothing: bool = False) -> Any:
+    """The JSON value of a request, None if there may be `or_nothing`; BadRequest, 413 or 415 for what is none."""
     body = await read_body(request)
     if body or "content-type" in request.headers:
         require_json(request)
-    return parse_json(body)
+    return None if or_nothing and not body.strip() else parse_json(body)
 
 
 def _initial_state(value: Any) -> TargetState | None:
     if value is None:
         return None
-    state = _INITIAL_STATES.get((text_of(value, "The member initial_state") or "").upper())
+    text = text_of(value, "The member initial_state") or ""
+    state = _INITIAL_STATES.get(text.upper())
     if state is None:
-        raise BadRequest(f"There is no initial_state {value}; RUNNING, PAUSED and STOPPED are known")
+        raise BadRequest(f"There is no initial_state {text}; RUNNING, PAUSED and STOPPED are known")
     return state
 
 

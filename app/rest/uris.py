@@ -62,7 +62,7 @@ def routed_path(raw_path: bytes) -> str:
 def _segment(raw: bytes, *, last: bool) -> str | None:
     """A segment decoded, without its parameters; None for the emptiness behind a trailing slash."""
     name, semicolon, _ = raw.partition(b";")
-    if any(not digits or digits == b"00" for digits in _ESCAPE.findall(raw)):
+    if any(not digits or digits == b"00" for digits in _ESCAPE.findall(name)):
         raise RefusedPath("Bad Request")
     if name == b"":
         if last:

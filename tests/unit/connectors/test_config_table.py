@@ -50,6 +50,12 @@ def test_a_valid_value_from_a_provider_is_answered_as_its_reference() -> None:
     assert result.value == "${file:/run/s:k}"
 
 
+def test_of_a_null_a_validator_says_all_there_is_to_say() -> None:
+    assert TABLE.validate_all({"tasks": None})["tasks"].errors == [
+        "Invalid value null for configuration tasks: Value must be non-null"
+    ]
+
+
 def test_a_null_is_refused_for_known_and_unknown_names() -> None:
     results = TABLE.validate_all({"alias": None, "x": None})
     text = ["Null value can not be supplied as the configuration value."]

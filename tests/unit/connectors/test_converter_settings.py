@@ -75,6 +75,31 @@ def test_a_reference_is_quoted_and_not_what_a_provider_gave() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("version", "there"), [("4.3.1", True), ("[4,5)", True), ("9", False), ("", False), (None, False)]
+)
+def test_of_another_version_no_setting_is_looked_at(version: str | None, there: bool) -> None:
+    config = {"key.converter": "Long", "key.converter.plugin.version": version}
+    assert ("key.converter.converter.type" in checked(config)) == there
+
+
+def test_a_version_that_is_none_is_said() -> None:
+    config: dict[str, str | None] = {"key.converter": "Long", "key.converter.plugin.version": "[x"}
+    judged = HEARTBEAT.validate(config)
+    check_converters(judged, config, config)
+    assert judged["key.converter.plugin.version"].errors == ["Unbounded range: [x"]
+
+
+def test_settings_come_in_the_order_of_a_hash_map() -> None:
+    assert list(checked({"key.converter": "Json"})) == [
+        f"key.converter.{name}"
+        for name in (
+            *("decimal.format", "converter.type", "schemas.cache.size", "replace.null.with.default"),
+            *("schemas.enable", "schema.content"),
+        )
+    ]
+
+
 def test_a_null_is_one_error_and_no_setting() -> None:
     assert "key.converter.schemas.enable" not in checked({"key.converter": JSON, "key.converter.schemas.enable": None})
 

@@ -70,6 +70,11 @@ def test_what_is_switched_off_on_purpose_stays_so_unless_it_is_named(
     assert (of_the_root, silent.level) == (logging.CRITICAL + 1, logging.DEBUG)
 
 
+def test_switching_off_is_told_each_time_of_all_below(levels: LogLevels) -> None:
+    levels.change("demo.child", "OFF")
+    assert [levels.change("demo", "OFF"), levels.change("demo", "OFF")] == [["demo", "demo.child"]] * 2
+
+
 def test_loggers_that_are_off_are_not_listed(levels: LogLevels) -> None:
     levels.change("demo", "OFF")
     assert ("demo" in levels.levels(), levels.level("demo")) == (False, LoggerLevel("OFF", 1_700_000_000_250))

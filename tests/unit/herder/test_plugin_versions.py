@@ -12,7 +12,23 @@ HEARTBEAT = "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector"
 
 
 @pytest.mark.parametrize(
-    "version", ["4.3.1", "latest", "[4,5]", "[4.3.1]", "(,4.3.1]", "[4.3.1,)", "(4.3,4.4)", "[1,2],[4,5]", "4.3.1.0"]
+    "version",
+    [
+        *(
+            "4.3.1",
+            "latest",
+            "[4,5]",
+            "[4.3.1]",
+            "(,4.3.1]",
+            "[4.3.1,)",
+            "(4.3,4.4)",
+            "[1,2],[4,5]",
+            "4.3.1.0",
+            ",",
+            "(,)",
+        ),
+        *("4.3.01", "4.3.1.RELEASE", "[4.3.1.Final]", "[4.3.1-alpha,4.3.1]", "[4.3.1-SNAPSHOT,)"),
+    ],
 )
 def test_what_names_the_version_there_is_is_taken(version: str) -> None:
     check_form(version)
@@ -25,6 +41,14 @@ def test_what_names_the_version_there_is_is_taken(version: str) -> None:
         ("9.9", "[9.9,9.9]"),
         ("abc", "[abc,abc]"),
         ("", "[,]"),
+        ("[]", "[,]"),
+        ("1 2", "[1 2,1 2]"),
+        ("x[", "[x[,x[]"),
+        ("LATEST", "[LATEST,LATEST]"),
+        ("4.3.1-x", "[4.3.1-x,4.3.1-x]"),
+        ("(4.3.1-x,)", "(4.3.1-x,)"),
+        ("v4.3.1", "[v4.3.1,v4.3.1]"),
+        ("9" * 5000, f"[{'9' * 5000},{'9' * 5000}]"),
         ("[1,2]", "[1,2]"),
         ("(4.3.1,5]", "(4.3.1,5]"),
         ("[4,4.3.1)", "[4,4.3.1)"),
@@ -44,7 +68,9 @@ def test_a_plugin_of_two_kinds_has_its_version_twice() -> None:
         plugin_settings("Json", "9")
 
 
-@pytest.mark.parametrize("version", ["[x", "1 2", "1]"])
+@pytest.mark.parametrize(
+    "version", ["[x", "1]", "(1)", "(1,1)", "[2,1]", "[1,2],[1,3]", "[1,2]x", "[1,2],3", "[,2],[,3]"]
+)
 def test_a_form_that_is_none_is_refused(version: str) -> None:
     with pytest.raises(BadRequest, match=r"^Invalid version specification: "):
         check_form(version)

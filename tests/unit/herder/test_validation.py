@@ -122,3 +122,40 @@ async def test_a_class_that_a_config_provider_gave_is_quoted_as_its_reference() 
         await validation().check({"name": "a", **source_config(), "connector.class": reference})
     assert f"which name matches {reference}, " in str(caught.value)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("class_name", ["MirrorSource", "org.apache.kafka.connect.mirror.MirrorSourceConnector"])
+async def test_a_version_that_there_is_not_refuses_a_config_twice(class_name: str) -> None:
+    config = {"name": "a", **source_config(), "connector.class": class_name, "connector.plugin.version": "9"}
+    text = "Plugin org.apache.kafka.connect.mirror.MirrorSourceConnector not found that matches the version range [9,9]"
+    with pytest.raises(InvalidConfig) as caught:
+        await validation().check(config)
+    assert (str(caught.value).count(text), "2 error(s)" in str(caught.value)) == (2, True)
+
+
+async def test_of_a_version_that_there_is_not_connects_own_settings_are_told_alone() -> None:
+    answer = await validation().infos("MirrorSource", {"name": "a", **source_config(), "connector.plugin.version": "9"})
+    told = {info["value"]["name"]: info["value"] for info in answer["configs"]}
+    assert (answer["error_count"], len(told), answer["groups"][-1]) == (2, 19, "Error Handling")
+    assert told["connector.plugin.version"]["recommended_values"] == ["4.3.1"]
+
+
+async def test_a_version_that_is_none_is_an_error_of_the_request() -> None:
+    with pytest.raises(BadRequest, match=r"^Unbounded range: \[x$"):
+        await validation().check({"name": "a", **source_config(), "connector.plugin.version": "[x"})
+
+
+async def test_wrong_settings_of_a_predicate_refuse_a_config() -> None:
+    with pytest.raises(InvalidConfig, match=r'Missing required configuration "predicates.a.type"'):
+        await validation().check({"name": "a", **source_config(), "predicates": "a"})
+
+
+async def test_settings_of_predicates_come_before_those_of_the_connector() -> None:
+    answer = await validation().infos("MirrorSource", {"name": "a", **source_config(), "predicates": "a", "z": None})
+    names = [info["value"]["name"] for info in answer["configs"]]
+    at = names.index("predicates.a.type")
+    assert (names[0], names[at - 1 : at + 3], answer["groups"][-1]) == (
+        "z",
+        ["offsets.storage.topic", "predicates.a.type", "predicates.a.plugin.version", "enabled"],
+        "Predicates: a",
+    )

@@ -355,6 +355,21 @@ async def test_the_errors_of_a_config_are_listed_in_connects_words(client: httpx
     )
 
 
+async def test_a_null_for_the_name_is_the_name_of_the_path(client: httpx.AsyncClient) -> None:
+    answer = await client.put("/connectors/a/config", json={"name": None, **source_config()})
+    assert (answer.status_code, answer.json()["config"]["name"]) == (201, "a")
+
+
+@pytest.mark.parametrize("body", [b"", b" ", b"null"])
+async def test_a_patch_of_nothing_looks_for_the_connector_first(
+    client: httpx.AsyncClient, worker: FakeWorker, body: bytes
+) -> None:
+    await worker.herder.put("a", source_config())
+    headers = {"Content-Type": "application/json"}
+    answers = [await client.patch(f"/connectors/{name}/config", content=body, headers=headers) for name in ("a", "b")]
+    assert [answer.status_code for answer in answers] == [400, 404]
+
+
 async def test_a_null_value_is_refused(client: httpx.AsyncClient) -> None:
     answer = await client.put("/connectors/a/config", json={**source_config(), "n": None})
     assert "Null value can not be supplied as the configuration value." in answer.json()["message"]

@@ -1,0 +1,144 @@
+"""The settings of the transformations and predicates that a config names by alias, judged as Connect judges them.
+
+Nothing here transforms anything: a config with transformations is refused, and predicates are theirs. But tools draw forms
+from these definitions, and what Connect refuses of predicates is refused here too. Of a transformation there is what all of
+them have; what each has of its own is not looked at. Names, order and error texts are of Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from mirror_connect.connectors.config_table import (
+    BOOLEAN,
+    CLASS,
+    HIGH,
+    MEDIUM,
+    NULL_REFUSED,
+    REQUIRED,
+    STRING,
+    ConfigTable,
+    Key,
+    Quote,
+    ValidatedKey,
+    Validator,
+)
+from mirror_connect.connectors.definition import KAFKA_VERSION
+from mirror_connect.connectors.java_regex import JavaRegexError, compile_java
+from mirror_connect.connectors.known_classes import KNOWN_CLASSES, PREDICATE, TRANSFORMATION
+from mirror_connect.connectors.plugin_version import NoVersion, unavailable
+from mirror_connect.connectors.validators import not_empty, stands_for
+
+Given = Mapping[str, str | None]
+
+
+def _expression(name: str, value: Any, quote: Quote) -> str | None:
+    """TopicNameMatches' own: a regular expression of Java's that is not empty."""
+    if value is None:
+        problem = 'Cannot invoke "String.isEmpty()" because "this.pattern" is null'
+    elif value == "":
+        return not_empty(name, value, quote)
+    else:
+        try:
+            compile_java(value)
+            return None
+        except JavaRegexError as error:
+            # It may show parts of the expression, which is nobody's to see if a provider gave it.
+            problem = str(error) if quote(value) == value else "it is none"
+    return f"Invalid value {quote(value)} for configuration {name}: Invalid regex: {problem}"
+
+
+_OF_A_PREDICATE: Final[Mapping[str, Key]] = {
+    "TopicNameMatches": Key(
+        "pattern", STRING, REQUIRED, MEDIUM, "Java's regular expression for names of topics.", validator=_expression
+    ),
+    "HasHeaderKey": Key("name", STRING, REQUIRED, MEDIUM, "Name of a header.", validator=not_empty),
+}
+_OF_TRANSFORMATIONS: Final = (
+    Key("negate", BOOLEAN, False, MEDIUM, "Whether the predicate is to be negated."),
+    Key("predicate", STRING, None, MEDIUM, "Alias of the predicate that says to which records it applies."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Transformations or predicates."""
+
+    setting: str
+    interface: str
+    of_its_own: Callable[[str], tuple[Key, ...]]
+
+    def keys(self, alias: str, class_name: str | None) -> Iterator[Key]:
+        """The settings of an alias; `class_name` is the class that it names, if that is one of this kind."""
+        prefix, group, word = f"{self.setting}.{alias}.", f"{self.setting.capitalize()}: {alias}", self.interface
+        plugins = tuple(sorted(name for name, kinds in KNOWN_CLASSES.items() if self.interface in kinds))
+        yield Key(
+            f"{prefix}type", CLASS, REQUIRED, HIGH, f"Class for the '{alias}' {word.lower()}.", group, 0, "LONG",
+            f"{word} type for {alias}", stands_for(self.interface), plugins,
+        )  # fmt: skip
+        here = KAFKA_VERSION if class_name else None
+        yield Key(
+            f"{prefix}plugin.version", STRING, here, HIGH, f"Version of the '{alias}' {word.lower()}.", group, 1, "LONG",
+            f"{word} version for {alias}", recommended=(here,) if here else (),
+        )  # fmt: skip
+        for order, key in enumerate(self.of_its_own(class_name) if class_name else (), 2):
+            validator = key.validator and _without(prefix, key.validator)
+            yield replace(key, name=prefix + key.name, group=group, order=order, display=key.name, validator=validator)
+
+
+def _without(prefix: str, validator: Validator) -> Validator:
+    # Validators of what a plugin declares hear its own names.
+    return lambda name, value, quote: validator(name.removeprefix(prefix), value, quote)
+
+
+def _of_a_predicate(class_name: str) -> tuple[Key, ...]:
+    found = _OF_A_PREDICATE.get(class_name.rpartition(".")[2])
+    return () if found is None else (found,)
+
+
+_KINDS: Final = (
+    _Kind("transforms", TRANSFORMATION, lambda _: _OF_TRANSFORMATIONS),
+    _Kind("predicates", PREDICATE, _of_a_predicate),
+)
+
+
+def check_aliases(judged: Mapping[str, ValidatedKey], config: Given, as_written: Given) -> dict[str, ValidatedKey]:
+    """Every setting of each transformation and predicate that a config names; `judged` holds the lists of their aliases."""
+    found: dict[str, ValidatedKey] = {}
+    for kind in _KINDS:
+        for alias in dict.fromkeys(judged[kind.setting].parsed or ()):
+            found |= _judged(kind, alias, config, as_written)
+    for name in found:
+        if config.get(name, "") is None:
+            found[name].errors.append(NULL_REFUSED)
+    return found
+
+
+def _judged(kind: _Kind, alias: str, config: Given, as_written: Given) -> dict[str, ValidatedKey]:
+    prefix = f"{kind.setting}.{alias}."
+    of_alias = {name: value for name, value in config.items() if name.startswith(prefix)}
+    # Nulls are looked at by who asks; a table would not let their validators speak alone.
+    named = ConfigTable(*kind.keys(alias, None)).validate_all(of_alias, as_written)[f"{prefix}type"]
+    class_name = named.parsed if not named.errors else None
+    problem = _wrong_version(class_name, of_alias, as_written, f"{prefix}plugin.version") if class_name else None
+    keys = list(kind.keys(alias, class_name))
+    results = ConfigTable(*(keys if problem is None else keys[:2])).validate_all(of_alias, as_written)
+    results = {key.name: results[key.name] for key in keys if key.name in results}
+    for result in results.values():
+        result.errors = [error for error in result.errors if error != NULL_REFUSED]
+    if problem is not None:
+        for name in ("type", "plugin.version"):
+            results[prefix + name].errors.append(problem)
+    return results
+
+
+def _wrong_version(class_name: str, config: Given, as_written: Given, name: str) -> str | None:
+    version = config.get(name)
+    try:
+        problem = unavailable(class_name, version)
+    except NoVersion as error:
+        problem = str(error)
+    reference = as_written.get(name)
+    return problem.replace(version, reference) if problem and version and reference else problem

@@ -1,0 +1,105 @@
+"""The version of a plugin that somebody asks for: one version or a range, written and read as in Maven."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Final
+
+from mirror_connect.connectors.definition import KAFKA_VERSION
+
+LATEST: Final = "latest"
+_PARTS: Final = re.compile(r"[0-9]+|[^0-9.-]+")
+# Qualifiers that come before the release that they stand at; any other comes after it, and before the next number.
+_BEFORE_RELEASE: Final = ("alpha", "beta", "milestone", "rc", "snapshot")
+_RELEASE: Final = (1, 0, "")
+
+
+class NoVersion(Exception):
+    """The text is neither a version nor a range; it says why, in Maven's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Interval:
+    """Two ends, empty where there is none, and the brackets around them."""
+
+    opening: str
+    low: str
+    high: str
+    closing: str
+
+    def __str__(self) -> str:
+        return f"{self.opening}{self.low},{self.high}{self.closing}"
+
+    def holds(self, version: str) -> bool:
+        """Whether a version lies between the ends."""
+        above = not self.low or (order := _compare(version, self.low)) > 0 or (order == 0 and self.opening == "[")
+        below = not self.high or (order := _compare(version, self.high)) < 0 or (order == 0 and self.closing == "]")
+        return above and below
+
+
+def unavailable(class_name: str, version: str | None, kinds: int = 1) -> str | None:
+    """What Connect says when the one version there is, once for each kind of plugin, is not meant; None when it is.
+
+    NoVersion for a text that is none.
+    """
+    if version is None or version == LATEST:
+        return None
+    spec = version.strip()
+    intervals = _intervals(spec)
+    # What is named by nothing is a version too, and there is none of that kind.
+    if spec not in ("", "[]") and any(each.holds(KAFKA_VERSION) for each in intervals):
+        return None
+    shown = ",".join(map(str, intervals))
+    available = ", ".join([KAFKA_VERSION] * kinds)
+    return f"Plugin {class_name} not found that matches the version range {shown}, available versions: [{available}]"
+
+
+def _intervals(spec: str) -> list[_Interval]:
+    if not spec.startswith(("[", "(")):
+        spec = f"[{spec}]"
+    found: list[_Interval] = []
+    rest = spec
+    while rest.startswith(("[", "(")):
+        ends = [place for place in (rest.find(")"), rest.find("]")) if place >= 0]
+        if not ends:
+            raise NoVersion(f"Unbounded range: {spec}")
+        found.append(_interval(rest[: min(ends) + 1]))
+        if len(found) > 1 and found[-2].high and (not found[-1].low or _compare(found[-1].low, found[-2].high) < 0):
+            raise NoVersion(f"Ranges overlap: {spec}")
+        rest = rest[min(ends) + 1 :].strip().removeprefix(",").strip()
+    if rest:
+        raise NoVersion(f"Only fully-qualified sets allowed in multiple set scenario: {spec}")
+    return found
+
+
+def _interval(text: str) -> _Interval:
+    low, comma, high = (part.strip() for part in text[1:-1].partition(","))
+    found = _Interval(text[0], low, high if comma else low, text[-1])
+    closed = (found.opening, found.closing) == ("[", "]")
+    if not comma and not closed:
+        raise NoVersion(f"Single version must be surrounded by []: {text}")
+    if comma and low and high and ((order := _compare(high, low)) < 0 or (order == 0 and not closed)):
+        raise NoVersion(f"Range defies version ordering: {text}")
+    return found
+
+
+def _compare(one: str, other: str) -> int:
+    for left, right in zip_longest(_ranks(one), _ranks(other), fillvalue=_RELEASE):
+        if left != right:
+            return 1 if left > right else -1
+    return 0
+
+
+def _ranks(version: str) -> list[tuple[int, int, str]]:
+    return [_rank(part) for part in _PARTS.findall(version.lower())]
+
+
+def _rank(part: str) -> tuple[int, int, str]:
+    if part.isdecimal():
+        # Zeros at the end are the release itself. Nobody counts versions to a trillion.
+        return (3, int(part[:13]), "") if part.strip("0") else _RELEASE
+    if part in _BEFORE_RELEASE:
+        return 0, _BEFORE_RELEASE.index(part), ""
+    return _RELEASE if part in ("ga", "final", "release") else (2, 0, part)
