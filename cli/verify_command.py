@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import re
 import sys
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ import uvloop
 from rich.console import Console
 
 from mirror_connect.app.properties import read_properties
+from mirror_connect.cli.follow_command import follow
+from mirror_connect.cli.verify.follow import FollowOptions
 from mirror_connect.cli.verify.link import Link, WorkerRest, described_link, link_of
 from mirror_connect.cli.verify.reading import CannotCompareError
 from mirror_connect.cli.verify.run import NOT_COMPARED, Options, Report
@@ -86,6 +89,17 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
     most: Annotated[int, typer.Option("--list", min=0, help="Faults listed of each partition; all are counted.")] = 20,
     strict: Annotated[bool, typer.Option("--strict", help="Records repeated after a restart are faults, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
+    following: Annotated[
+        bool, typer.Option("--follow", help="Goes on behind the running CONNECTOR, until Ctrl-C; JSON comes in lines.")
+    ] = False,
+    cpu_share: Annotated[
+        float, typer.Option(min=0.001, help="With --follow: CPU used at most, for each CPU second of copying.")
+    ] = 0.05,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="With --follow: every record instead of samples, whatever CPU it takes.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option(help="With --follow: which samples are taken; by default any.")] = None,
+    seconds: Annotated[float | None, typer.Option("--for", help="With --follow: ends after so many seconds.")] = None,
 ) -> None:
     """Compare source and target of a link, record by record, and say what is missing, doubled, reordered or changed.
 
@@ -122,6 +136,9 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
             "(where they keep their names: --policy identity)"
         )
 
+    if following and (connector is None or offsets_topic is not None):
+        raise typer.BadParameter("--follow asks the worker how far the link has come: name its CONNECTOR")
+
     async def run() -> Report:
         files = _properties("source", source), _properties("target", target)
         if connector is None:
@@ -135,8 +152,29 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
         with watcher:
             return await compare(link, options, watcher)
 
+    async def run_behind(name: str) -> int:
+        files = _properties("source", source), _properties("target", target)
+        async with WorkerRest(worker, _login(user)) as rest:
+            link = await _of_connector(rest, name, settings, *files)
+            return await follow(
+                link,
+                lambda: rest.positions(name, link.source_alias),
+                FollowOptions(
+                    cpu_share=None if whole else cpu_share,
+                    rate=options.rate,
+                    from_ms=options.from_ms,
+                    most_listed=most,
+                    seed=random.randrange(1 << 31) if seed is None else seed,
+                    strict=strict,
+                ),
+                seconds=seconds,
+                as_json=as_json,
+            )
+
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            if following and connector is not None:
+                _end(runner.run(run_behind(connector)))
             report = runner.run(run())
     except (CannotCompareError, ClusterUnreachable, NotAuthorized, ConfigError) as error:
         _say(str(error))
@@ -159,8 +197,8 @@ async def _of_connector(
     target: Mapping[str, str] | None,
 ) -> Link:
     config = await rest.config(name)
-    positions = await rest.positions(name)
-    return link_of(name, {**config, **settings}, source=source, target=target, positions=positions)
+    link = link_of(name, {**config, **settings}, source=source, target=target)
+    return replace(link, positions=await rest.positions(name, link.source_alias))
 
 
 def _properties(side: str, path: Path | None) -> dict[str, str] | None:

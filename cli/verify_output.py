@@ -173,7 +173,7 @@ def _by_topic(results: Sequence[Result]) -> dict[tuple[str, str], Counter[str]]:
 
 def _lines(result: Result) -> list[str]:
     found, name = result.findings, f"{result.job.topic}-{result.job.partition}"
-    lines = [f"{name}: {_line(fault)}" for fault in found.listed]
+    lines = [f"{name}: {fault_line(fault)}" for fault in found.listed]
     unlisted = found.counts.total() - sum(fault.count for fault in found.listed)
     if unlisted > 0:
         lines.append(f"{name}: and {unlisted:,} more")
@@ -183,7 +183,8 @@ def _lines(result: Result) -> list[str]:
     return lines
 
 
-def _line(fault: Fault) -> str:
+def fault_line(fault: Fault) -> str:
+    """Kind, both places, and in what it differs."""
     parts = [str(fault.kind) if fault.count == 1 else f"{fault.count:,} records {fault.kind}"]
     if fault.source is not None:
         parts.append(f"source offset {_range(fault.source)}")

@@ -48,7 +48,11 @@ class _Repeat:
 
 
 class Comparer:
-    """One comparison; `run` fills `findings`. `progress` is told the source offset up to which all is done."""
+    """One comparison; `run` fills `findings`. `progress` is told the source offset up to which all is done.
+
+    `start`: nothing on the target is of earlier source offsets. `done`: both sides begin here, in the middle of their
+    logs, and it is compared up to `until` and no further: a window. `producer`: who wrote what lies before it on the target.
+    """
 
     def __init__(
         self,
@@ -58,6 +62,8 @@ class Comparer:
         *,
         until: int,
         start: int = 0,
+        done: int | None = None,
+        producer: Producer | None = None,
         progress: Callable[[int], None] = lambda _offset: None,
     ) -> None:
         self._source = source
@@ -67,10 +73,12 @@ class Comparer:
         self._start = start
         self._progress = progress
         # Every source offset below is explained.
-        self._done_to = start
+        self._done_to = start if done is None else done
+        self._window = done is not None
         self._timestamps = True
         self._repeat: _Repeat | None = None
-        self._last_producer: Producer | None = None
+        # Who wrote the target's last record that is explained.
+        self.last_producer = producer
         # Who wrote the last record that was new.
         self._front_producer: Producer | None = None
         self._misses = 0
@@ -79,9 +87,9 @@ class Comparer:
         self._strays: dict[int, int] = {}
 
     async def run(self) -> None:
-        """Compares to the end of the target's range."""
+        """Compares to the end of the target's range, or a window up to `until`."""
         source, target = self._source, self._target
-        while await target.ready():
+        while not self._window_is_done and await target.ready():
             if await source.ready():
                 if self._same_batches():
                     continue
@@ -95,8 +103,13 @@ class Comparer:
                     continue  # a batch without a record that is wanted
             await self._resolve()
         self._end_repeat(complete=True)
-        await self._rest_of_source()
+        if not self._window_is_done:
+            await self._rest_of_source()
         self._findings.bytes = source.bytes + target.bytes
+
+    @property
+    def _window_is_done(self) -> bool:
+        return self._window and self._done_to >= self._until
 
     # --- what is equal ----------------------------------------------------------------------------------------------
 
@@ -161,7 +174,7 @@ class Comparer:
         target.drop(count)
 
     def _wrote(self, producer: Producer, offset: int) -> None:
-        self._last_producer = producer
+        self.last_producer = producer
         if offset + 1 == self._done_to:
             self._front_producer = producer
 
@@ -187,7 +200,7 @@ class Comparer:
         if self._hollow:
             # Where it began may be gone: what counts is that it isn't the one who had come farthest.
             return producer[0] < 0 or producer != self._front_producer
-        before = self._target.producer(number - 1) if number else self._last_producer
+        before = self._target.producer(number - 1) if number else self.last_producer
         return producer[0] < 0 or before is None or producer != before
 
     def _end_repeat(self, *, complete: bool) -> None:
@@ -331,7 +344,7 @@ class Comparer:
         self._explain_source_only([ours[here] for here in gap.source_only], target, theirs_count)
         await self._explain_target_only(theirs, gap.target_only, ours_count)
         if theirs:
-            self._last_producer = target.producer(theirs_count - 1)
+            self.last_producer = target.producer(theirs_count - 1)
         if ours and ours[-1][0] >= self._done_to:
             # Not what is repeated is wrong, but what comes after it.
             if self._repeat is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 from urllib.parse import quote
 
 import httpx
@@ -125,6 +126,19 @@ class WorkerRest:
     def __init__(self, url: str, login: tuple[str, str] | None = None) -> None:
         self._url = url.rstrip("/")
         self._login = login
+        self._client: httpx.AsyncClient | None = None
+
+    async def __aenter__(self) -> Self:
+        """Keeps the way open for several questions: making it costs more CPU than asking."""
+        self._client = self._new_client()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
 
     async def config(self, connector: str) -> dict[str, str]:
         """The connector's config as it was written. CannotCompareError."""
@@ -133,16 +147,22 @@ class WorkerRest:
             raise CannotCompareError(f"the worker at {self._url} has no connector {connector}")
         return {str(key): str(value) for key, value in found.items()}
 
-    async def positions(self, connector: str) -> Positions | None:
-        """How far the connector has come; None if the worker can't tell."""
+    async def positions(self, connector: str, source_alias: str | None = None) -> Positions | None:
+        """How far the connector has come; None if the worker can't tell. `source_alias`: the one it has now."""
         found = await self._get(f"/connectors/{quote(connector, safe='')}/offsets")
-        return None if not isinstance(found, dict) else positions_in(found)
+        return None if not isinstance(found, dict) else positions_in(found, source_alias)
+
+    def _new_client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(timeout=30.0, auth=self._login, follow_redirects=True)
 
     async def _get(self, path: str) -> Any:
         """The body; None for what isn't there."""
         try:
-            async with httpx.AsyncClient(timeout=30.0, auth=self._login, follow_redirects=True) as client:
-                answer = await client.get(self._url + path)
+            if self._client is not None:
+                answer = await self._client.get(self._url + path)
+            else:
+                async with self._new_client() as client:
+                    answer = await client.get(self._url + path)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             reason = str(error) or type(error).__name__
             raise CannotCompareError(f"the worker at {self._url} does not answer: {reason}") from None
@@ -158,11 +178,14 @@ class WorkerRest:
             raise CannotCompareError(f"what answers at {self._url} is no Connect worker") from None
 
 
-def positions_in(body: Mapping[str, Any]) -> Positions:
-    """The answer of `GET /connectors/NAME/offsets` of a source connector."""
+def positions_in(body: Mapping[str, Any], source_alias: str | None = None) -> Positions:
+    """The answer of `GET /connectors/NAME/offsets` of a source connector: what it copies under this alias."""
     found = {}
     for entry in body.get("offsets", ()):
         match entry:
-            case {"partition": {"topic": str(topic), "partition": int(partition)}, "offset": {"offset": int(offset)}}:
+            case {
+                "partition": {"topic": str(topic), "partition": int(partition), **rest},
+                "offset": {"offset": int(offset)},
+            } if source_alias is None or rest.get("cluster") in (None, source_alias):
                 found[topic, partition] = offset
     return found

@@ -48,11 +48,13 @@ class ClusterReader:
         committed: bool,
         rate: Rate,
         on_notice: Callable[[str], None],
+        patience_s: float = PATIENCE_S,
     ) -> None:
         isolation = "read_committed" if committed else "read_uncommitted"
         self.place = place
         self.committed = committed
         self.rate = rate
+        self._patience_s = patience_s
         self._cluster = Cluster(properties, client_id="mirror-connect-verify")
         self._logs: dict[SourcePartition, PartitionLog] = {}
         self.fetcher = Fetcher(
@@ -72,6 +74,20 @@ class ClusterReader:
     async def close(self) -> None:
         """Closes the connections."""
         await self._cluster.close()
+
+    async def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes | None]:
+        """The id of each topic as the cluster tells it now, and where its leaders are; None where there is none.
+
+        ClusterUnreachable, NotAuthorized.
+        """
+        wanted = sorted(set(topics))
+        if wanted:
+            await self._cluster.refresh(wanted)
+        return {topic: self._cluster.topic_id(topic) for topic in wanted}
+
+    def has(self, key: Key) -> bool:
+        """Whether the partition existed when its topic was last asked for."""
+        return key[1] < (self._cluster.partition_count(key[0]) or 0)
 
     async def offsets(self, wanted: Mapping[Key, int]) -> dict[Key, int | None]:
         """The offset at a timestamp (ms), EARLIEST or LATEST of each partition; None where no record is as late.
@@ -97,8 +113,11 @@ class ClusterReader:
         await self._patiently({topic for topic, _ in wanted}, ask)
         return found
 
-    async def look(self, key: SourcePartition, offset: int) -> Fetched | None:
-        """About a megabyte from `offset` on; None at the end, and where there is nothing any more."""
+    async def look(self, key: SourcePartition, offset: int, *, hidden_too: bool = True) -> Fetched | None:
+        """About a megabyte from `offset` on; None at the end, and where there is nothing any more. CannotCompareError.
+
+        `hidden_too`: where an open transaction hides what is there, the end is here.
+        """
         answers: list[Fetched | None] = []
 
         async def ask() -> bool:
@@ -113,6 +132,10 @@ class ClusterReader:
             if part.error not in (codes.NONE, codes.OFFSET_OUT_OF_RANGE):
                 raise CannotCompareError(self._refused(*key, part.error))
             size, following = whole_batches(part.records)
+            if not size and not hidden_too and 0 <= part.last_stable_offset <= offset < part.high_watermark:
+                raise CannotCompareError(
+                    f"{self.place} partition {key}: an open transaction hides what is there from offset {offset} on"
+                )
             whole = Fetched(key, part.records[:size], offset, following, -1, -1, -1, part.aborted)
             answers.append(whole if size else None)
             return True
@@ -153,7 +176,7 @@ class ClusterReader:
 
     async def _patiently(self, topics: Iterable[str], ask: Callable[[], Awaitable[bool]]) -> None:
         """Asks until the answer is whole; leaders may move, brokers restart."""
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + self._patience_s
         why = "leaders are changing"
         while True:
             try:
@@ -279,5 +302,5 @@ def _cut(fetched: Fetched, end: int) -> Fetched:
         fetched.last_stable_offset,
         fetched.log_start,
         fetched.aborted,
-        lambda _size: fetched.release(),
+        _released=lambda _size: fetched.release(),
     )

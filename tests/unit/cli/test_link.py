@@ -147,3 +147,10 @@ async def test_what_a_worker_refuses_is_one_clear_line(
 async def test_no_worker_is_one_clear_line() -> None:
     with pytest.raises(CannotCompareError, match="does not answer"):
         await WorkerRest("http://127.0.0.1:1").config("m")
+
+
+def test_positions_of_an_alias_that_the_connector_had_before_are_left_out() -> None:
+    def entry(cluster: str, offset: int) -> dict[str, object]:
+        return {"partition": {"cluster": cluster, "topic": "t", "partition": 0}, "offset": {"offset": offset}}
+
+    assert positions_in({"offsets": [entry("now", 5), entry("before", 99)]}, "now") == {("t", 0): 5}

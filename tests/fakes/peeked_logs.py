@@ -1,0 +1,74 @@
+"""Partitions in memory as `verify --follow` looks at them: they grow, and their beginnings go."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from mirror_connect.cli.verify.followed import FollowedPartition
+from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition, whole_batches
+from tests.fakes.encoded_batches import HEADER
+from tests.fakes.partition_logs import MemoryLog
+
+
+class MemoryPeek:
+    """A Peek. `at_once`: how many batches a look shows; `gone`: offsets below it are no longer there."""
+
+    def __init__(self, place: str, batches: Sequence[bytes], *, at_once: int = 3, committed: bool = False) -> None:
+        self.place = place
+        self.key = SourcePartition("t", 0)
+        self.committed = committed
+        self.log = MemoryLog(batches)
+        self.at_once = at_once
+        self.gone = 0
+        self.looks = 0
+
+    async def look(self, offset: int) -> Fetched | None:
+        self.looks += 1
+        # A broker has nothing for an offset that is out of range.
+        if offset < self.gone:
+            return None
+        chosen = [batch for batch in self.log.batches if _last(batch) >= offset][: self.at_once]
+        if not chosen:
+            return None
+        buffer = memoryview(b"".join(chosen))
+        end = self.log.end
+        return Fetched(self.key, buffer, offset, whole_batches(buffer)[1], end, end, self.gone, self.log.aborted)
+
+    async def offset_at(self, timestamp: int) -> int | None:
+        found = await self.log.offset_at(timestamp)
+        return None if found is None else max(found, self.gone)
+
+    async def first(self) -> int:
+        return self.gone
+
+
+async def followed(
+    source: Sequence[bytes] | MemoryPeek,
+    target: Sequence[bytes] | MemoryPeek,
+    *,
+    looks: float = float("inf"),
+    seed: int = 0,
+    steps: Sequence[int] = (),
+    guesses: tuple[int, ...] = (0,),
+) -> FollowedPartition:
+    """What following finds, with so many looks a round. `steps`: how far the link had come at each round."""
+
+    async def still_the_same() -> bool:
+        return True
+
+    ours = source if isinstance(source, MemoryPeek) else MemoryPeek("source", source)
+    theirs = target if isinstance(target, MemoryPeek) else MemoryPeek("target", target)
+    partition = FollowedPartition(ours, theirs, 0, rng=random.Random(seed), doubt=still_the_same)
+    partition.guesses = guesses
+    for until in steps or (ours.log.end,):
+        partition.until = until
+        partition.plan(looks)
+        while await partition.step():
+            pass
+    return partition
+
+
+def _last(batch: bytes) -> int:
+    fields = HEADER.unpack_from(batch)
+    return int(fields[0] + fields[6])

@@ -1,0 +1,35 @@
+"""The CPU that following a link may use."""
+
+from __future__ import annotations
+
+from mirror_connect.cli.verify.cpu_share import CpuShare
+from mirror_connect.cli.verify.peek import ReadingPrice
+
+
+def share(part: float | None, now: list[float], own: list[float], price: ReadingPrice) -> CpuShare:
+    return CpuShare(part, price, clock=lambda: now[0], own=lambda: own[0])
+
+
+def test_what_is_left_grows_with_what_is_copied_and_shrinks_with_what_is_used() -> None:
+    now, own = [100.0], [7.0]
+    price = ReadingPrice(seconds=1.0, size=10**9, read=10**9)
+    account = share(0.05, now, own, price)
+    assert account.left(0) == 0
+    # Copying reads each byte and writes it: no less than twice what reading it costs.
+    assert account.left(10**9) == 0.05 * 2
+    own[0] += 0.08
+    assert round(account.left(10**9), 9) == 0.02
+
+
+def test_a_link_without_records_leaves_little_and_something() -> None:
+    now, own = [100.0], [7.0]
+    account = share(0.05, now, own, ReadingPrice())
+    now[0] += 60
+    assert 0 < account.left(0) <= 0.05 * 0.027 * 60
+
+
+def test_without_a_share_there_is_no_limit() -> None:
+    own = [0.0]
+    account = share(None, [0.0], own, ReadingPrice())
+    own[0] = 1000
+    assert account.left(0) == float("inf")
