@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mirror_connect.cli.verify.findings import Fault, Kind
-from mirror_connect.cli.verify.follow import FollowReport, FollowWatcher
+from mirror_connect.cli.verify.follow_report import FollowReport, FollowWatcher
 from mirror_connect.cli.verify.reading import Key
 from mirror_connect.cli.verify_output import fault_line
 

@@ -10,23 +10,23 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from mirror_connect.cli.verify.cpu_share import CpuShare
-from mirror_connect.cli.verify.findings import Fault
+from mirror_connect.cli.verify.follow_report import FollowReport, FollowWatcher
 from mirror_connect.cli.verify.followed import FollowedPartition
 from mirror_connect.cli.verify.link import Link, Positions
 from mirror_connect.cli.verify.peek import ClusterPeek, ReadingPrice
 from mirror_connect.cli.verify.rate import Rate
 from mirror_connect.cli.verify.reading import CannotCompareError, ClusterReader, Key
+from mirror_connect.cli.verify.topic_ids import TopicIds
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.wire import EARLIEST, LATEST
 from mirror_connect.spark_jobs.fetched import SourcePartition
 
-EQUAL, DIFFERENT, NOT_COMPARED = range(3)
 _PATIENCE_S: Final = 5.0
 # A partition that can't be looked at is left alone for so long.
 _REST_S: Final = 10.0
@@ -52,97 +52,6 @@ class FollowOptions:
     most_listed: int = 20
     seed: int = 0
     strict: bool = False
-
-
-@dataclass(slots=True)
-class FollowReport:
-    """How it stands. `copied` … are source offsets: see followed.Tally. `copying_cpu`: the least that copying has cost."""
-
-    link: str
-    since: datetime
-    seed: int
-    whole: bool
-    strict: bool = False
-    seconds: float = 0.0
-    own_cpu: float = 0.0
-    copying_cpu: float = 0.0
-    read_bytes: int = 0
-    partitions: dict[Key, tuple[str, FollowedPartition]] = field(default_factory=dict)
-    # What can't be looked at present, and why.
-    troubles: dict[str, str] = field(default_factory=dict)
-    notices: list[str] = field(default_factory=list)
-
-    def total(self, name: str) -> int:
-        """The sum of a member of all tallies."""
-        return sum(getattr(each.tally, name) for _, each in self.partitions.values())
-
-    @property
-    def copied(self) -> int:
-        """Source offsets copied since the beginning."""
-        return sum(each.copied for _, each in self.partitions.values())
-
-    @property
-    def faults(self) -> int:
-        """Records that are not as they should be."""
-        return sum(each.tally.findings.faults(strict=self.strict) for _, each in self.partitions.values())
-
-    @property
-    def outcome(self) -> int:
-        """EQUAL, DIFFERENT or NOT_COMPARED: the exit code. Nothing is called equal of which nothing was read."""
-        if self.faults:
-            return DIFFERENT
-        damaged = any(each.tally.findings.error for _, each in self.partitions.values())
-        return NOT_COMPARED if damaged or not self.total("compared") else EQUAL
-
-    def as_json(self, *, partitions: bool) -> dict[str, Any]:
-        """An object of the JSON lines."""
-        shown: dict[str, Any] = {
-            "link": self.link,
-            "since": self.since.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "seconds": round(self.seconds, 3),
-            "outcome": ("equal", "different", "not compared")[self.outcome],
-            "faults": self.faults,
-            "copied": self.copied,
-            **{name: self.total(name) for name in ("compared", "counted", "passed", "gone")},
-            "records_equal": sum(each.tally.findings.equal for _, each in self.partitions.values()),
-            "repeated": sum(each.tally.findings.repeated for _, each in self.partitions.values()),
-            "bytes_read": self.read_bytes,
-            "cpu_seconds": round(self.own_cpu, 3),
-            "copying_cpu_seconds_at_least": round(self.copying_cpu, 3),
-            "sample": "everything" if self.whole else f"random, seed {self.seed}",
-            "troubles": list(self.troubles.values()),
-        }
-        if partitions:
-            shown["notices"] = self.notices
-            shown["partitions"] = [
-                {
-                    "topic": topic,
-                    "partition": number,
-                    "target_topic": remote,
-                    "copied": each.copied,
-                    "compared": each.tally.compared,
-                    "counted": each.tally.counted,
-                    "passed": each.tally.passed,
-                    "gone": each.tally.gone,
-                    "counts_by_offsets": not each.thin,
-                    **each.tally.findings.as_json(),
-                }
-                for (topic, number), (remote, each) in sorted(self.partitions.items())
-            ]
-        return shown
-
-
-class FollowWatcher:
-    """Hears of progress; all methods may be left as they are."""
-
-    def moved(self, report: FollowReport) -> None:
-        """Something was looked at, or a round is over."""
-
-    def fault(self, key: Key, fault: Fault) -> None:
-        """A fault that a second look has confirmed."""
-
-    def notice(self, line: str) -> None:
-        """A line for people."""
 
 
 class Follower:
@@ -175,7 +84,7 @@ class Follower:
         # An exactly-once link writes transactions: what counts is what readers of committed records see.
         self._target = self._reader("target", committed=True)
         self._began = time.monotonic()
-        self._ids: dict[tuple[str, str], bytes | None] = {}
+        self._ids = TopicIds(self._source, self._target)
         self._topics_at = 0.0
         # Positions of a topic that is no more.
         self._stale: dict[Key, int] = {}
@@ -325,25 +234,12 @@ class Follower:
     async def _look_at_topics(self, new: Iterable[str] = (), *, only: bool = False) -> bool:
         """Asks both clusters for the topics' ids; whether there is another topic under a known name."""
         topics = set(new) if only else {topic for topic, _ in self.report.partitions} | set(new)
-        remotes = {topic: self._link.remote_topic(topic) for topic in topics}
-        changed = False
-        ours = await self._source.topic_ids(topics)
-        theirs = await self._target.topic_ids(remotes.values())
-        for topic, remote in remotes.items():
-            at_source = self._is_another("source", topic, ours[topic])
-            on_target = self._is_another("target", remote, theirs[remote])
-            if at_source or on_target:
-                self._begin_anew(topic, remote, at_source=at_source)
-                changed = True
+        changed = await self._ids.changed({topic: self._link.remote_topic(topic) for topic in topics})
+        for topic, remote, at_source in changed:
+            self._begin_anew(topic, remote, at_source=at_source)
         if not only:
             self._topics_at = time.monotonic()
-        return changed
-
-    def _is_another(self, place: str, topic: str, found: bytes | None) -> bool:
-        known = self._ids.get((place, topic))
-        if found is not None:
-            self._ids[place, topic] = found
-        return None not in (known, found) and known != found
+        return bool(changed)
 
     def _begin_anew(self, topic: str, remote: str, *, at_source: bool) -> None:
         name, consequence = (

@@ -10,7 +10,8 @@ import pytest
 
 from mirror_connect.cli.verify import follow
 from mirror_connect.cli.verify.findings import Fault
-from mirror_connect.cli.verify.follow import Follower, FollowOptions, FollowWatcher
+from mirror_connect.cli.verify.follow import Follower, FollowOptions
+from mirror_connect.cli.verify.follow_report import FollowWatcher
 from mirror_connect.cli.verify.link import Link, Positions, described_link
 from mirror_connect.cli.verify.rate import Rate
 from mirror_connect.cli.verify.reading import CannotCompareError, Key
