@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mirror_connect.app.connector_part.config_sync import ConfigSync, Links
+from mirror_connect.app.connector_part.fresh_topics import FreshTopics
 from mirror_connect.app.connector_part.host import PartHost
 from mirror_connect.app.connector_part.joined_troubles import JoinedTroubles
 from mirror_connect.app.connector_part.mapping_topics import make_mapping_topics
@@ -62,6 +63,7 @@ class MirrorSourcePart:
         self._source: ClusterAdmin | None = None
         self._target: ClusterAdmin | None = None
         self._mapping_topics_made = False
+        self._fresh = FreshTopics()
         self._configs = ConfigSync(config.settings)
         settings = config.settings
         refreshes = settings.boolean("refresh.topics.enabled")
@@ -115,13 +117,14 @@ class MirrorSourcePart:
         found = self._source.topics()
         self._selection.judge(found)
         source = {topic: count for topic, count in found.items() if self._selection.should_replicate(topic)}
-        existing = self._target.topics()
+        existing = self._fresh.added_to(self._target.topics())
         remote, doubled = _one_to_one({topic: policy.remote_topic(alias, topic) for topic in sorted(source)})
         source = {topic: source[topic] for topic in remote}
         wanted = {remote[topic]: count for topic, count in source.items()}
         new = self._configs.for_new_topics(self._source, [topic for topic in source if remote[topic] not in existing])
         configs = {remote[topic]: each for topic, each in new.configs.items()}
         changes = bring_up_to_date(self._target, wanted, existing, settings.integer("replication.factor"), configs)
+        self._fresh.made({topic: count for topic, count in changes.there.items() if count > existing.get(topic, 0)})
         refused = new.unreadable | changes.refused | doubled
         for line in changes.made:
             log.info("Connector %s: %s", self._config.name, line)

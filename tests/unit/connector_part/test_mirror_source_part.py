@@ -31,6 +31,8 @@ class FakeCluster(TopicRequests):
 
     def __init__(self, topics: Mapping[str, int]) -> None:
         self.existing = dict(topics)
+        self.not_told_yet: set[str] = set()
+        self.looks = 0
         self.failures: list[Exception] = []
         self.refusals: dict[str, Exception] = {}
         self.unreadable: dict[str, str] = {}
@@ -39,7 +41,8 @@ class FakeCluster(TopicRequests):
     def topics(self) -> dict[str, int]:
         if self.failures:
             raise self.failures.pop(0)
-        return dict(self.existing)
+        self.looks += 1
+        return {topic: count for topic, count in self.existing.items() if topic not in self.not_told_yet}
 
     def create_topic(
         self, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str] | None = None
@@ -140,6 +143,13 @@ async def test_a_new_partition_joins_the_tasks_that_run(world: World) -> None:
 
 
 @pytest.mark.kafka_test("MirrorSourceConnectorTest.testRefreshTopicPartitionsTopicOnTargetFirst")
+async def test_a_new_remote_topic_keeps_its_partitions_while_brokers_do_not_tell_of_it(world: World) -> None:
+    world.target.not_told_yet = {"A.orders"}
+    world.start()
+    await world.until(lambda heard: world.target.looks > 1 and len(heard) > 2)
+    assert world.host.heard == ["started", *[["orders-0,orders-1"]] * (len(world.host.heard) - 1)]
+
+
 async def test_a_remote_topic_without_a_source_has_no_task_until_there_is_one(world: World) -> None:
     world.source.existing, world.target.existing = {}, {"A.orders": 1}
     world.start()
