@@ -158,7 +158,7 @@ def print_follow_report(report: FollowReport, console: Console) -> None:
         lines += [f"{name}: not compared everywhere: {found.error}"] * bool(found.error)
         if each.thin:
             lines.append(
-                f"{name}: transactions or compaction leave gaps at the source: compared in samples, not counted"
+                f"{name}: transactions or compaction leave gaps in its offsets: compared in samples, not counted"
             )
         for line in lines:
             console.print(line, markup=False, highlight=False, soft_wrap=True)

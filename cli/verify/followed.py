@@ -86,7 +86,8 @@ class FollowedPartition:
         self._planned: list[tuple[int, int]] = []
         self._planned_to = self._looked_to = position
         self._looks = 0
-        self._last_faults = 0
+        # Faults and repeated records of the last comparison.
+        self._last_strange = 0
         # Who wrote what lies on the target in front of `_at`.
         self._producer: Producer | None = None
         self._newest_producer: Producer | None = None
@@ -108,7 +109,7 @@ class FollowedPartition:
 
     @property
     def thin(self) -> bool:
-        """Whether the source's log has gaps everywhere: its records can't be counted by offsets."""
+        """Whether one of the logs has gaps everywhere: records can't be counted by offsets."""
         return self._gaps >= _GAPS_OF_A_THIN_LOG
 
     @property
@@ -280,8 +281,8 @@ class FollowedPartition:
         # To where the new distance is seen to hold, and a look further.
         chunk = await self._chunk(high)
         await self._compare(low, chunk.next_offset)
-        changed = self._delta
-        if changed is not None and changed < low.delta and not self._last_faults:
+        if self._delta not in (None, low.delta) and not self._last_strange:
+            # Markers at the source, or those of an exactly-once copier on the target; or compaction.
             self._gaps += 1
 
     async def _compare(self, pair: Pair, until: int, chunk: Fetched | None = None, copy: Fetched | None = None) -> None:
@@ -298,7 +299,7 @@ class FollowedPartition:
                     return
                 # What is missing here may come a little later.
                 until = min(until + max(_WIDER, until - pair.source), self.until)
-        self._last_faults = findings.faults()
+        self._last_strange = findings.faults(strict=True)
         self._producer = self._newest_producer
         self.tally.compared += max(0, left - pair.source)
         self._at, self._delta, self._firm = left, right - left, True

@@ -123,6 +123,22 @@ async def test_a_source_of_transactions_has_no_fault_and_is_not_counted(looks: f
         assert partition.thin
 
 
+@pytest.mark.parametrize("looks", [1, 2, WHOLE])
+async def test_a_copier_that_writes_transactions_is_sampled_without_a_fault(looks: float) -> None:
+    stream = records(5, 1500)
+    copy: list[bytes] = []
+    for first in range(0, 1500, 10):
+        at = first + first // 10
+        batch = numbered(stream[first : first + 10], at)
+        marker = batch[0]._replace(offset=at + 10, key=b"\0\0\0\1", value=b"\0" * 6)
+        copy.append(encode(batch, attributes=0x10, producer_id=7, producer_epoch=0))
+        copy.append(patched(encode([marker]), attributes=0x30, producer_id=7, producer_epoch=0))
+    target = MemoryPeek("target", copy, at_once=20, committed=True)
+    partition = await followed(packed(stream), target, looks=looks, steps=range(150, 1501, 150))
+    assert (partition.tally.findings.faults(), partition.tally.findings.repeated) == (0, 0)
+    assert partition.tally.compared > 0
+
+
 async def test_what_retention_took_from_either_side_is_gone_and_no_fault() -> None:
     stream = records(6, 1000)
     source, target = MemoryPeek("source", packed(stream)), MemoryPeek("target", packed(stream))
