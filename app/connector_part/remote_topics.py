@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mirror_connect.connectors.errors import NotAuthorized
@@ -19,6 +19,8 @@ ALREADY_THERE: Final = 36
 INVALID_REPLICATION_FACTOR: Final = 38
 INVALID_CONFIG: Final = 40
 POLICY_VIOLATION: Final = 44
+# LogConfig.validateNames; a broker names one at a time.
+_UNKNOWN_CONFIG: Final = re.compile(r"Unknown topic config name: ([\w.-]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ def bring_up_to_date(
         topic: partitions for topic, partitions in sorted(wanted.items()) if 0 < existing.get(topic, 0) < partitions
     }
     # A missing right to one topic is that topic's trouble; wrong credentials have been told before.
-    refused = create_topics(target, new) | grow_topics(target, larger)
+    refused, left_out = _create(target, new)
+    refused |= grow_topics(target, larger)
     for topic, partitions in _made_by_others(target, refused).items():
         # A broker tells of a new topic a moment later than the controller knows of it, and somebody else may be quicker.
         changes.there[topic] = partitions
@@ -60,7 +63,11 @@ def bring_up_to_date(
         changes.refused[topic] = f"{error}{_remedy(error, replication_factor, configs.get(topic, {}))}"
     for topic, each in new.items():
         if topic not in refused and not changes.there[topic]:
-            changes.made.append(f"created remote topic {topic} with {each.partitions} partitions")
+            without = ", ".join(f"{name}={value}" for name, value in left_out.get(topic, {}).items())
+            changes.made.append(
+                f"created remote topic {topic} with {each.partitions} partitions"
+                + (f", without {without}: the brokers of the target know no such config" if without else "")
+            )
             changes.there[topic] = each.partitions
     for topic, partitions in larger.items():
         if topic not in refused:
@@ -74,6 +81,34 @@ def _made_by_others(target: ClusterAdmin, refused: Refused) -> dict[str, int]:
     there = [topic for topic, error in refused.items() if isinstance(error, AdminError) and error.code == ALREADY_THERE]
     known = target.topics() if there else {}
     return {topic: known[topic] for topic in there if topic in known}
+
+
+def _create(
+    target: ClusterAdmin, new: Mapping[str, NewRemote]
+) -> tuple[dict[str, AdminError | NotAuthorized], dict[str, dict[str, str]]]:
+    """Which topics were refused; and what topics were created without, as brokers of another release don't know it."""
+    refused = dict(create_topics(target, new))
+    left_out: dict[str, dict[str, str]] = {}
+    while again := {topic: name for topic, error in refused.items() if (name := _unknown(error)) in new[topic].configs}:
+        for topic, name in again.items():
+            left_out.setdefault(topic, {})[name] = new[topic].configs[name]
+        less = {
+            topic: replace(
+                new[topic], configs={n: v for n, v in new[topic].configs.items() if n not in left_out[topic]}
+            )
+            for topic in again
+        }
+        new = {**new, **less}
+        refused = {topic: error for topic, error in refused.items() if topic not in less} | create_topics(target, less)
+    return refused, left_out
+
+
+def _unknown(error: AdminError | NotAuthorized) -> str:
+    """The config that a broker has no name for; empty if it is not that. No request asks what it would take."""
+    found = (
+        _UNKNOWN_CONFIG.search(str(error)) if isinstance(error, AdminError) and error.code == INVALID_CONFIG else None
+    )
+    return found[1] if found else ""
 
 
 def _remedy(error: AdminError | NotAuthorized, replication_factor: int, configs: Mapping[str, str]) -> str:

@@ -98,11 +98,36 @@ def test_a_topic_whose_configs_are_not_known_is_not_created() -> None:
 
 
 def test_a_config_that_is_refused_is_named_with_its_value_and_what_to_set() -> None:
-    line = refused(AdminError("Unknown topic config name: new.one", 40), {"new.one": "7", "flush.ms": "9"})
+    line = refused(AdminError("Invalid value 7 for configuration new.one", 40), {"new.one": "7", "flush.ms": "9"})
     assert line == (
-        "Unknown topic config name: new.one; its source has new.one=7: allow that on the target, add the name to "
+        "Invalid value 7 for configuration new.one; its source has new.one=7: allow that on the target, add the name to "
         "config.properties.exclude of the connector, or create the topic by hand"
     )
+
+
+class OlderCluster(FakeAdmin):
+    """Knows flush.ms and nothing else."""
+
+    def create_topic(self, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
+        for name in configs:
+            if name != "flush.ms":
+                raise AdminError(f"topic {topic} was not created: Unknown topic config name: {name} (target)", 40)
+        super().create_topic(topic, partitions, replication_factor, configs)
+
+
+def test_configs_that_the_targets_release_lacks_are_left_out_and_told() -> None:
+    admin = OlderCluster({})
+    configs = {"new.one": "7", "flush.ms": "9", "new.two": "8"}
+    found = bring_up_to_date(cast("ClusterAdmin", admin), {"t": 1}, {}, 2, {"t": configs})
+    assert (admin.configs, found.there, found.refused) == ({"flush.ms": "9"}, {"t": 1}, {})
+    assert found.made == [
+        "created remote topic t with 1 partitions, without new.one=7, new.two=8: "
+        "the brokers of the target know no such config"
+    ]
+
+
+def test_a_config_that_nobody_asked_for_is_a_refusal_however_it_is_told() -> None:
+    assert "Unknown" in refused(AdminError("Unknown topic config name: of.a.policy", 40), {"flush.ms": "9"})
 
 
 def test_all_configs_are_named_where_the_refusal_names_none() -> None:
