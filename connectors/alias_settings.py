@@ -119,15 +119,12 @@ def check_aliases(judged: Mapping[str, ValidatedKey], config: Given, as_written:
 def _judged(kind: _Kind, alias: str, config: Given, as_written: Given) -> dict[str, ValidatedKey]:
     prefix = f"{kind.setting}.{alias}."
     of_alias = {name: value for name, value in config.items() if name.startswith(prefix)}
-    # Nulls are looked at by who asks; a table would not let their validators speak alone.
     named = ConfigTable(*kind.keys(alias, None)).validate_all(of_alias, as_written)[f"{prefix}type"]
     class_name = named.parsed if not named.errors else None
     problem = _wrong_version(class_name, of_alias, as_written, f"{prefix}plugin.version") if class_name else None
     keys = list(kind.keys(alias, class_name))
     results = ConfigTable(*(keys if problem is None else keys[:2])).validate_all(of_alias, as_written)
     results = {key.name: results[key.name] for key in keys if key.name in results}
-    for result in results.values():
-        result.errors = [error for error in result.errors if error != NULL_REFUSED]
     if problem is not None:
         for name in ("type", "plugin.version"):
             results[prefix + name].errors.append(problem)

@@ -229,11 +229,9 @@ class ConfigTable:
         """
         results = {key.name: self._validate(key, config, as_written) for key in self}
         for name, value in config.items():
-            if value is None:
-                # What a validator says of it is all that Kafka says. Where there is none it takes a null for a known name
-                # like no value, and then can't start the connector; here it is refused as for names that nobody knows.
-                result = results.setdefault(name, ValidatedKey(name, None, None, None, []))
-                result.errors = result.errors or [NULL_REFUSED]
+            # Of a null for a known name its validator says all that Kafka says.
+            if value is None and name not in self:
+                results[name] = ValidatedKey(name, None, None, None, [NULL_REFUSED])
         return results
 
     def _validate(

@@ -111,10 +111,7 @@ class ConnectorDefinition:
 
 
 def _say_of_nulls(results: Mapping[str, ValidatedKey], config: Mapping[str, str | None]) -> None:
-    """As Connect's herder does it, before and after whose own words the validators of some settings come."""
+    # Connect's herder refuses them, but judges its own settings and the connector's anew after that.
     for name, value in config.items():
-        if value is None and name in SOURCE_KEYS and NULL_REFUSED not in results[name].errors:
+        if value is None and name in SOURCE_KEYS:
             results[name].errors.append(NULL_REFUSED)
-    if config.get("name", "") is None:
-        # Who stores the config gives it its name.
-        results["name"].errors.clear()

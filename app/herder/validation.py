@@ -16,7 +16,7 @@ from mirror_connect.app.herder.ports import Resolver
 from mirror_connect.app.herder.views import Config, PluginInfo
 from mirror_connect.connectors import CONNECTORS, DEFINITIONS, connector_definition
 from mirror_connect.connectors.alias_settings import check_aliases
-from mirror_connect.connectors.config_table import ValidatedKey, infos
+from mirror_connect.connectors.config_table import NULL_REFUSED, ValidatedKey, infos
 from mirror_connect.connectors.config_values import parse
 from mirror_connect.connectors.converter_settings import check_converters, converter_table
 from mirror_connect.connectors.definition import KAFKA_VERSION, ConnectorDefinition, UnknownConnectorClass
@@ -121,6 +121,9 @@ class Validation:
         judged = _judged(definition, resolved, config, self._of_clients(resolved, config))
         errors = [error for result in judged.values() for error in result.errors]
         errors += [error for each in (await self._of_user_classes(judged, resolved, config)).values() for error in each]
+        # Connect would store these, and could never start the connector.
+        nulls = [name for name, value in config.items() if value is None and not judged[name].errors]
+        errors += [NULL_REFUSED] * len(nulls)
         if not errors and (resolved.get(EXACTLY_ONCE) or "").lower() == "required":
             # Better refused than promised: no worker copies exactly once yet.
             errors.append("This worker does not have exactly-once source support enabled.")

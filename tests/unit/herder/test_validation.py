@@ -15,6 +15,7 @@ from tests.fakes.connect_worker import FakeResolver, FakeWorker, source_config
 from tests.fakes.topic_log import FakeTopicLog
 
 WRONG = {"source.consumer.fetch.max.wait.ms": "abc", "source.cluster.sasl.mechanism": "PLAINN", "tasks.max": "0"}
+NULL = "Null value can not be supplied as the configuration value."
 
 
 def validation(rules: ConfigRules | None = None) -> Validation:
@@ -159,3 +160,29 @@ async def test_settings_of_predicates_come_before_those_of_the_connector() -> No
         ["offsets.storage.topic", "predicates.a.type", "predicates.a.plugin.version", "enabled"],
         "Predicates: a",
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("refresh.topics.enabled", []),
+        ("tasks.max", ["Invalid value null for configuration tasks.max: Value must be non-null"]),
+        ("topics", ["Configuration 'topics' values must not be null."]),
+        (
+            "exactly.once.support",
+            [
+                "Invalid value null for configuration exactly.once.support: String must be one of (case insensitive): "
+                "REQUIRED, REQUESTED",
+                NULL,
+            ],
+        ),
+        ("unknown", [NULL]),
+    ],
+)
+async def test_a_null_is_judged_as_by_connect_and_never_stored(name: str, said: list[str]) -> None:
+    config = {"name": "a", **source_config(), name: None}
+    configs = (await validation().infos("MirrorSource", config))["configs"]
+    with pytest.raises(InvalidConfig) as caught:
+        await validation().check(config)
+    assert [info["value"]["errors"] for info in configs if info["value"]["name"] == name] == [said]
+    assert str(caught.value).splitlines()[1:-1] == (said or [NULL])
