@@ -18,7 +18,7 @@ RawHeaders = list[tuple[bytes, bytes]]
 _PREFLIGHT_HEADERS: Final = b"Content-Type"
 _PREFLIGHT_AGE_S: Final = b"60"
 # What the resource says of these is truer than a rule; Jetty's resources put theirs in the place of a rule's, too.
-_OF_THE_RESOURCE: Final = frozenset({b"content-type", b"content-length"})
+_OF_THE_RESOURCE: Final = frozenset({b"cache-control", b"content-type", b"content-length"})
 
 
 class ConfiguredHeaders:

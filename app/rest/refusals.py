@@ -11,19 +11,20 @@ from html import escape
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+_NOT_CACHED = {"Cache-Control": "must-revalidate,no-cache,no-store"}
 _WITH_BODY = ("GET", "POST", "HEAD")
 
 
 def bad_uri(request: Request, reason: str) -> Response:
     """The answer to a request of which not even the path can be read; the connection ends with it."""
-    return _refused(request, reason, "/badURI", {"Connection": "close"})
+    return _refused(request, reason, "/badURI", {**_NOT_CACHED, "Connection": "close"})
 
 
 def bad_header(request: Request) -> Response:
     """The answer to a request with a content type, or a list of accepted ones, that is none."""
     host = request.headers.get("host") or request.url.netloc
     path = request.scope.get("raw_path", b"").decode("latin-1")
-    return _refused(request, "Bad Request", f"{request.url.scheme}://{host}{path}", {})
+    return _refused(request, "Bad Request", f"{request.url.scheme}://{host}{path}", _NOT_CACHED)
 
 
 def _refused(request: Request, reason: str, url: str, headers: dict[str, str]) -> Response:

@@ -69,8 +69,16 @@ async def test_a_preflight_from_elsewhere_is_told_nothing(client: httpx.AsyncCli
 )
 async def test_configured_headers_are_on_every_answer(client: httpx.AsyncClient, path: str, status: int) -> None:
     answer = await client.get(path)
-    found = [answer.headers[name] for name in ("x-demo", "x-frame-options", "cache-control")]
-    assert (answer.status_code, found) == (status, ["one", "DENY", "no-cache, no-store"])
+    found = [answer.headers[name] for name in ("x-demo", "x-frame-options")]
+    assert (answer.status_code, found) == (status, ["one", "DENY"])
+
+
+async def test_a_refused_path_has_its_own_word_on_caches(client: httpx.AsyncClient) -> None:
+    answers = [await client.get(path) for path in ("/connectors", "/a//b")]
+    assert [answer.headers["cache-control"] for answer in answers] == [
+        "no-cache, no-store",
+        "must-revalidate,no-cache,no-store",
+    ]
 
 
 async def test_a_resource_knows_its_content_type_better_than_a_rule(client: httpx.AsyncClient) -> None:
