@@ -63,7 +63,7 @@ class World:
 
     @contextlib.asynccontextmanager
     async def copying(
-        self, stored: tuple[int, None] | None = None, *, also: str = "", **config: str
+        self, stored: tuple[int, None] | None = None, *, partitions: int = 1, **config: str
     ) -> AsyncIterator[None]:
         spec = TaskSpec(
             run_id="run",
@@ -82,7 +82,7 @@ class World:
             target={"bootstrap.servers": "b"},
             source_alias="A",
             target_alias="B",
-            assigned=tuple(TaskPartition(topic, 0, f"A.{topic}") for topic in ("orders", also) if topic),
+            assigned=tuple(TaskPartition("orders", partition, "A.orders") for partition in range(partitions)),
             assignment_version=1,
             transactional_id="connect-c-0",
             offsets_topic=OFFSETS,
@@ -251,23 +251,29 @@ async def test_an_offset_that_a_user_has_set_is_obeyed_in_a_topic_made_again(wor
     assert world.there == list("abcfgh")
 
 
-async def test_what_a_partition_stood_in_front_of_is_forgotten_with_its_topic(world: World) -> None:
+async def test_what_a_partition_stood_in_front_of_is_forgotten_with_its_topic(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It is looked at again when the other one has long brought the news.
+    monkeypatch.setattr(mirror_source, "STANDING_RETRY_S", 0.3)
+    monkeypatch.setattr(mirror_source, "STANDING_RETRY_MAX_S", 0.3)
     world.put("a", "b", "c")
     world.target.producers.before = lambda request: (
         REFUSED if any(b"unwanted" in bytes(part) for batch in request.batches for part in batch.batch) else 0
     )
-    # Another one, as a task of which all partitions are refused fails.
-    world.source.topic("parcels")
-    world.target.topic("A.parcels")
-    async with world.copying(also="parcels", **WITHOUT):
+    for broker, topic in ((world.source, "orders"), (world.target, "A.orders")):
+        broker.topic(topic, 2)
+    async with world.copying(partitions=2, **WITHOUT):
         await world.committed(2, FIRST)
         world.put("unwanted")
         await world.until(lambda: bool(world.link.standing))
         assert world.link.standing[0].startswith("orders-0 stands still at offset 3")
-        world.make_again("d", "e")
-        await world.until(lambda: world.there[-2:] == ["d", "e"] and world.link.standing == ())
-        await world.committed(1, SECOND)
-    assert world.there == list("abcde")
+        world.source.logs["orders", 1] = Log()
+        world.make_again("d", "e", "f", "g", "h")
+        await world.until(lambda: bool(world.notices("partition 1 is read from the beginning")))
+        await world.until(lambda: world.there[-1] == "h" and world.link.standing == ())
+        await world.committed(4, SECOND)
+    assert world.there == list("abcdefgh")
 
 
 async def test_a_remote_topic_made_again_is_told_once_and_gets_what_comes_next(world: World) -> None:
