@@ -56,7 +56,7 @@ class HttpServers:
 def server_settings(application: ASGIApp, tls: ssl.SSLContext | None = None) -> uvicorn.Config:
     """How an application is served, loaded."""
     settings = uvicorn.Config(
-        _Ended(application),
+        _Ended(_Capitalised(application)),
         http=_Impatient,
         ws="none",
         lifespan="off",
@@ -130,6 +130,25 @@ class _Impatient(H11Protocol):
         if not self.transport.is_closing():
             # At once: a goodbye in TLS would wait for the other side again.
             self.transport.abort()
+
+
+class _Capitalised:
+    """Writes the names of headers as Connect does (`Location`): scripts look for them with grep."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def capitalised(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                # But for `connection`, for which uvicorn looks to add its own.
+                headers = [
+                    (name if name == b"connection" else name.title(), value) for name, value in message["headers"]
+                ]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        await self._application(scope, receive, capitalised)
 
 
 class _Ended:

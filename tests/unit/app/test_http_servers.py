@@ -105,6 +105,12 @@ def context(properties: Mapping[str, str]) -> ssl.SSLContext:
 # --- HTTPS ----------------------------------------------------------------------------------------------------------
 
 
+async def test_names_of_headers_are_written_as_by_connect() -> None:
+    async with serving() as port:
+        head = (await asked(port)).partition("\r\n\r\n")[0]
+    assert {"Content-Type", "Content-Length"} <= {line.partition(":")[0] for line in head.splitlines()}
+
+
 async def test_https_is_spoken_with_the_key_of_a_pem_file(tmp_path: Path, made: Authorities) -> None:
     async with serving(context(settings(tmp_path, made))) as port:
         assert (await asked(port, trusting(made.root))).endswith("https 0")

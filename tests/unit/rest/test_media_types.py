@@ -102,6 +102,12 @@ async def test_an_accept_that_is_none_is_refused_where_there_is_something(method
     assert (await asked(method, path, {"Accept": "/"})).status_code == status
 
 
+async def test_of_two_content_types_none_counts() -> None:
+    async with FakeWorker().running() as worker, serving(worker.herder) as client:
+        headers = [("Content-Type", "application/json")] * 2
+        assert (await client.get("/connectors", headers=headers)).status_code == 400
+
+
 async def test_a_refusal_is_json_for_who_reads_json() -> None:
     answer = await asked("GET", "/connectors", {"Accept": "application/json;q=2"})
     assert (answer.status_code, answer.json()["status"]) == (400, "400")
