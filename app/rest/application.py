@@ -111,7 +111,8 @@ def _without_routes(authenticators: Sequence[Authenticator]) -> FastAPI:
     async def render_router_error(request: Request, error: HTTPException) -> Response:
         if error.status_code != 405:
             return _error(error.status_code, f"HTTP {error.status_code} {_reason(error.status_code)}")
-        allowed = ", ".join(_methods(application, request))
+        methods = _methods(application, request)
+        allowed = ",".join(methods)
         if request.method == "OPTIONS":
             try:
                 await authenticate(request)
@@ -124,7 +125,7 @@ def _without_routes(authenticators: Sequence[Authenticator]) -> FastAPI:
                 accepted(",".join(request.headers.getlist("accept")))
             except BadMediaType:
                 return bad_header(request)
-            return Response(allowed, headers={"Allow": allowed, "Content-Type": "text/plain"})
+            return Response(", ".join(methods), headers={"Allow": allowed, "Content-Type": "text/plain"})
         return _error(405, f"HTTP 405 {_reason(405)}", {"Allow": allowed})
 
     @application.exception_handler(BadMediaType)

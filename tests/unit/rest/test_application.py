@@ -100,9 +100,7 @@ async def test_a_wrong_method_is_405(client: httpx.AsyncClient, method: str, pat
 async def test_options_lists_the_methods(client: httpx.AsyncClient) -> None:
     answer = await client.request("OPTIONS", "/connectors")
     assert answer.headers["content-type"].startswith("text/plain")
-    assert (
-        set(answer.headers["allow"].split(", ")) == {"HEAD", "GET", "POST", "OPTIONS"} == set(answer.text.split(", "))
-    )
+    assert set(answer.headers["allow"].split(",")) == {"HEAD", "GET", "POST", "OPTIONS"} == set(answer.text.split(", "))
 
 
 @pytest.mark.parametrize(
