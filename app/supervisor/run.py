@@ -33,9 +33,9 @@ class Run:
 
     An attempt is one process's work on the run, an epoch at most. `report` is the present attempt's newest.
     Times are seconds of the supervisor's clock: `since` when the phase WAITING or the attempt began, `heard` the last
-    report, `finish_by` when patience with a run that was told to finish is over. `told_version`: the assignment that the
-    log knows it copies; None while it does not copy, as far as the log knows. `standing`: the partitions that its status
-    says to stand still, a line each; None: none.
+    report, `finish_by` when patience with a run that was told to finish is over, `not_before` when Spark may have it; 0: at
+    once. `told_version`: the assignment that the log knows it copies; None while it does not copy, as far as the log knows.
+    `standing`: the partitions that its status says to stand still, a line each; None: none.
     """
 
     task: TaskId
@@ -55,6 +55,7 @@ class Run:
     finish_by: float | None = None
     killed: int | None = None
     waits_for: str | None = None
+    not_before: float = 0.0
     told_version: int | None = None
     standing: str | None = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)

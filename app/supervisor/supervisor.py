@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import secrets
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -47,6 +49,9 @@ SUSPENDED_S: Final = 5.0
 STEADY_S: Final = 120.0
 # A task whose process dies again and again is FAILED rather than tried for ever.
 DEATHS_UNTIL_FAILED: Final = 3
+# A full disk is nobody's mistake in the task, and is made room on without anyone's telling us.
+NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded")
+ROOM_RETRY_S: Final = 10.0
 ABANDON: Final = TaskOrders(lease_ms=0, finish=True, abandon=True)
 
 
@@ -131,6 +136,7 @@ class Supervisor:
         runs = [
             {"run_id": run.run_id, "token": run.token, "connector": run.task.connector, "task": run.task.task}
             for run in self._runs.values()
+            if run.not_before <= self._clock()
         ]
         return {"version": self._plan_version, "runs": runs}
 
@@ -321,6 +327,9 @@ class Supervisor:
         if run.is_over:
             self._end(run)
             return
+        if NO_ROOM.search(reason):
+            self._wait_for_room(run)
+            return
         deaths = self._deaths[run.task] = self._deaths.get(run.task, 0) + 1
         log.warning("Task %s: its process died (%s)", run.task, reason.splitlines()[0])
         if deaths >= DEATHS_UNTIL_FAILED:
@@ -328,6 +337,22 @@ class Supervisor:
             self._fail(run, f"The task's process died {deaths} times in a row without reporting an error.\n{reason}")
         else:
             self._end(run)
+
+    def _wait_for_room(self, run: Run) -> None:
+        """Spark's scratch files found no room: said once, and tried again for as long as it takes."""
+        line = (
+            f"{tempfile.gettempdir()}, where Spark keeps its scratch files, is full: free some space there, or restart with "
+            f"TMPDIR set to another directory; it is tried again every {ROOM_RETRY_S:g} s"
+        )
+        told = run.waits_for == line
+        self._end(run)
+        for following in self._runs.values():
+            if following.task == run.task and following is not run:
+                following.not_before = self._clock() + ROOM_RETRY_S
+                if told:
+                    following.waits_for = line
+                else:
+                    self._waits(following, line)
 
     def _gone(self, run: Run, why: str) -> bool:
         """Whether no process works on the run any more; kills the one that does. A killed one is gone a moment later."""
@@ -383,6 +408,10 @@ class Supervisor:
                 # Too slow: what the target has not acknowledged is abandoned, its positions stay.
                 if run.finish_by is not None and now > run.finish_by and self._gone(run, "it did not finish in time"):
                     self._end(run)
+            case Phase.WAITING if run.not_before:
+                if now >= run.not_before:
+                    run.not_before, run.since = 0.0, now
+                    self._plan_moved()
             case Phase.WAITING:
                 slots, wanting = self._keeper.slots, len(self._runs)
                 waited = now - max(run.since, self._keeper.slots_since)

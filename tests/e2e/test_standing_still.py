@@ -153,8 +153,7 @@ def world() -> Iterator[World]:
         deny(target, NO_WRITE)
         with Product(target, group="still") as product:
             topics = ",".join((GOOD, NUMBERED, SMALL, CORRUPT, SPOILED, UNREAD, UNWRITTEN))
-            # What is suspended is noticed sooner.
-            product.put(NAME, mirror_config(source, target, topics, source_consumer_request_timeout_ms="5000"))
+            product.put(NAME, mirror_config(source, target, topics))
             product.wait_running(NAME)
             yield World(source, target, product)
     finally:
@@ -168,7 +167,7 @@ def world() -> Iterator[World]:
 @pytest.fixture(scope="module")
 def standing(world: World) -> tuple[World, str]:
     """When all five stand still."""
-    return world, world.wait_trace(lambda trace: len(trace.splitlines()) >= 5, "five lines")
+    return world, world.wait_trace(lambda trace: len(trace.splitlines()) == 5, "five lines")
 
 
 def test_every_partition_that_stands_still_is_a_line_of_the_running_task(standing: tuple[World, str]) -> None:
@@ -264,7 +263,8 @@ def away(skipping: World) -> tuple[World, str, str]:
 def test_a_source_that_is_away_is_named_with_its_address_the_time_and_the_reason(away: tuple[World, str, str]) -> None:
     world, absent, _ = away
     bootstrap = world.source.bootstrap_servers
-    (line,) = absent.splitlines()
+    # First; partitions that lost their leader while the broker ended may have lines of their own.
+    line = absent.splitlines()[0]
     assert line.startswith(f"The source cluster A (bootstrap.servers {bootstrap}) can't be reached since 2")
     assert f" UTC: no broker answers at {bootstrap}: " in line
     assert line.endswith("; it is tried again until it answers")

@@ -13,7 +13,13 @@ import pytest
 from mirror_connect.app.supervisor import spark_keeper
 from mirror_connect.app.supervisor.ports import ASSIGNED, WantedTask
 from mirror_connect.app.supervisor.run import Run
-from mirror_connect.app.supervisor.supervisor import FINISH_PATIENCE_S, NO_SLOT_S, TASK_SILENT_S, Supervisor
+from mirror_connect.app.supervisor.supervisor import (
+    FINISH_PATIENCE_S,
+    NO_SLOT_S,
+    ROOM_RETRY_S,
+    TASK_SILENT_S,
+    Supervisor,
+)
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskOrders, TaskReport, TaskSpec
 from tests.fakes.spark_rig import SECRET, FakeEvents, FakeSpecs
@@ -333,6 +339,31 @@ async def test_a_task_that_dies_is_tried_again_twice_and_then_failed(world: Worl
         world.application.alive.discard(process.pid)
         world.supervisor.driver_report(2, {process.run.run_id: {"state": "ENDED", "error": "exit 139"}})
     assert world.events.of(A) == ["RUNNING", "RUNNING", "RUNNING", "FAILED"]
+
+
+FULL = "StreamingQueryException: java.io.IOException: No space left on device"
+
+
+async def planned(world: World) -> list[str]:
+    return [run["run_id"] for run in (await world.supervisor.plan(-1, 0.0))["runs"]]
+
+
+async def test_a_task_for_which_spark_has_no_room_is_tried_for_ever_and_says_so_once(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    for _ in range(5):
+        assert await planned(world) == [world.run(A).run_id]
+        world.supervisor.driver_report(2, {world.run(A).run_id: {"state": "ENDED", "error": FULL}})
+        assert await planned(world) == []
+        world.later(ROOM_RETRY_S)
+    (state,) = world.events.states
+    assert state[:2] == (A, "UNASSIGNED")
+    assert state[2] is not None
+    assert "is full: free some space there" in state[2]
+    assert len([line for line in caplog.messages if "is full" in line]) == 1
+    await world.running(A)
+    assert world.events.of(A) == ["UNASSIGNED", "RUNNING"]
 
 
 async def test_a_query_that_ended_before_its_process_frees_nothing_until_that_is_gone(world: World) -> None:
