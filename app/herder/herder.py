@@ -289,6 +289,7 @@ class Herder:
     async def create(self, name: str, config: Config, initial_state: TargetState | None) -> ConnectorInfo:
         """A connector that there is not yet."""
         named = _named(name, config)
+        _check_size(name, named)
         await self._validation.check(named)
         async with self._standing.writing() as snapshot:
             if snapshot.contains(name):
@@ -300,6 +301,7 @@ class Herder:
     async def put(self, name: str, config: Config) -> tuple[bool, ConnectorInfo]:
         """A connector's whole config, new or replaced; says whether the connector is new."""
         named = _named(name, config)
+        _check_size(name, named)
         await self._validation.check(named)
         async with self._standing.writing() as snapshot:
             await self._put(name, named, None)
@@ -317,6 +319,7 @@ class Herder:
             merged = {
                 setting: value for setting, value in {**before, **patch}.items() if patch.get(setting, "") is not None
             }
+            _check_size(name, merged)
             await self._validation.check(merged)
             async with self._standing.writing() as snapshot:
                 if not snapshot.contains(name):
@@ -426,11 +429,6 @@ class Herder:
         log.info("Connector %s: asked to %s", name, "pause" if state is TargetState.PAUSED else "resume")
 
     async def _put(self, name: str, config: Config, state: TargetState | None) -> None:
-        size = len(connector_entry(name, config)[1] or b"")
-        if size > CONFIG_LIMIT:
-            raise BadRequest(
-                f"The config of connector {name} is {size} bytes long; the config topic takes no more than {CONFIG_LIMIT}"
-            )
         await self._configs.put_connector(name, _texts(config), state)
 
     async def _containing(self, name: str) -> ConfigSnapshot:
@@ -439,6 +437,14 @@ class Herder:
         if not snapshot.contains(name):
             raise ConnectorNotFound(name)
         return snapshot
+
+
+def _check_size(name: str, config: Config) -> None:
+    size = len(connector_entry(name, config)[1] or b"")
+    if size > CONFIG_LIMIT:
+        raise BadRequest(
+            f"The config of connector {name} is {size} bytes long; the config topic takes no more than {CONFIG_LIMIT}"
+        )
 
 
 async def _until_started(runs: asyncio.Future[bool], failure: str) -> None:

@@ -91,6 +91,8 @@ class Validation:
         self._notices = notices
         # Threads of their own: classes that are slow to make keep nobody waiting but those who name classes.
         self._making = ThreadPoolExecutor(max_workers=2, thread_name_prefix="user-classes")
+        # A config of megabytes takes seconds: on the loop, heartbeats would wait for it, and the leader's place be lost.
+        self._judging = ThreadPoolExecutor(max_workers=2, thread_name_prefix="validation")
 
     async def infos(self, plugin: str, config: Config) -> dict[str, Any]:
         """The answer of `PUT /connector-plugins/{plugin}/config/validate`."""
@@ -98,13 +100,17 @@ class Validation:
         if included is not None and not _without_suffix(included).endswith(_without_suffix(plugin)):
             raise BadRequest(f"Included connector type {included} does not match request type {plugin}")
         definition, resolved = await self._resolved(config)
-        refused = _of_another_version(definition, resolved, config)
-        if refused is not None:
-            return infos(resolved[CLASS] or "", CONNECTOR_KEYS, refused.values())
-        others = self._of_clients(resolved, config)
-        _check_override_types(others, resolved)
-        judged = _judged(definition, resolved, config, others)
-        answer = infos(resolved[CLASS] or "", definition.validation_order, judged.values())
+
+        def judge() -> tuple[dict[str, ValidatedKey], dict[str, Any]]:
+            refused = _of_another_version(definition, resolved, config)
+            if refused is not None:
+                return {}, infos(resolved[CLASS] or "", CONNECTOR_KEYS, refused.values())
+            others = self._of_clients(resolved, config)
+            _check_override_types(others, resolved)
+            judged = _judged(definition, resolved, config, others)
+            return judged, infos(resolved[CLASS] or "", definition.validation_order, judged.values())
+
+        judged, answer = await asyncio.get_running_loop().run_in_executor(self._judging, judge)
         problems = await self._of_user_classes(judged, resolved, config)
         for info in answer["configs"]:
             errors = problems.get(info["value"]["name"], [])
@@ -115,10 +121,14 @@ class Validation:
     async def check(self, config: Config) -> None:
         """Raises InvalidConfig with every error of a config that is to be stored."""
         definition, resolved = await self._resolved(config)
-        refused = _of_another_version(definition, resolved, config)
-        if refused is not None:
-            raise InvalidConfig([error for result in refused.values() for error in result.errors])
-        judged = _judged(definition, resolved, config, self._of_clients(resolved, config))
+
+        def judge() -> dict[str, ValidatedKey]:
+            refused = _of_another_version(definition, resolved, config)
+            if refused is not None:
+                raise InvalidConfig([error for result in refused.values() for error in result.errors])
+            return _judged(definition, resolved, config, self._of_clients(resolved, config))
+
+        judged = await asyncio.get_running_loop().run_in_executor(self._judging, judge)
         errors = [error for result in judged.values() for error in result.errors]
         errors += [error for each in (await self._of_user_classes(judged, resolved, config)).values() for error in each]
         # Connect would store these, and could never start the connector.

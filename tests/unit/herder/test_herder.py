@@ -710,3 +710,9 @@ async def test_task_configs_are_written_when_the_cluster_is_back(worker: FakeWor
     await asyncio.sleep(0.05)
     worker.config_topic.failure = None
     await worker.state("a", "RUNNING", ["RUNNING", "RUNNING"])
+
+
+async def test_a_config_that_is_too_large_is_not_judged_any_further(worker: FakeWorker) -> None:
+    with pytest.raises(BadRequest, match="bytes long"):
+        await worker.herder.put("a", {"connector.class": "org.example.Nowhere", "filler": "x" * 1_000_000})
+    assert worker.written() == []

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from mirror_connect.app.errors import BadRequest, InvalidConfig
+from mirror_connect.app.herder import validation as validation_module
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.validation import ConfigRules, Validation
 from mirror_connect.app.storage.configs import ConfigStore
+from mirror_connect.connectors.converter_settings import check_converters
 from tests.fakes.connect_worker import FakeResolver, FakeWorker, source_config
 from tests.fakes.topic_log import FakeTopicLog
 
@@ -186,3 +191,21 @@ async def test_a_null_is_judged_as_by_connect_and_never_stored(name: str, said: 
         await validation().check(config)
     assert [info["value"]["errors"] for info in configs if info["value"]["name"] == name] == [said]
     assert str(caught.value).splitlines()[1:-1] == (said or [NULL])
+
+
+async def test_a_config_that_takes_long_to_judge_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    judging, go_on = threading.Event(), threading.Event()
+    judge = check_converters
+
+    def slow(*arguments: Any) -> Any:
+        judging.set()
+        # On the loop it would be waited for in vain: the loop itself gives the sign.
+        assert go_on.wait(60)
+        return judge(*arguments)
+
+    monkeypatch.setattr(validation_module, "check_converters", slow)
+    asked = asyncio.create_task(validation().infos("MirrorSource", {"name": "a", **source_config()}))
+    await asyncio.to_thread(judging.wait, 60)
+    done_before = asked.done()
+    go_on.set()
+    assert (done_before, (await asked)["error_count"]) == (False, 0)
