@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.spark_jobs import outage
 from mirror_connect.spark_jobs.fetcher import Fetched, Fetcher, SourcePartition
 from tests.fakes.source_cluster import FakeSource, batch
 
@@ -161,6 +162,25 @@ async def test_a_partition_that_has_no_leader_for_long_is_named_until_it_has_one
         log.errors = []
         await until(lambda: copy.reached(A0) == 10)
         assert copy.fetcher.state(A0).error == ""
+
+
+async def test_a_broker_that_does_not_answer_is_a_line_until_it_does_and_one_that_leads_nothing_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(outage, "SHOWN_AFTER_S", 0.0)
+    source = FakeSource()
+    source.log("a", 0, batches=1)
+    other = source.log("a", 1, batches=1, leader=2)
+    source.down.add(2)
+    async with copying(source) as copy:
+        copy.fetcher.add(A0, 0)
+        copy.fetcher.add(A1, 0)
+        await until(lambda: copy.reached(A0) == 10 and bool(copy.fetcher.outages()))
+        (line,) = copy.fetcher.outages()
+        assert line.startswith("The source broker fake:2 can't be read from since ")
+        other.leader, other.epoch = 1, 1
+        await until(lambda: copy.reached(A1) == 10)
+        assert copy.fetcher.outages() == []
 
 
 async def test_a_partition_follows_its_leader_to_another_broker() -> None:
