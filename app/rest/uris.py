@@ -108,10 +108,10 @@ async def whole_names(request: Request) -> None:
 
 
 def first_of_each(query: bytes) -> bytes:
-    """A query in which each parameter that is no list has the first of its values alone."""
+    """A query, without a fragment, in which each parameter that is no list has the first of its values alone."""
     seen = set()
     kept = []
-    for piece in query.split(b"&"):
+    for piece in query.partition(b"#")[0].split(b"&"):
         name = unquote_to_bytes(piece.partition(b"=")[0].replace(b"+", b" "))
         if name in _LISTS or name not in seen:
             kept.append(piece)

@@ -122,6 +122,7 @@ async def test_a_refused_path_has_a_page_where_one_is_shown(method: str, has_pag
         (b"a=1&b=2", b"a=1&b=2"),
         (b"a=1&b=2&a=3", b"a=1&b=2"),
         (b"a&%61=3", b"a"),
+        (b"a=1#&b=2", b"a=1"),
         (b"expand=info&expand=status", b"expand=info&expand=status"),
     ],
 )
