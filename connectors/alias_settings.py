@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 from mirror_connect.connectors.config_table import (
@@ -62,6 +63,14 @@ _OF_TRANSFORMATIONS: Final = (
 )
 
 
+_NAMES: Final = (
+    *("type", "plugin.version"),
+    *(key.name for key in (*_OF_A_PREDICATE.values(), *_OF_TRANSFORMATIONS)),
+)
+# Each is told with every class there is: a list of a hundred thousand would fill the memory with its answer.
+MOST_ALIASES: Final = 1000
+
+
 @dataclass(frozen=True, slots=True)
 class _Kind:
     """Transformations or predicates."""
@@ -108,7 +117,7 @@ def check_aliases(judged: Mapping[str, ValidatedKey], config: Given, as_written:
     """Every setting of each transformation and predicate that a config names; `judged` holds the lists of their aliases."""
     found: dict[str, ValidatedKey] = {}
     for kind in _KINDS:
-        for alias in dict.fromkeys(judged[kind.setting].parsed or ()):
+        for alias in islice(dict.fromkeys(judged[kind.setting].parsed or ()), MOST_ALIASES):
             found |= _judged(kind, alias, config, as_written)
     for name in found:
         if config.get(name, "") is None:
@@ -118,7 +127,8 @@ def check_aliases(judged: Mapping[str, ValidatedKey], config: Given, as_written:
 
 def _judged(kind: _Kind, alias: str, config: Given, as_written: Given) -> dict[str, ValidatedKey]:
     prefix = f"{kind.setting}.{alias}."
-    of_alias = {name: value for name, value in config.items() if name.startswith(prefix)}
+    names = (prefix + name for name in _NAMES)
+    of_alias = {name: config[name] for name in names if name in config}
     named = ConfigTable(*kind.keys(alias, None)).validate_all(of_alias, as_written)[f"{prefix}type"]
     class_name = named.parsed if not named.errors else None
     problem = _wrong_version(class_name, of_alias, as_written, f"{prefix}plugin.version") if class_name else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_connect.connectors import CONNECTORS
-from mirror_connect.connectors.alias_settings import check_aliases
+from mirror_connect.connectors.alias_settings import MOST_ALIASES, check_aliases
 from mirror_connect.connectors.config_table import ValidatedKey
 
 HEARTBEAT = CONNECTORS["MirrorHeartbeat"]
@@ -124,6 +124,11 @@ def test_a_transformation_has_what_all_of_them_have() -> None:
         ],
         "transforms.t.predicate": [],
     }
+
+
+def test_of_too_many_aliases_the_first_are_looked_at() -> None:
+    aliases = [f"a{number}" for number in range(MOST_ALIASES + 1)]
+    assert len(checked({"predicates": ",".join(aliases)})) == 2 * MOST_ALIASES
 
 
 def test_an_alias_given_twice_is_looked_at_once() -> None:
