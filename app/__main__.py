@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 import uvloop
 
 from mirror_connect.app.end_signals import end_on_signals
-from mirror_connect.app.environment import check_java, check_scratch
+from mirror_connect.app.environment import allow_open_files, check_java, check_scratch
 from mirror_connect.app.errors import StartupError
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.app.worker import Worker
@@ -63,6 +63,7 @@ def _run_to_the_end(hiding: RedactingFilter) -> int:
         config.resolver.tell(hiding.learn)
         # In the environment, because Spark's tasks ask such classes, too.
         os.environ[PLUGIN_PATH] = os.pathsep.join(map(os.path.abspath, config.plugin_path))
+        allow_open_files()
         check_scratch()
         servers = config.own_client("admin").get("bootstrap.servers")
         log.info("mirror-connect %s starts: group %s on the cluster at %s", API_VERSION, config.group_id, servers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from mirror_connect.app.errors import StartupError
 OLDEST_JAVA: Final = 17
 SCRATCH_BYTES: Final = 64 << 20
 JAVA_ANSWERS_S: Final = 20
+OPEN_FILES: Final = 65_536
 # Spark 4.2 starts its JVM with --add-modules for this one; a Java without it ends before it has begun.
 SPARK_MODULE: Final = "jdk.incubator.vector"
 
@@ -49,6 +51,17 @@ def _said_by(java: str, option: str) -> str:
             f"{java} {option} does not work ({type(error).__name__}): install Java {OLDEST_JAVA} or newer."
         ) from None
     return said.stderr + said.stdout
+
+
+def allow_open_files() -> None:
+    """As many open files as this machine lets a process have, 65,536 at most. A JVM does that for itself.
+
+    Of the usual 1,024, a thousand clients that send half a request would leave none for others, nor for the cluster.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def check_scratch() -> None:

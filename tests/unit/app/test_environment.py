@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import socket
 import tempfile
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from mirror_connect.app.environment import check_java, check_scratch, listen_on
+from mirror_connect.app.environment import OPEN_FILES, allow_open_files, check_java, check_scratch, listen_on
 from mirror_connect.app.errors import StartupError
 
 
@@ -140,3 +141,26 @@ def test_an_address_of_another_machine() -> None:
 def test_a_free_port_is_listened_on() -> None:
     with listen_on("127.0.0.1", 0, "listeners") as listener, socket.create_connection(listener.getsockname()):
         assert listener.gettimeout() == 0
+
+
+def test_as_many_files_may_be_open_as_the_machine_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, tuple[int, int]]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+    monkeypatch.setattr(resource, "setrlimit", lambda what, limits: told.append((what, limits)))
+    allow_open_files()
+    assert told == [(resource.RLIMIT_NOFILE, (4096, 4096))]
+
+
+@pytest.mark.parametrize("soft", [OPEN_FILES, OPEN_FILES + 1, resource.RLIM_INFINITY])
+def test_a_process_that_may_open_enough_is_left_alone(monkeypatch: pytest.MonkeyPatch, soft: int) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", lambda *_: pytest.fail("changed"))
+    allow_open_files()
+
+
+def test_without_a_limit_of_the_machine_there_is_one_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: told.append(limits))
+    allow_open_files()
+    assert told == [(OPEN_FILES, resource.RLIM_INFINITY)]
