@@ -10,6 +10,8 @@ from typing import Final
 from mirror_connect.connectors.definition import KAFKA_VERSION
 
 LATEST: Final = "latest"
+# Reading takes the square of the length.
+_LONGEST: Final = 5000
 _PARTS: Final = re.compile(r"[0-9]+|[^0-9.-]+")
 # Qualifiers that come before the release that they stand at; any other comes after it, and before the next number.
 _BEFORE_RELEASE: Final = ("alpha", "beta", "milestone", "rc", "snapshot")
@@ -57,6 +59,8 @@ def unavailable(class_name: str, version: str | None, kinds: int = 1) -> str | N
 
 
 def _intervals(spec: str) -> list[_Interval]:
+    if len(spec) > _LONGEST:
+        raise NoVersion(f"A version or range has {_LONGEST} characters at most")
     if not spec.startswith(("[", "(")):
         spec = f"[{spec}]"
     found: list[_Interval] = []
