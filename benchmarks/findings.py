@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.plan import (
+    AIM_ALL_CONNECTORS_S,
     AIM_CHECKPOINTS_S,
     AIM_IDLE_MB,
     AIM_P50_MS,
@@ -176,6 +177,27 @@ def startup(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
         "its first record",
         "first record, restarted",
     )
+    return Table(head, rows), aims
+
+
+def many_connectors(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
+    """A row for each side and state."""
+    rows, aims = [], []
+    for each in figures:
+        label = f"{LABELS[each['side']]}, {each['connectors']} {each['state']} ({each['starts']} starts)"
+        answered = f"{each['answered']:.2f} ({each['answered_worst']:.2f})"
+        rows.append((label, f"{each['created']:.1f}", answered, f"{each['later_worst']:.2f}"))
+        if each["side"] == OURS:
+            worst = each["answered_worst"]
+            aims.append(
+                Aim(
+                    f"{each['connectors']} connectors {each['state']}: the worker is up and has told of all",
+                    f"{worst:.2f} s at worst",
+                    f"≤ {AIM_ALL_CONNECTORS_S:g} s",
+                    worst <= AIM_ALL_CONNECTORS_S,
+                )
+            )
+    head = ("s", "to create all", "from process start to all told (worst)", "longest answer afterwards")
     return Table(head, rows), aims
 
 

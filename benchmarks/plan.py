@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 PARTITIONS: Final = 4
-PARTS: Final = ("throughput", "latency", "memory", "startup", "failover", "many-topics")
+PARTS: Final = ("throughput", "latency", "memory", "startup", "many-connectors", "failover", "many-topics")
 NONE_CODEC: Final = 0
 LZ4_CODEC: Final = 3
 
@@ -53,6 +53,8 @@ class Durations:
     throttled: float = 75.0
     throttled_bytes: int = 1 << 30
     starts: int = 5
+    # How long they are asked about after each start.
+    many_connectors_after: float = 6.0
     # Of each partition.
     failover_records: int = 1_350
     many_topics: int = 2_000
@@ -73,6 +75,7 @@ QUICK: Final = Durations(
     throttled=20.0,
     throttled_bytes=200 << 20,
     starts=2,
+    many_connectors_after=3.0,
     failover_records=300,
     many_topics=200,
     many_first=15.0,
@@ -83,6 +86,7 @@ RATES: Final = (100, 2_000)
 LATENCY_RECORD_BYTES: Final = 200
 THROTTLED_PARTITIONS: Final = 16
 THROTTLE_BYTES_PER_SECOND: Final = 5_000_000
+MANY_CONNECTORS: Final = 200
 FAILOVER_RATE: Final = 400.0
 FAILOVER_SEED: Final = 4
 MANY_PARTITIONS: Final = 3
@@ -94,6 +98,7 @@ AIM_P99_MS: Final = 25.0
 AIM_IDLE_MB: Final = 900.0
 AIM_THROTTLED_MB: Final = 300.0
 AIM_REST_S: Final = 2.0
+AIM_ALL_CONNECTORS_S: Final = 2.0
 AIM_REFRESH_S: Final = 30.0
 AIM_CHECKPOINTS_S: Final = 10.0
 AIM_WORKER_MB: Final = 400.0

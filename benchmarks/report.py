@@ -14,6 +14,7 @@ from benchmarks.plan import (
     FULL,
     FULL_PROFILES,
     LATENCY_RECORD_BYTES,
+    MANY_CONNECTORS,
     MANY_GROUPS,
     MANY_PARTITIONS,
     MANY_RATE,
@@ -34,6 +35,7 @@ _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     ("Memory, idle", "memory", findings.idle),
     ("Memory, slow target", "memory", findings.throttled),
     ("Start", "startup", findings.startup),
+    ("Many connectors", "many-connectors", findings.many_connectors),
     ("Groups that move", "failover", findings.failover),
     ("Many topics", "many-topics", findings.many_topics),
     ("Copying beside many topics", "many-topics", findings.copying_beside),
@@ -44,6 +46,7 @@ NAMES: Final = frozenset(
         "latency",
         "memory",
         "startup",
+        "many-connectors",
         "failover",
         "many-topics",
     )
@@ -79,6 +82,13 @@ HOW: Final = {
     "Start": (
         "From the start of the script, on brokers that run: medians of several starts, each with a new group and no internal"
         " topics yet; then each again, with its topics and connector there."
+    ),
+    "Many connectors": (
+        f"{MANY_CONNECTORS} source connectors of one task each are created, the worker is stopped and started again, several"
+        " times. Seconds from the start of the script to the end of the first answer to"
+        " `GET /connectors?expand=status&expand=info` that has all of them, and the longest of the answers to the same"
+        f" question in the {FULL.many_connectors_after:g} s after it, in which Spark and the connectors start."
+        " MirrorMaker 2 is measured with stopped ones only."
     ),
     "Groups that move": (
         f"{GROUPS} groups at random positions in {PARTITIONS_OF_GROUPS} partitions, while one producer writes plainly and"

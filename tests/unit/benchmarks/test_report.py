@@ -161,3 +161,10 @@ def test_figures_come_back_as_they_were_saved(tmp_path: Path) -> None:
 
 def test_before_the_first_run_there_are_no_figures(tmp_path: Path) -> None:
     assert load(tmp_path / "results.json") == {}
+
+
+@pytest.mark.parametrize(("worst", "verdict"), [(1.9, "met"), (2.1, "MISSED")])
+def test_the_slowest_start_with_many_connectors_decides(worst: float, verdict: str) -> None:
+    crowd = {"side": "ours", "state": "RUNNING", "connectors": 200, "starts": 5, "created": 9.0, "later_worst": 0.3}
+    found = aims("many-connectors", [{**crowd, "answered": 1.0, "answered_worst": worst}])
+    assert [aim.verdict for aim in found.values()] == [verdict]
