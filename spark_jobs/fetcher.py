@@ -134,6 +134,10 @@ class Fetcher:
         lines = [outage.line for node, outage in sorted(self._troubled.items()) if self._by_node.get(node)]
         return [line for line in lines if line]
 
+    def in_trouble(self) -> list[SourcePartition]:
+        """The added partitions whose state has an error."""
+        return [work.key for work in self._work.values() if work.error]
+
     def pause(self) -> None:
         """Send no further fetch and hand nothing over (a task that is told to finish); `resume` undoes it."""
         self._paused = True

@@ -215,9 +215,9 @@ class SourceTask:
         async with self._committing:
             self._mapping.committed()
             syncs = asyncio.create_task(self._mapping.flush(positions_s))
-            positions = self._present_positions()
+            self._note_positions()
             await self._mapping.before_commit(runs_s)
-            flushed = await self._positions.flush(positions, positions_s)
+            flushed = await self._positions.flush(positions_s)
             await syncs
             return flushed
 
@@ -353,13 +353,15 @@ class SourceTask:
         flow = self._flows.get(SourcePartition(partition.topic, partition.partition))
         return None if flow is None else flow.topic_id
 
-    def _present_positions(self) -> dict[TaskPartition, Position]:
+    def _note_positions(self) -> None:
         for source, flow in self._flows.items():
             if flow.topic_id is None:
                 # A position that Kafka's workers or a user wrote: it is taken for one of the topic that is there now.
                 with contextlib.suppress(KeyError):
                     flow.topic_id = self._fetcher.state(source).topic_id
-        return {flow.partition: Position(flow.position, flow.topic_id) for flow in self._flows.values()}
+            position = flow.moved()
+            if position is not None:
+                self._positions.note(flow.partition, position)
 
     async def _commit_for_ever(self) -> None:
         interval = min(COMMIT_S, self._spec.commit_interval_ms / 1000)
@@ -367,22 +369,22 @@ class SourceTask:
             await asyncio.sleep(interval)
             async with self._committing:
                 self._tell_standing()
-                positions = self._present_positions()
-                self._tell_passed(positions)
+                self._note_positions()
+                self._tell_passed()
                 # A crash in between leaves runs of records that are read again, which they foresee.
                 await self._mapping.before_commit()
-                self._positions.commit(positions)
+                self._positions.commit()
             self._mapping.committed()
             self._link.counters["commits"] = self._positions.commits
 
-    def _tell_passed(self, positions: dict[TaskPartition, Position]) -> None:
+    def _tell_passed(self) -> None:
         """How far partitions are whose former owner may have left copies behind the records that are read again."""
         if self._spec.source.get("client.rack"):
             return  # a follower may know less of the source's end than that owner did
         for runs in self._mapping.behind():
             source = SourcePartition(runs.partition.topic, runs.partition.partition)
             with contextlib.suppress(KeyError):  # one that stands still, or is leaving, isn't fetched
-                runs.passed(positions[runs.partition].offset, self._fetcher.state(source).high_watermark)
+                runs.passed(self._flows[source].position, self._fetcher.state(source).high_watermark)
 
     # --- partitions that can't go on --------------------------------------------------------------------------------
 
@@ -461,8 +463,8 @@ class SourceTask:
         """What the task's status says of its partitions; the task ends if all of them need a user."""
         lines: dict[SourcePartition, str] = {}
         waiting = len(self._flows)
-        for source, flow in self._flows.items():
-            standing = self._standing.get(source)
+        for source in self._perhaps_in_trouble():
+            flow, standing = self._flows[source], self._standing.get(source)
             if standing is not None and standing.topic_id not in (None, flow.topic_id):
                 # What it stood in front of was another topic's.
                 del self._standing[source]
@@ -488,6 +490,12 @@ class SourceTask:
         self._link.standing = told(lines, (*self._fetcher.outages(), away))
         if self._flows and waiting == 0:
             self._all_stand.set()
+
+    def _perhaps_in_trouble(self) -> list[SourcePartition]:
+        """Those of which a line may be told; the others, thousands perhaps, cost no more than a look at two fields."""
+        refused = (source for source, target in self._targets.items() if target.trouble)
+        found = dict.fromkeys((*self._standing, *refused, *self._fetcher.in_trouble()))
+        return [source for source in found if source in self._flows]
 
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
         def act() -> None:

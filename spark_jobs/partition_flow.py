@@ -23,6 +23,7 @@ from typing import Final
 from mirror_connect.connectors.job_contract import TaskPartition
 from mirror_connect.spark_jobs.aborted import AbortedFilter
 from mirror_connect.spark_jobs.fetcher import Fetched
+from mirror_connect.spark_jobs.positions_writer import Position
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import (
     BatchReader,
@@ -100,6 +101,7 @@ class PartitionFlow:
         self._held: deque[Outgoing] = deque()
         self._taken: int = 0
         self._acked = NOTHING_YET
+        self._looked_at = Position(NOTHING_YET, None)
 
     def __str__(self) -> str:
         return f"{self.partition.topic}-{self.partition.partition}"
@@ -111,6 +113,15 @@ class PartitionFlow:
             # What was dropped behind the last copied batch counts too: a restart needn't look at it again.
             return self.next_offset - 1
         return self._acked
+
+    def moved(self) -> Position | None:
+        """The position, if it is another one than when this was last asked."""
+        offset, topic_id = self.position, self.topic_id
+        # Asked of thousands of quiet partitions twice a second: nothing is made for them.
+        if offset == self._looked_at.offset and topic_id == self._looked_at.topic_id:
+            return None
+        self._looked_at = Position(offset, topic_id)
+        return self._looked_at
 
     def put(self, fetched: Fetched) -> None:
         """More from the source, in order."""

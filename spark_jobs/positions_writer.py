@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
@@ -63,18 +62,24 @@ class PositionsWriter:
         self._spec = spec
         self._targets: dict[int, tuple[TargetPartition, _OffsetsFeed]] = {}
         self._committed: dict[TaskPartition, Position] = {}
+        self._noted: dict[TaskPartition, Position] = {}
         self._pending = 0
         self._settled = asyncio.Event()
         self._settled.set()
 
-    def commit(self, positions: Mapping[TaskPartition, Position]) -> bool:
+    def note(self, partition: TaskPartition, position: Position) -> None:
+        """Where a partition has got to, for the next commit."""
+        self._noted[partition] = position
+
+    def commit(self) -> bool:
         """Sends what has changed since the last commit; True unless an earlier commit is still under way.
 
         One at a time: the next one has the newer positions anyway, so a slow target gets no queue of old ones.
         """
         if self._pending:
             return False
-        changed = {p: each for p, each in positions.items() if each.offset >= 0 and self._committed.get(p) != each}
+        noted, self._noted = self._noted, {}
+        changed = {p: each for p, each in noted.items() if each.offset >= 0 and self._committed.get(p) != each}
         now = int(time.time() * 1000)
         records: dict[int, list[NewRecord]] = {}
         for partition, (offset, topic_id) in changed.items():
@@ -91,13 +96,13 @@ class PositionsWriter:
         self._committed.update(changed)
         return True
 
-    async def flush(self, positions: Mapping[TaskPartition, Position], seconds: float) -> bool:
+    async def flush(self, seconds: float) -> bool:
         """Commits, and waits until the target has the positions; False when time is up before."""
         deadline = time.monotonic() + seconds
         committed = False
         while True:
             if not committed:
-                committed = self.commit(positions)
+                committed = self.commit()
             if committed and not self._pending:
                 return True
             remaining = deadline - time.monotonic()
@@ -113,6 +118,7 @@ class PositionsWriter:
     def forget(self, partition: TaskPartition) -> None:
         """Another task has the partition now; should it come back, its position is written again."""
         self._committed.pop(partition, None)
+        self._noted.pop(partition, None)
 
     @property
     def trouble(self) -> str:
