@@ -8,15 +8,17 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PACKAGES := app cli connectors kafka_io spark_jobs
 # `make test TESTS=tests/unit` runs a part.
 TESTS ?=
+FUZZ ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help check setup installed types lint test docs demo bench clean
+.PHONY: help check setup installed types lint test fuzz docs demo bench clean
 
 help:
 	@echo 'make demo    two real Kafka clusters, the worker, records that arrive: until Ctrl-C'
 	@echo 'make test    every check and every test, real brokers included'
 	@echo 'make setup   what both do first: .venv, dependencies, Kafka'"'"'s jars'
 	@echo 'make lint    format, style, types, import directions'
+	@echo 'make fuzz    requests made up from openapi.yaml, for minutes, each time others'
 	@echo 'make docs    docs/configuration.md anew from the tables that the code reads'
 	@echo 'make bench   this product beside MirrorMaker 2, measured'
 	@echo 'make clean   removes what tests and checks left; .venv and .cache stay'
@@ -63,6 +65,10 @@ test: lint
 	@# Brokers of older releases; without them the tests that copy from and to those are skipped, and say so.
 	@$(if $(TESTS),,$(BIN)/python -m deploy.local.kafka_jars old || true)
 	@$(BIN)/python -m tests.run $(TESTS)
+
+# `make fuzz FUZZ='--seconds 60 --seed 7'` is shorter, and a run that was had before.
+fuzz: setup
+	@exec $(BIN)/python -m tests.contract.openapi_fuzz $(FUZZ)
 
 docs: setup
 	@$(BIN)/python -m docs.generate_configuration > docs/configuration.md
