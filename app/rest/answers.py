@@ -13,7 +13,7 @@ from mirror_connect.app.rest.bodies import ErrorBody, RefusalBody
 
 _ERRORS = {
     400: "What was sent makes no sense; of a bad path or header only GET, POST and HEAD are told so in a body",
-    401: "No or wrong credentials (plain text, no challenge)",
+    401: "No or wrong credentials (a plain sentence, no challenge)",
     403: "Switched off in the worker's properties",
     404: "There is no such thing",
     406: "The answer would be JSON, which the request does not accept",
@@ -33,7 +33,8 @@ def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
         described[code] = {"description": _ERRORS[code], "model": ErrorBody}
     # What Jetty refuses before a resource hears of it is answered as Jetty does: refusals.py.
     described[400] |= {"model": ErrorBody | RefusalBody, "content": {"text/html": {"schema": {"type": "string"}}}}
-    described[401] = {"description": _ERRORS[401], "content": {"application/json": {"schema": {"type": "string"}}}}
+    # Without a schema: it says that it is JSON, and is none, as Connect's.
+    described[401] = {"description": _ERRORS[401], "content": {"application/json": {}}}
     return described
 
 
