@@ -196,13 +196,12 @@ class FollowedPartition:
         place, copy = await self._place(piece, () if self._delta is None else (self._delta,))
         if place is not None and place.delta == self._delta:
             if self._firm:
-                self.tally.counted += first - self._at
                 self._gaps = max(0, self._gaps - 1)
-            else:
-                self.tally.passed += first - self._at
-            await self._compare(Pair(first, first + place.delta), seen, chunk, copy)
+            here = Pair(first, first + place.delta)
+            self._move_to(here, counted=self._firm)
+            await self._compare(here, seen, chunk, copy)
         elif place is not None and (self.thin or not self._firm):
-            self.tally.passed += place.source - self._at
+            self._move_to(place, counted=False)
             await self._compare(place, seen, chunk, copy)
         elif self._firm:
             await self._explain(first, place)
@@ -211,6 +210,17 @@ class FollowedPartition:
             self._at = min(seen, self.until)
             self.tally.findings.note("some records were not found near the place where their timestamps lead")
         return seen
+
+    def _move_to(self, pair: Pair, *, counted: bool) -> None:
+        """What lies before it is settled without being compared."""
+        between = pair.source - self._at
+        if between:
+            self._producer = None
+        if counted:
+            self.tally.counted += between
+        else:
+            self.tally.passed += between
+        self._at, self._delta, self._firm = pair.source, pair.delta, True
 
     async def _chunk(self, offset: int) -> Fetched:
         """What the source has from there on. GoneError, CannotCompareError."""
@@ -270,14 +280,7 @@ class FollowedPartition:
                 low = found
             else:
                 high, high_delta = start, None if found is None else found.delta
-        between = low.source - self._at
-        if between:
-            self._producer = None
-        if self.thin:
-            self.tally.passed += between
-        else:
-            self.tally.counted += between
-        self._at, self._delta = low.source, low.delta
+        self._move_to(low, counted=not self.thin)
         # To where the new distance is seen to hold, and a look further.
         chunk = await self._chunk(high)
         await self._compare(low, chunk.next_offset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Callable
 
@@ -9,6 +10,8 @@ import pytest
 
 from mirror_connect.cli.verify.findings import Fault, Kind
 from mirror_connect.cli.verify.followed import FollowedPartition
+from mirror_connect.cli.verify.reading import CannotCompareError
+from mirror_connect.spark_jobs.fetched import Fetched
 from tests.fakes.encoded_batches import NOW, Plain, encode, patched, some_records
 from tests.fakes.partition_logs import numbered, packed
 from tests.fakes.peeked_logs import MemoryPeek, followed
@@ -222,3 +225,35 @@ async def test_a_damaged_batch_of_the_source_is_no_fault_of_the_copy_and_no_succ
     partition = await followed([*source[:10], bytes(damaged), *source[11:]], packed(stream))
     assert partition.tally.findings.counts.total() == partition.tally.findings.counts[Kind.FOREIGN]
     assert "the source's batch" in (partition.tally.findings.error or "")
+
+
+@pytest.mark.parametrize("looks", [1, 3, WHOLE])
+async def test_what_is_looked_at_again_after_trouble_is_counted_once(looks: float) -> None:
+    stream = records(13, 2000)
+    source, target = MemoryPeek("source", packed(stream)), Unreliable("target", packed(stream, seed=2))
+
+    async def still_the_same() -> bool:
+        return True
+
+    partition = FollowedPartition(source, target, 0, rng=random.Random(1), doubt=still_the_same)
+    partition.guesses = (0,)
+    for until in range(100, 2001, 100):
+        partition.until = until
+        for _ in range(3):
+            partition.plan(looks)
+            with contextlib.suppress(CannotCompareError):
+                while await partition.step():
+                    pass
+    # The last batch may reach beyond.
+    assert settled(partition) <= partition.copied + 10
+    assert (partition.tally.findings.faults(), partition.tally.compared > 0) == (0, True)
+
+
+class Unreliable(MemoryPeek):
+    """Every fifth look fails."""
+
+    async def look(self, offset: int) -> Fetched | None:
+        found = await super().look(offset)
+        if self.looks % 5 == 0:
+            raise CannotCompareError("away")
+        return found
