@@ -32,6 +32,16 @@ SECRETS: Final = (
 )
 PROVIDER: Final = "org.apache.kafka.common.config.provider"
 EXTENSION: Final = "org.apache.kafka.connect.rest.basic.auth.extension"
+GETS: Final = (
+    "good",
+    "good/config",
+    "good/tasks",
+    "good/status",
+    "good/tasks/0/status",
+    "good/offsets",
+    "good/topics",
+    "wrong/status",
+)
 UI_PAGES: Final = ("jobs", "stages", "environment", "executors", "SQL", "StreamingQuery", "api/v1/applications")
 
 
@@ -150,6 +160,7 @@ def test_a_users_password_is_in_no_answer_and_a_wrong_one_is_refused(shy: tuple[
 def busy(clusters: tuple[LocalCluster, LocalCluster], shy: tuple[Product, Path], good: dict[str, str]) -> Product:
     """The worker after a good connector has copied, one with a wrong password has failed, and a task was killed."""
     product, _ = shy
+    assert product.rest.put("/admin/loggers/root", json={"level": "TRACE"}).status_code == httpx.codes.OK
     product.put("good", good)
     product.put("wrong", {n: v.replace(f"${{file:{shy[1]}/secrets:source}}", WRONG_PASSWORD) for n, v in good.items()})
     product.wait_states("wrong", ["FAILED"])
@@ -172,10 +183,23 @@ def test_no_password_is_in_the_log_at_any_level(busy: Product) -> None:
 def test_no_password_is_in_a_trace_or_status(busy: Product) -> None:
     trace = busy.status("wrong")["connector"]["trace"]
     assert "refused the credentials" in trace.splitlines()[0]
-    answers = [
-        busy.rest.get(f"/connectors/{path}").text for path in ("good", "good/tasks", "good/status", "wrong/status")
-    ]
+    answers = [busy.rest.get(f"/connectors/{path}").raise_for_status().text for path in GETS]
     assert secrets_in("".join(answers)) == []
+
+
+def test_no_password_is_in_the_answer_to_a_config(busy: Product, good: dict[str, str]) -> None:
+    answers = [
+        busy.rest.put("/connector-plugins/MirrorSourceConnector/config/validate", json=good),
+        busy.rest.patch("/connectors/good/config", json={}),
+        busy.rest.put(
+            "/connectors/good/config", json=good | {"connector.class": good["source.cluster.ssl.key.password"]}
+        ),
+        busy.rest.put("/connectors/good/config", json=good | {"tasks.max": good["source.cluster.ssl.key.password"]}),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 400, 400]
+    assert [secrets_in(answer.text) for answer in answers] == [[]] * 4
+    # A validation doesn't list it, as there is nothing wrong with it.
+    assert [good["source.cluster.ssl.key.password"] in answer.text for answer in answers] == [False, True, True, True]
 
 
 def test_no_password_is_in_arguments_or_environment_of_a_process_that_was_started(busy: Product) -> None:
