@@ -22,6 +22,7 @@ import pytest
 
 from deploy.local import LocalCluster
 from deploy.local.connect import ConnectWorker
+from tests.contract.openapi_fuzz import fuzz
 from tests.e2e.product import Product, wait_for
 from tests.e2e.reading import messages
 
@@ -125,6 +126,12 @@ def config_records(cluster: LocalCluster, group: str = GROUP) -> list[tuple[str,
     ]
 
 
+def asked(cluster: LocalCluster) -> list[tuple[str, Any]]:
+    """Those of them that are somebody's wish: the tasks' follow from it whenever they do."""
+    wishes = ("connector-", "target-state-", "restart-", "logger-")
+    return [record for record in config_records(cluster) if record[0].startswith(wishes)]
+
+
 def at_once(requests: Sequence[Callable[[], httpx.Response]]) -> list[httpx.Response]:
     with ThreadPoolExecutor(len(requests)) as pool:
         return list(pool.map(lambda request: request(), requests))
@@ -185,6 +192,15 @@ def test_a_name_with_control_characters_is_refused_by_either_way(
     assert [answer.status_code for answer in answers] == [400, 400]
     assert ["x-evil" in answer.headers for answer in answers] == [False, False]
     assert worker.rest.get("/connectors").json().count(name) == 0
+
+
+def test_no_request_of_the_contract_does_or_tells_anything_without_the_password(
+    worker: Product, target_cluster: LocalCluster
+) -> None:
+    before = asked(target_cluster)
+    done = fuzz(worker, 4, "--max-examples", "1", "--phases", "examples,fuzzing")
+    assert done.returncode == 0, done.stdout
+    assert asked(target_cluster) == before
 
 
 # --- bodies -----------------------------------------------------------------------------------------------------------
