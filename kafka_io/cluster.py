@@ -39,7 +39,7 @@ from mirror_connect.kafka_io.wire_control import (
     TopicEntry,
 )
 
-Purpose: TypeAlias = Literal["fetch", "produce", "control"]
+Purpose: TypeAlias = Literal["fetch", "fetch-quiet", "produce", "control"]
 T = TypeVar("T")
 
 _COORDINATOR_LATER: Final = (codes.COORDINATOR_LOAD_IN_PROGRESS, codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR)

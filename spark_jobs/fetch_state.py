@@ -66,6 +66,7 @@ class PartitionWork:
 
     `lost`: the position that was out of range, while the new one is being looked up. `timestamp`: where to begin when
     `position` is None, if that isn't what auto.offset.reset says. `topic_id`: of the topic that `position` is of.
+    `quiet`: it is asked for beside the busy ones, see fetcher.py; `records_at`: when it last had records.
     `made_again`: nothing of that topic has been read yet, because its name was another one's. Times are those of
     time.monotonic().
     """
@@ -85,6 +86,8 @@ class PartitionWork:
         "position",
         "preferred",
         "preferred_until",
+        "quiet",
+        "records_at",
         "retry_at",
         "timestamp",
         "topic_id",
@@ -105,6 +108,8 @@ class PartitionWork:
         self.failed = False
         self.retry_at = 0.0
         self.unreleased = 0
+        self.quiet = False
+        self.records_at = time.monotonic()
         self.lost: int | None = None
         self.timestamp: int | None = None
         self._another = False

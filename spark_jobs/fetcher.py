@@ -15,6 +15,10 @@ The next fetch leaves as soon as the former answer is cut up, if there is room. 
 left out for want of room, its fetches wait for news 20 ms at most instead of fetch.max.wait.ms, so that a partition with
 room again is soon read; a partition newly added waits fetch.max.wait.ms at most. That costs no second connection.
 
+A broker looks at every partition of a session for each fetch, so a thousand quiet ones would slow down every record of a
+busy one. Of many partitions at one broker those that have had nothing for a while are asked for on a connection of their
+own; one that has records again goes back when it has them twice in a row.
+
 A position is one of a topic, not of a name. A broker that takes topic ids (Kafka 3.1) is asked by id, so of a topic that
 was deleted and made again not one record is taken for one of the former. Older ones are asked by name: there a topic that
 was made again between two fetches, with no error in between, is noticed with the next metadata, metadata.max.age.ms later
@@ -59,6 +63,15 @@ from mirror_connect.spark_jobs.outage import Outage, cluster_away
 __all__ = ["Fetched", "Fetcher", "PartitionState", "SourcePartition"]
 
 _WAIT_WITH_SOME_LEFT_OUT_MS: Final = 20
+# So many partitions at a broker are many.
+MANY: Final = 300
+QUIET_AFTER_S: Final = 20.0
+BUSY_AGAIN_S: Final = 5.0
+# Of the busy ones beside quiet ones: one that has become busy is not to wait for the others.
+_WAIT_BESIDE_QUIET_MS: Final = 100
+
+# A broker's node id, and whether its quiet partitions are meant.
+_Lane = tuple[int, bool]
 
 
 class Fetcher:
@@ -92,15 +105,17 @@ class Fetcher:
         self._budget = FetchBudget(buffer_limit_bytes, self._settings.max_bytes, self._settings.partition_max_bytes)
         self._work: dict[tuple[str, int], PartitionWork] = {}
         self._by_node: dict[int, dict[tuple[str, int], PartitionWork]] = {}
-        self._wakers: dict[int, asyncio.Event] = {}
-        self._plans: dict[int, FetchPlan] = {}
-        self._starved: set[int] = set()
+        self._wakers: dict[_Lane, asyncio.Event] = {}
+        self._plans: dict[_Lane, FetchPlan] = {}
+        self._starved: set[_Lane] = set()
+        self._sort_at = time.monotonic() + QUIET_AFTER_S
         self._chores = asyncio.Event()
         self._refresh_at = 0.0
         self._paused = False
         self._unreachable = ""
         self._away = away or cluster_away(f"{side} cluster", settings.get("bootstrap.servers"))
         self._troubled: dict[int, Outage] = {}
+        self._failing: set[_Lane] = set()
         self._loops: asyncio.TaskGroup | None = None
 
     def add(self, partition: SourcePartition, position: int | None, topic_id: bytes | None = None) -> None:
@@ -152,8 +167,8 @@ class Fetcher:
         try:
             async with asyncio.TaskGroup() as self._loops:
                 self._loops.create_task(self._do_chores())
-                for node in self._wakers:
-                    self._loops.create_task(self._read_from(node))
+                for lane in self._wakers:
+                    self._loops.create_task(self._read_from(lane))
         except* NotAuthorized as refused:
             raise refused.exceptions[0] from None
         finally:
@@ -167,6 +182,8 @@ class Fetcher:
             if self._work and time.monotonic() >= self._refresh_at:
                 await self._refresh()
             await self._look_up_positions()
+            if time.monotonic() >= self._sort_at:
+                self._sort_lanes()
             # Metadata and lookups aren't asked for more often than retry.backoff.ms, however many errors want them.
             await asyncio.sleep(self._settings.retry_backoff_s)
             self._wake(self._wakers)
@@ -186,7 +203,22 @@ class Fetcher:
             for work in self._work.values()
             if not work.failed and (work.retry_at > now or (work.position is None and work.node != NOWHERE))
         ]
-        return max(0.0, min([self._refresh_at - now, *due]))
+        return max(0.0, min([self._refresh_at - now, self._sort_at - now, *due]))
+
+    def _sort_lanes(self) -> None:
+        now = time.monotonic()
+        self._sort_at = now + QUIET_AFTER_S
+        for works in self._by_node.values():
+            many = len(works) >= MANY
+            for work in works.values():
+                if work.quiet != (quiet := many and now - work.records_at >= QUIET_AFTER_S) and (quiet or not many):
+                    self._change_lane(work, quiet=quiet)
+
+    def _change_lane(self, work: PartitionWork, *, quiet: bool) -> None:
+        # What the other connection may still bring of it is not taken.
+        self._stir(work)
+        work.quiet = quiet
+        self._move(work, work.node)
 
     async def _refresh(self) -> None:
         self._refresh_at = time.monotonic() + self._settings.metadata_max_age_s
@@ -301,24 +333,24 @@ class Fetcher:
 
     # Reading: one loop per broker.
 
-    async def _read_from(self, node: int) -> None:
+    async def _read_from(self, lane: _Lane) -> None:
         session = FetchSession()
-        waker, plan = self._wakers[node], self._plans[node]
+        waker, plan = self._wakers[lane], self._plans[lane]
         while True:
             waker.clear()
-            left_out = not self._paused and self._look(node, plan)
+            left_out = not self._paused and self._look(lane, plan)
             wanted = {} if self._paused else plan.wanted
-            room = self._budget.reserve(self._brokers_in_use()) if wanted else 0
+            room = self._budget.reserve(self._lanes_in_use()) if wanted else 0
             if room == 0:
                 if wanted or left_out:
-                    self._starved.add(node)
+                    self._starved.add(lane)
                 await waker.wait()
                 continue
             try:
-                await self._fetch(node, session, plan, room, left_out=left_out)
+                await self._fetch(lane, session, plan, room, left_out=left_out)
             except (ConnectionLost, UnsupportedByBroker) as error:
                 session.failed()
-                self._broker_trouble(node, str(error))
+                self._broker_trouble(lane[0], str(error), quiet=lane[1])
                 await asyncio.sleep(self._settings.retry_backoff_s)
             finally:
                 self._budget.unreserve(room)
@@ -326,19 +358,20 @@ class Fetcher:
 
     async def _fetch(
         self,
-        node: int,
+        lane: _Lane,
         session: FetchSession,
         plan: FetchPlan,
         room: int,
         *,
         left_out: bool,
     ) -> None:
-        settings = self._settings
+        settings, (node, quiet) = self._settings, lane
         part = session.request(plan.wanted, plan.news)
         plan.asked()
+        most_ms = _WAIT_BESIDE_QUIET_MS if not quiet and (node, True) in self._plans else settings.max_wait_ms
         request = Fetch(
             part.partitions,
-            min(settings.max_wait_ms, _WAIT_WITH_SOME_LEFT_OUT_MS) if left_out else settings.max_wait_ms,
+            min(settings.max_wait_ms, _WAIT_WITH_SOME_LEFT_OUT_MS if left_out else most_ms),
             settings.min_bytes,
             room,
             read_committed=settings.read_committed,
@@ -348,27 +381,27 @@ class Fetcher:
             rack=settings.rack,
             names=part.names,
         )
-        answer = await self._cluster.send(node, request, purpose="fetch")
+        answer = await self._cluster.send(node, request, purpose="fetch-quiet" if quiet else "fetch")
         if node in self._troubled:
-            self._troubled.pop(node).over()
-            self._on_notice(f"{self._side} {self._named(node)}: answers again")
+            self._answers(lane)
         if answer.error == codes.NONE:
             session.answered(answer.session_id)
-            self._take(node, session, answer)
+            self._take(lane, session, answer)
         else:
             session.failed(answer.error)
             if answer.error not in LOST:
                 self._on_notice(f"source broker {node} refuses to be read: {codes.error_name(answer.error)}")
                 await asyncio.sleep(settings.retry_backoff_max_s)
 
-    def _look(self, node: int, plan: FetchPlan) -> bool:
+    def _look(self, lane: _Lane, plan: FetchPlan) -> bool:
         """Brings the plan up to date; whether some partitions were left out because they hold too much."""
+        node, quiet = lane
         now, at_node = time.monotonic(), self._by_node.get(node, {})
         cap, size = self._budget.partition_cap(), self._budget.partition_bytes()
 
         def judge(key: tuple[str, int]) -> Judged:
             work = at_node.get(key)
-            if work is None:
+            if work is None or work.quiet != quiet:
                 return NOTHING
             if work.preferred != NOWHERE and now >= work.preferred_until:
                 work.preferred = NOWHERE
@@ -388,15 +421,19 @@ class Fetcher:
     def _stir(self, work: PartitionWork) -> None:
         """What is to be asked for it may be another thing now."""
         if work.node != NOWHERE:
-            self._plans[work.node].stir(work.key)
+            self._plans[work.node, work.quiet].stir(work.key)
 
-    def _take(self, node: int, session: FetchSession, answer: FetchResponse) -> None:
+    def _take(self, lane: _Lane, session: FetchSession, answer: FetchResponse) -> None:
+        node, quiet = lane
+        now = time.monotonic()
         fresh: list[tuple[PartitionWork, FetchedPartition]] = []
         for part in answer.partitions:
             work = self._work.get((part.topic, part.partition))
             asked = session.asked((part.topic, part.partition))
             # Removed, moved to another broker or set to another position meanwhile: the answer is nobody's.
-            if self._paused or work is None or work.node != node or asked is None or asked.offset != work.position:
+            if self._paused or work is None or asked is None or asked.offset != work.position:
+                continue
+            if work.node != node or work.quiet != quiet:
                 continue
             if asked.topic_id != (work.topic_id or NO_TOPIC_ID):
                 continue
@@ -410,6 +447,9 @@ class Fetcher:
                 self._prefer(work, part.preferred_replica)
             if len(part.records) > 0:
                 fresh.append((work, part))
+                if quiet and now - work.records_at < BUSY_AGAIN_S:
+                    self._change_lane(work, quiet=False)
+                work.records_at = now
         self._hand_over([(work, part, *whole_batches(part.records)) for work, part in fresh], answer.size)
 
     def _hand_over(self, pieces: list[tuple[PartitionWork, FetchedPartition, int, int]], frame_size: int) -> None:
@@ -488,7 +528,19 @@ class Fetcher:
         if code not in LEADERSHIP_ERRORS or not work.still_quiet:
             self._say(work.explain(code))
 
-    def _broker_trouble(self, node: int, reason: str) -> None:
+    def _answers(self, lane: _Lane) -> None:
+        self._failing.discard(lane)
+        node, quiet = lane
+        other = (node, not quiet)
+        its_plan = self._plans.get(other)
+        # A broker may refuse one connection and serve the other: that is told once, not each time one of them answers.
+        if other not in self._failing or its_plan is None or not its_plan.wanted:
+            self._failing.discard(other)
+            self._troubled.pop(node).over()
+            self._on_notice(f"{self._side} {self._named(node)}: answers again")
+
+    def _broker_trouble(self, node: int, reason: str, *, quiet: bool = False) -> None:
+        self._failing.add((node, quiet))
         for work in list(self._by_node.get(node, {}).values()):
             if work.preferred == node:
                 work.preferred = NOWHERE
@@ -531,22 +583,23 @@ class Fetcher:
                 self._by_node.setdefault(node, {})[work.key] = work
         if node == NOWHERE:
             return
-        if node not in self._wakers:
-            self._wakers[node], self._plans[node] = asyncio.Event(), FetchPlan()
+        lane = (node, work.quiet)
+        if lane not in self._wakers:
+            self._wakers[lane], self._plans[lane] = asyncio.Event(), FetchPlan()
             if self._loops is not None:
-                self._loops.create_task(self._read_from(node))
+                self._loops.create_task(self._read_from(lane))
         self._stir(work)
-        self._wakers[node].set()
+        self._wakers[lane].set()
 
-    def _brokers_in_use(self) -> int:
-        return max(1, sum(1 for works in self._by_node.values() if works))
+    def _lanes_in_use(self) -> int:
+        return max(1, sum(1 for plan in self._plans.values() if plan.wanted))
 
     def _want_metadata(self) -> None:
         self._refresh_at = 0.0
         self._chores.set()
 
-    def _wake(self, nodes: Iterable[int]) -> None:
-        for node in list(nodes):
-            self._wakers[node].set()
-        if nodes is self._starved:
+    def _wake(self, lanes: Iterable[_Lane]) -> None:
+        for lane in list(lanes):
+            self._wakers[lane].set()
+        if lanes is self._starved:
             self._starved.clear()

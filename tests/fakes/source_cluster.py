@@ -64,10 +64,14 @@ class FakeSource:
         self.takes_ids = True
         self.nodes = {node: BrokerEntry(node, "fake", node, None) for node in (1, 2)}
         self.fetches: list[tuple[int, Fetch]] = []
+        self.purposes: list[str] = []
         self.down: set[int] = set()
+        # Connections that nodes don't take, by purpose.
+        self.refused: set[tuple[int, str]] = set()
         self.unreachable = False
         self.refreshes = 0
-        self.sessions: dict[int, dict[Key, FetchPartition]] = {}
+        # By node and connection.
+        self.sessions: dict[tuple[int, str], dict[Key, FetchPartition]] = {}
         self.session_error = 0
         self.appended = asyncio.Event()
 
@@ -100,13 +104,14 @@ class FakeSource:
 
     async def send(self, node: int, request: Any, *, purpose: str = "control") -> Any:
         await asyncio.sleep(0)
-        if node in self.down:
+        if node in self.down or (node, purpose) in self.refused:
             raise ConnectionLost(f"broker fake:{node}: Connection refused")
         if isinstance(request, ListOffsets):
             return [self._listed(key, asked[0]) for key, asked in request.wanted.items()]
-        assert purpose == "fetch"
+        assert purpose in ("fetch", "fetch-quiet")
         self.fetches.append((node, request))
-        return await self._fetch(node, request)
+        self.purposes.append(purpose)
+        return await self._fetch(node, purpose, request)
 
     def _listed(self, key: Key, timestamp: int) -> ListedOffset:
         log = self.logs.get(key)
@@ -114,13 +119,13 @@ class FakeSource:
             return ListedOffset(*key, 3, -1, -1, -1)
         return ListedOffset(*key, 0, -1, log.start if timestamp == EARLIEST else log.end, log.epoch)
 
-    async def _fetch(self, node: int, request: Fetch) -> FetchResponse:
+    async def _fetch(self, node: int, purpose: str, request: Fetch) -> FetchResponse:
         if self.session_error and request.session_epoch > 0:
             error, self.session_error = self.session_error, 0
             return FetchResponse(0, error, 0, [], 10)
         if request.session_epoch == 0:
-            self.sessions[node] = {}
-        session = self.sessions[node]
+            self.sessions[node, purpose] = {}
+        session = self.sessions[node, purpose]
         wanted_now = {(wanted.topic, wanted.partition): wanted for wanted in request.partitions}
         for topic, partition, _ in request.forgotten:
             session.pop((topic, partition), None)
