@@ -102,10 +102,10 @@ HOW: Final = {
     "Many topics": (
         f"{FULL.many_topics:,} topics of {MANY_PARTITIONS} partitions with some records each, and {MANY_GROUPS} groups that"
         " have positions in some of them, are there when a connector for all of them is created: one task copies, another"
-        " one translates. The brokers' files are in memory. Then each second topics, configs, groups, positions and groups"
-        " of the target are looked at. Seconds until what changed at the source is on the target, medians of three times: a"
-        " new topic; a changed config; positions of all groups (the last checkpoint of all). Memory: the most that a"
-        " process had (PSS, each second)."
+        " one translates. The brokers' files are in memory. Then everything is looked at each second: topics, configs,"
+        " groups, positions, groups of the target. Seconds until what changed at the source is on the target, medians of"
+        " three times: a new topic; a changed config; positions of all groups (the last checkpoint of all). Memory: the"
+        " most that a process had (PSS, each second)."
     ),
     "Copying beside many topics": (
         f"{MANY_RATE:,} records a second, measured as above under Latency, but without a warm-up. Before there are any of"
