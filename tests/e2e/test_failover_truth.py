@@ -1,0 +1,248 @@
+"""Twenty groups at random positions, while producers write in and without transactions: none skips or repeats a record.
+
+Internal topics are compacted, the worker with its Spark is killed, both brokers are restarted, and groups go on meanwhile.
+What a group skips or repeats is counted by the numbers in the records (benchmarks/group_truth.py).
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from benchmarks.compaction import CLEANER, hasten, wait_compacted
+from benchmarks.group_load import GroupLoad, Positions
+from benchmarks.group_reading import PARTITIONS, committed, end_offsets, read_numbers, truths
+from deploy.local import LocalCluster, start_all
+from mirror_connect.connectors.checkpoints import Checkpoint
+from tests.e2e.product import Product, mirror_config, wait_for
+
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+
+TOPIC: Final = "orders"
+REMOTE: Final = f"A.{TOPIC}"
+CHECKPOINTS: Final = "A.checkpoints.internal"
+RUNS: Final = "mm2-offset-runs.A.internal"
+SYNCS: Final = "mm2-offset-syncs.B.internal"
+RATE: Final = 500.0
+# Everything may have to wait for a machine that does something else.
+PATIENCE_S: Final = 120.0
+CHECKPOINT: Final = "org.apache.kafka.connect.mirror.MirrorCheckpointConnector"
+
+
+@dataclass
+class Moment:
+    """Groups that stood still: where, and where they were on the target when they should have been."""
+
+    positions: Positions
+    moved_to: Positions
+    repeated: dict[str, int]
+    skipped: dict[str, int]
+
+
+@dataclass
+class Failover:
+    """All that was seen of one run."""
+
+    moments: dict[str, Moment] = field(default_factory=dict)
+    compacted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    # Told by a checkpoint, whenever: group and partition, what it would skip.
+    skipping_checkpoints: list[tuple[str, int]] = field(default_factory=list)
+    checkpoints: int = 0
+    copied: list[set[int]] = field(default_factory=list)
+    visible: list[set[int]] = field(default_factory=list)
+
+
+class CheckpointWatch:
+    """Every checkpoint that is ever written, also those that compaction removes, from `with` to its end."""
+
+    def __init__(self, target: LocalCluster) -> None:
+        self.seen: list[Checkpoint] = []
+        self._consumer = Consumer(
+            {**target.librdkafka(), "group.id": "watch", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        )
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="checkpoints", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._consumer.assign([TopicPartition(CHECKPOINTS, 0, 0)])
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self._consumer.close()
+
+    def _watch(self) -> None:
+        while not self._over.is_set():
+            message = self._consumer.poll(0.2)
+            if message is not None and message.error() is None:
+                self.seen.append(Checkpoint.decode(message.key(), message.value()))
+
+
+@pytest.fixture(scope="module")
+def failover() -> Iterator[Failover]:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    source, target = (LocalCluster(name, properties=CLEANER) for name in ("source", "target"))
+    with ExitStack() as stack:
+        stack.callback(source.close)
+        stack.callback(target.close)
+        start_all(source, target)
+        source.create_topic(TOPIC, PARTITIONS)
+        product = stack.enter_context(Product(target, group="failover"))
+        load = stack.enter_context(GroupLoad(source, TOPIC, rate=RATE, seed=seed))
+        for name, config in connectors(source, target).items():
+            product.put(name, config)
+        wait_for(
+            lambda: CHECKPOINTS in target.admin().list_topics(timeout=20).topics, "there is a place for checkpoints"
+        )
+        watch = stack.enter_context(CheckpointWatch(target))
+        yield run(Stage(source, target, product, load), watch)
+
+
+def connectors(source: LocalCluster, target: LocalCluster) -> dict[str, dict[str, str]]:
+    copy = mirror_config(source, target, TOPIC, consumer_isolation_level="read_committed", tasks_max="2")
+    groups = {
+        **{name: value for name, value in copy.items() if not name.startswith("sync.topic")},
+        "connector.class": CHECKPOINT,
+        "groups": "group-.*",
+        "refresh.groups.interval.seconds": "1",
+        "emit.checkpoints.interval.seconds": "1",
+        "sync.group.offsets.enabled": "true",
+        "sync.group.offsets.interval.seconds": "1",
+        "checkpoints.topic.replication.factor": "1",
+    }
+    return {"copy": copy, "groups": groups}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Who takes part."""
+
+    source: LocalCluster
+    target: LocalCluster
+    product: Product
+    load: GroupLoad
+
+
+def run(stage: Stage, watch: CheckpointWatch) -> Failover:
+    source, target, product, load = stage.source, stage.target, stage.product, stage.load
+    seen = Failover()
+    for name in ("copy", "groups"):
+        product.wait_running(name, 2, PATIENCE_S)
+    wait_written(source, 300)
+    seen.moments["while_running"] = exact(source, target, load)
+
+    load.go_on()
+    hasten(source, [SYNCS])
+    hasten(target, [CHECKPOINTS, RUNS])
+    for cluster, topic in ((source, SYNCS), (target, CHECKPOINTS), (target, RUNS)):
+        seen.compacted[topic] = wait_compacted(cluster, topic, PATIENCE_S)
+    product.kill()
+    for cluster in (source, target):
+        cluster.stop()
+    start_all(source, target)
+    product.start()
+    for name in ("copy", "groups"):
+        product.wait_running(name, 2, PATIENCE_S)
+    written = min(end_offsets(source, TOPIC).values())
+    wait_written(source, written + 100)
+    seen.moments["after_compaction_and_restart"] = exact(source, target, load)
+
+    load.stop()
+    seen.visible = [{number for _, number in log} for log in read_numbers(source, TOPIC, "read_committed")]
+    wait_for(lambda: copied(target) == seen.visible, "everything is copied", PATIENCE_S, 0.5)
+    seen.copied = copied(target)
+    told = list(watch.seen)
+    seen.checkpoints = len(told)
+    found = truths(source, target, TOPIC, REMOTE)
+    for each in told:
+        if each.downstream > found[each.partition].first_unread(each.upstream):
+            seen.skipping_checkpoints.append((each.group, each.partition))
+    return seen
+
+
+def wait_written(source: LocalCluster, records: int) -> None:
+    wait_for(lambda: min(end_offsets(source, TOPIC).values()) >= records, f"{records} records are written", PATIENCE_S)
+
+
+def copied(target: LocalCluster) -> list[set[int]]:
+    return [{number for _, number in log} for log in read_numbers(target, REMOTE)]
+
+
+def exact(source: LocalCluster, target: LocalCluster, load: GroupLoad) -> Moment:
+    """Stops the groups, not the producers, and waits until each is where it repeats nothing: until then it is on its way."""
+    positions = load.settle()
+    moment = Moment(positions, {}, {}, {})
+
+    def arrived() -> bool:
+        moment.moved_to = committed(target, load.groups, REMOTE)
+        moment.repeated, moment.skipped = judged(source, target, positions, moment.moved_to)
+        whole = all(moved.keys() == positions[group].keys() for group, moved in moment.moved_to.items())
+        return bool(moment.skipped) or (whole and not moment.repeated)
+
+    try:
+        wait_for(arrived, "all groups go on exactly", PATIENCE_S, 1.0)
+    except AssertionError as error:
+        raise AssertionError(f"{error}: repeated {moment.repeated}; groups: {moment.moved_to}") from None
+    return moment
+
+
+def judged(
+    source: LocalCluster, target: LocalCluster, positions: Positions, moved_to: Mapping[str, Mapping[int, int]]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """What is repeated and what is skipped, by group and partition; those that do neither are left out."""
+    found = truths(source, target, TOPIC, REMOTE)
+    repeated, skipped = {}, {}
+    for group, places in moved_to.items():
+        for partition, place in places.items():
+            verdict = found[partition].judge(positions[group][partition], place)
+            name = f"{group} partition {partition} {positions[group][partition]}->{place}"
+            if verdict.repeated:
+                repeated[name] = verdict.repeated
+            if verdict.skipped:
+                skipped[name] = verdict.skipped
+    return repeated, skipped
+
+
+MOMENTS: Final = ("while_running", "after_compaction_and_restart")
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_no_group_skips_a_record_that_it_has_not_read(failover: Failover, moment: str) -> None:
+    assert failover.moments[moment].skipped == {}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_no_group_reads_a_record_again(failover: Failover, moment: str) -> None:
+    assert failover.moments[moment].repeated == {}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_every_group_has_come_to_every_partition(failover: Failover, moment: str) -> None:
+    seen = failover.moments[moment]
+    assert {group: sorted(places) for group, places in seen.moved_to.items()} == {
+        group: list(range(PARTITIONS)) for group in seen.positions
+    }
+
+
+def test_no_checkpoint_that_was_ever_told_skips_a_record(failover: Failover) -> None:
+    assert (failover.skipping_checkpoints, failover.checkpoints > 0) == ([], True)
+
+
+@pytest.mark.parametrize("topic", [SYNCS, CHECKPOINTS, RUNS])
+def test_what_mappings_are_kept_in_was_compacted(failover: Failover, topic: str) -> None:
+    left, written = failover.compacted[topic]
+    assert left <= written * 0.75
+
+
+def test_what_was_committed_at_the_source_and_nothing_else_is_on_the_target(failover: Failover) -> None:
+    assert failover.copied == failover.visible
