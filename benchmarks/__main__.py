@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
-from benchmarks import failover, latency, many_connectors, many_topics, memory, report, startup, throughput
+from benchmarks import failover, following, latency, many_connectors, many_topics, memory, report, startup, throughput
 from benchmarks.console import Console
 from benchmarks.machine import describe
 from benchmarks.picture import bars
@@ -85,6 +85,7 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
                 "many-connectors": many_connectors,
                 "failover": failover,
                 "many-topics": many_topics,
+                "following": following,
             }[part]
             yield part, partial(module.measure, durations, console, sides)
 

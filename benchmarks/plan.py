@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 PARTITIONS: Final = 4
-PARTS: Final = ("throughput", "latency", "memory", "startup", "many-connectors", "failover", "many-topics")
+PARTS: Final = ("throughput", "latency", "memory", "startup", "many-connectors", "failover", "many-topics", "following")
 NONE_CODEC: Final = 0
 LZ4_CODEC: Final = 3
 
@@ -60,6 +60,7 @@ class Durations:
     many_topics: int = 2_000
     # How long latency is measured beside the first refresh.
     many_first: float = 45.0
+    following: float = 60.0
     data_share: float = 1.0
 
 
@@ -79,6 +80,7 @@ QUICK: Final = Durations(
     failover_records=300,
     many_topics=200,
     many_first=15.0,
+    following=10.0,
     data_share=0.25,
 )
 

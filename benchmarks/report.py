@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from benchmarks import findings
+from benchmarks import findings, following
 from benchmarks.findings import Aim, Table
 from benchmarks.group_load import ABORTED_SHARE, GROUPS, TRANSACTIONAL
 from benchmarks.group_reading import PARTITIONS as PARTITIONS_OF_GROUPS
@@ -39,6 +39,7 @@ _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     ("Groups that move", "failover", findings.failover),
     ("Many topics", "many-topics", findings.many_topics),
     ("Copying beside many topics", "many-topics", findings.copying_beside),
+    ("Verifying behind a link", "following", following.findings),
 )
 NAMES: Final = frozenset(
     (
@@ -49,6 +50,7 @@ NAMES: Final = frozenset(
         "many-connectors",
         "failover",
         "many-topics",
+        "following",
     )
 )
 
@@ -98,6 +100,14 @@ HOW: Final = {
         " what it had read at the source, by the numbers in the records. Then groups go on, offset syncs, checkpoints and"
         " (of mirror-connect) runs are compacted, the side and both brokers are stopped and started"
         " again, and it is measured once more. A place is a group in a partition."
+    ),
+    "Verifying behind a link": (
+        f"One connector of one task copies a topic of {PARTITIONS} partitions that grows by"
+        f" {following.BYTES_PER_SECOND / 1e6:g} MB/s; `mirror-connect verify --follow` runs beside it with its defaults."
+        f" {FULL.warm_up:g} s of warm-up, then {FULL.following:g} s that count: CPU seconds, user and system, of the"
+        " verifying process, and of all processes of the copying side: worker, Spark driver, JVM, Python daemon and task."
+        " Compared and counted are shares of what was copied from its start to its end. What it used before, for its own"
+        " start mostly, is in a column of its own."
     ),
     "Many topics": (
         f"{FULL.many_topics:,} topics of {MANY_PARTITIONS} partitions with some records each, and {MANY_GROUPS} groups that"
