@@ -23,7 +23,6 @@ from benchmarks.rig import Ends, Rig
 from benchmarks.sides import OURS, Side, SideError, connector_config, open_side
 from deploy.local.watchdog import watchdog
 
-
 FOLLOWED_PROFILES: Final = ("1k",)
 BYTES_PER_SECOND: Final = 50e6
 AIM_SHARE: Final = 0.05
