@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +16,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from deploy.local import LocalCluster
 from mirror_connect.spark_jobs.record_batch import HEADER_SIZE
+from tests.fakes.worker_rest import worker_that_answers
 from tests.integration.mirror_rig import OFFSETS_PARTITIONS, OFFSETS_TOPIC, fresh_topic, produce, running, spec_for
 
 pytestmark = pytest.mark.brokers
@@ -270,9 +268,9 @@ def test_a_running_connector_is_asked_for_everything(one_broker: LocalCluster, t
         "/connectors/mirror/config": config,
         "/connectors/mirror/offsets": {"offsets": [{"partition": place, "offset": {"offset": 99}}]},
     }
-    with worker_that_answers(answers) as url:
+    with worker_that_answers(answers) as worker:
         done = subprocess.run(
-            [sys.executable, "-m", "mirror_connect.cli", "verify", "mirror", "--worker", url, "--json"],
+            [sys.executable, "-m", "mirror_connect.cli", "verify", "mirror", "--worker", worker.url, "--json"],
             capture_output=True,
             text=True,
             timeout=120,
@@ -304,28 +302,3 @@ def test_a_cluster_that_is_away_is_one_line_and_code_2(one_broker: LocalCluster,
     done = command(one_broker, one_broker, "any", "--target", str(nowhere))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "target cluster at 127.0.0.1:1 can't be reached" in done.stderr
-
-
-@contextlib.contextmanager
-def worker_that_answers(answers: dict[str, Any]) -> Iterator[str]:
-    """A worker's REST interface, as far as it is asked."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            content = json.dumps(answers[self.path]).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
