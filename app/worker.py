@@ -97,7 +97,7 @@ class Worker:
             statuses=self._statuses,
             membership=self._membership,
             supervisor=self._supervisor,
-            make_part=PartFactory(targets, lambda name: self._configs.snapshot().tasks(name)),
+            make_part=PartFactory(targets, specs.offsets_of, lambda name: self._configs.snapshot().tasks(name)),
             resolver=config.resolver,
             worker_id=self._worker_id,
             offsets_of=specs.offsets_of,

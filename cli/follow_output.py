@@ -90,9 +90,16 @@ class FollowJson(FollowWatcher):
 
     def moved(self, report: FollowReport) -> None:
         """See FollowWatcher."""
-        if (now := self._clock()) - self._said >= _LINE_EVERY_S:
-            self._said = now
+        if self.due():
             json_line("progress", report.as_json(partitions=False))
+
+    def due(self) -> bool:
+        """Whether it is time for a line of progress; if so, the next one is due as much later."""
+        now = self._clock()
+        if now - self._said < _LINE_EVERY_S:
+            return False
+        self._said = now
+        return True
 
     def fault(self, key: Key, fault: Fault) -> None:
         """See FollowWatcher."""

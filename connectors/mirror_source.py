@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 from mirror_connect.connectors.config_table import (
     BOOLEAN,
     CLASS,
+    DOUBLE,
     HIGH,
     INT,
     LIST,
@@ -44,7 +45,7 @@ from mirror_connect.connectors.mirror_settings import (
 from mirror_connect.connectors.offset_checks import check_offset, check_partition_number, check_text
 from mirror_connect.connectors.replication_policy import replication_policy
 from mirror_connect.connectors.user_class import name_problem
-from mirror_connect.connectors.validators import distinct, one_of, stands_for
+from mirror_connect.connectors.validators import between, distinct, one_of, stands_for
 
 # fmt: off
 KEYS: Final = MIRROR_KEYS + ConfigTable(
@@ -89,6 +90,8 @@ REMOVE_ACLS: Final = "sync.topic.acls.remove.enabled"
 CORRUPT_BATCHES: Final = "on.corrupt.batch"
 OVERSIZE_RECORDS: Final = "on.oversize.record"
 NEW_TOPICS: Final = "on.topic.recreated"
+FOLLOWED: Final = "verify.follow.enabled"
+FOLLOW_SHARE: Final = "verify.follow.cpu.share"
 COPY: Final = "copy"
 STOP: Final = "stop"
 WAIT: Final = "wait"
@@ -111,6 +114,12 @@ OWN_KEYS: Final = ConfigTable(
         "A source topic that was deleted and created again. copy: the new one is copied from its beginning, into the same "
         "remote topic. stop: its partitions stand still until a user has decided.",
         validator=one_of(COPY, STOP)),
+    Key(FOLLOWED, BOOLEAN, False, LOW,
+        "Whether what this connector copies is verified behind it, as by mirror-connect verify --follow, in a process "
+        "beside the worker. What differs is a line of the connector's status and of the log."),
+    Key(FOLLOW_SHARE, DOUBLE, 0.05, LOW,
+        "CPU seconds that verifying takes at most for each one of copying. At 1 everything is compared, whatever it takes.",
+        validator=between(0.001, 1)),
 )
 # fmt: on
 
@@ -169,6 +178,11 @@ def topic_selection(settings: Settings) -> TopicSelection:
 def own_boolean(settings: Settings, name: str) -> bool:
     """A BOOLEAN of OWN_KEYS, which have a value only where one is given."""
     return settings.boolean(name) if name in settings else bool(OWN_KEYS.keys[name].default)
+
+
+def own_number(settings: Settings, name: str) -> float:
+    """A DOUBLE of OWN_KEYS, likewise."""
+    return settings.number(name) if name in settings else float(OWN_KEYS.keys[name].default)
 
 
 def own_text(settings: Settings, name: str) -> str:

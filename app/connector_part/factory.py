@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from mirror_connect.app.connector_part.following import OffsetsOf
 from mirror_connect.app.connector_part.host import ConnectorPart, PartHost
 from mirror_connect.app.connector_part.mirror_checkpoint import MirrorCheckpointPart
 from mirror_connect.app.connector_part.mirror_heartbeat import MirrorHeartbeatPart
@@ -20,8 +21,9 @@ StoredTasks = Callable[[str], Sequence[Mapping[str, str | None]]]
 class PartFactory:
     """See the module."""
 
-    def __init__(self, targets: TargetChooser, stored_tasks: StoredTasks) -> None:
+    def __init__(self, targets: TargetChooser, offsets_of: OffsetsOf, stored_tasks: StoredTasks) -> None:
         self._targets = targets
+        self._offsets_of = offsets_of
         self._stored_tasks = stored_tasks
 
     def __call__(self, name: str, raw: Mapping[str, str], resolved: Mapping[str, str], host: PartHost) -> ConnectorPart:
@@ -35,4 +37,4 @@ class PartFactory:
             groups = [group for task in stored for group in assigned_groups(task)]
             return MirrorCheckpointPart(name, raw, settings, self._targets, host, previous=groups)
         previous = [parse_assigned_partitions(task.get("task.assigned.partitions") or "") for task in stored]
-        return MirrorSourcePart(PartConfig(name, raw, settings, previous), self._targets, host)
+        return MirrorSourcePart(PartConfig(name, raw, settings, previous), self._targets, host, self._offsets_of)

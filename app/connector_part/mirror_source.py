@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mirror_connect.app.connector_part.config_sync import ConfigSync, Links
+from mirror_connect.app.connector_part.following import Following, OffsetsOf
 from mirror_connect.app.connector_part.fresh_topics import FreshTopics
 from mirror_connect.app.connector_part.host import PartHost
 from mirror_connect.app.connector_part.joined_troubles import JoinedTroubles
@@ -19,7 +20,7 @@ from mirror_connect.app.connector_part.topic_followers import Known, TopicFollow
 from mirror_connect.connectors.assignment import Assignment, TopicPartition, redeal, task_configs
 from mirror_connect.connectors.config_table import Settings
 from mirror_connect.connectors.mirror_settings import required_source_admin
-from mirror_connect.connectors.mirror_source import topic_selection
+from mirror_connect.connectors.mirror_source import FOLLOWED, own_boolean, topic_selection
 from mirror_connect.kafka_io.admin import ClusterAdmin
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ class Found:
 class MirrorSourcePart:
     """See the module."""
 
-    def __init__(self, config: PartConfig, targets: TargetChooser, host: PartHost) -> None:
+    def __init__(self, config: PartConfig, targets: TargetChooser, host: PartHost, offsets_of: OffsetsOf) -> None:
         self._config = config
         self._targets = targets
         self._host = host
@@ -71,6 +72,9 @@ class MirrorSourcePart:
         troubles = JoinedTroubles(host)
         self._rounds = Rounds(config.name, troubles.main(), self._look, self._deal, every_s)
         self._followers = TopicFollowers(settings, troubles)
+        followed = own_boolean(settings, FOLLOWED)
+        beside = troubles.beside()
+        self._following = Following(config.name, settings, targets, offsets_of, beside) if followed else None
         self._nothing: str | None = None
 
     def start(self) -> None:
@@ -85,6 +89,8 @@ class MirrorSourcePart:
         """Ends it. A Kafka call under way is left to its own time limit; its result goes nowhere."""
         await self._rounds.stop()
         await self._followers.stop()
+        if self._following is not None:
+            await self._following.stop()
 
     def _deal(self, found: Found) -> None:
         # For the log alone: a status of Connect's is silent on it, and scripts take a trace for trouble.
@@ -96,6 +102,8 @@ class MirrorSourcePart:
         # After the first look, as in MirrorMaker: now there is something to follow.
         if self._source is not None and self._target is not None:
             self._followers.know(Known(self._source, self._target, found.links))
+        if self._following is not None:
+            self._following.start()
 
     # --- in the thread of the rounds ------------------------------------------------------------------------------
 

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mirror_connect.app.storage.offsets import OffsetStore
+
 
 class FakeHost:
     """`heard`: "started", ("failed", trace), ("troubled", line), and the task configs of each reconfiguration as a list."""
@@ -41,3 +43,8 @@ class FakeHost:
         """Waits for so many reconfigurations from now on."""
         before = sum(isinstance(each, list) for each in self.heard)
         await self.until(lambda heard: sum(isinstance(each, list) for each in heard) >= before + count)
+
+
+async def no_offsets(config: Mapping[str, str]) -> OffsetStore:
+    """For parts that ask for none."""
+    raise AssertionError(f"offsets of {config.get('name')} were asked for")

@@ -15,6 +15,7 @@ from mirror_connect.app.connector_part.target_choice import TargetChooser
 from mirror_connect.app.worker_config import WorkerConfig
 from mirror_connect.connectors import connector_definition
 from mirror_connect.kafka_io.admin import ClusterAdmin
+from tests.fakes.part_host import no_offsets
 
 pytestmark = pytest.mark.brokers
 
@@ -83,7 +84,7 @@ async def start(source_cluster: LocalCluster, target_cluster: LocalCluster) -> A
         }
         host = Host()
         settings = connector_definition(CLASS).settings(config)
-        part = MirrorSourcePart(PartConfig("c", config, settings, []), chooser(target_cluster), host)
+        part = MirrorSourcePart(PartConfig("c", config, settings, []), chooser(target_cluster), host, no_offsets)
         parts.append(part)
         part.start()
         return host

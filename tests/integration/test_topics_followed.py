@@ -19,7 +19,7 @@ from mirror_connect.connectors.topic_configs import ConfigChange, ConfigSource
 from mirror_connect.kafka_io.acl_admin import create_acls, delete_acls, topic_acls
 from mirror_connect.kafka_io.admin import ClusterAdmin
 from mirror_connect.kafka_io.topic_config_admin import alter_topic_configs, describe_topic_configs
-from tests.fakes.part_host import FakeHost
+from tests.fakes.part_host import FakeHost, no_offsets
 
 pytestmark = pytest.mark.brokers
 
@@ -94,7 +94,7 @@ async def start(source_broker: LocalCluster, target_broker: LocalCluster) -> Asy
         host = FakeHost()
         settings = connector_definition(CLASS).settings(config)
         targets = TargetChooser(cast("WorkerConfig", Worker(target_broker)))
-        part = MirrorSourcePart(PartConfig("c", config, settings, []), targets, host)
+        part = MirrorSourcePart(PartConfig("c", config, settings, []), targets, host, no_offsets)
         parts.append(part)
         part.start()
         return host

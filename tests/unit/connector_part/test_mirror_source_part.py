@@ -19,6 +19,7 @@ from mirror_connect.connectors.topic_configs import ConfigSource, TopicConfig
 from mirror_connect.connectors.user_class import PLUGIN_PATH
 from mirror_connect.kafka_io.admin import AdminError
 from mirror_connect.kafka_io.topic_config_admin import Described
+from tests.fakes.part_host import no_offsets
 from tests.fakes.topic_requests import TopicRequests
 
 CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
@@ -102,7 +103,8 @@ class World:
             **{name.replace("__", "."): value for name, value in more.items()},
         }
         settings = connector_definition(CLASS).settings(config)
-        part = MirrorSourcePart(PartConfig("c", config, settings, previous or []), Targets(), self.host)  # type: ignore[arg-type]
+        targets: Any = Targets()
+        part = MirrorSourcePart(PartConfig("c", config, settings, previous or []), targets, self.host, no_offsets)
         self.parts.append(part)
         part.start()
 
