@@ -120,8 +120,8 @@ HOW: Final = {
     "Copying beside many topics": (
         f"{MANY_RATE:,} records a second, measured as above under Latency, but without a warm-up. Before there are any of"
         " these topics, and while they are created and first read: a topic of another connector of the same worker. At the"
-        " end: one topic more of the task that has all of them, while every round of the link is made each second, not every ten"
-        " minutes. Milliseconds."
+        " end: one topic more of the task that has all of them, while every round of the link is made each second, not every"
+        " ten minutes. Milliseconds."
     ),
 }
 
