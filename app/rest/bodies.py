@@ -6,7 +6,7 @@ Members that are not set are left out (`trace`), others may be null (`version`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
@@ -279,13 +279,24 @@ class ValidationBody(Body):
     configs: list[ValidatedSettingBody]
 
 
+# Enough of one to copy: what people try first.
+SOURCE_CONFIG: Final[dict[str, str]] = {
+    "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+    "source.cluster.alias": "A",
+    "target.cluster.alias": "B",
+    "source.cluster.bootstrap.servers": "localhost:9092",
+    "topics": "orders.*",
+    "tasks.max": "2",
+}
+
+
 class CreateBody(Body):
     """POST /connectors. Read by hand (app/rest/json_bodies.py): numbers and booleans become text as written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    config: dict[str, str | float | bool]
+    config: dict[str, str | float | bool] = Field(examples=[SOURCE_CONFIG])
     initial_state: str | None = Field(default=None, examples=["RUNNING", "PAUSED", "STOPPED"])
 
 

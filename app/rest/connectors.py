@@ -13,6 +13,7 @@ from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.lifecycle import TargetState
 from mirror_connect.app.rest.answers import answer, errors, location, no_body
 from mirror_connect.app.rest.bodies import (
+    SOURCE_CONFIG,
     ConnectorInfoBody,
     ConnectorStatusBody,
     CreateBody,
@@ -28,20 +29,19 @@ from mirror_connect.app.rest.negotiation import require_json
 _INITIAL_STATES = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
 _BLANKS = "".join(map(chr, range(0x21)))
 _INT = re.compile(r"[+-]?[0-9]+")
-CONFIG_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
-                    "examples": [{"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"}],
-                }
-            }
-        },
+
+
+def _config_body(example: dict[str, Any]) -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+        "examples": [example],
     }
-}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+CONFIG_BODY: dict[str, Any] = _config_body(SOURCE_CONFIG)
+_PATCH_BODY: dict[str, Any] = _config_body({"topics": "orders.*,payments"})
 _CREATE_BODY: dict[str, Any] = {
     "requestBody": {"required": True, "content": {"application/json": {"schema": CreateBody.model_json_schema()}}}
 }
@@ -127,7 +127,7 @@ def add_connector_routes(application: FastAPI, herder: Herder) -> None:  # noqa:
 
     @application.patch(
         "/connectors/{name}/config",
-        openapi_extra=CONFIG_BODY,
+        openapi_extra=_PATCH_BODY,
         responses={200: {"model": ConnectorInfoBody}, **errors(404, 409, 413)},
     )
     async def patch_config(name: str, request: Request) -> Response:
