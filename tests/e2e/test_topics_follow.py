@@ -202,6 +202,38 @@ def test_a_topic_deleted_at_the_source_is_not_created_again_and_disturbs_no_othe
     assert values(flow.target, f"A.{going}", 1) == [[b"v 0"]]
 
 
+def test_a_topic_made_again_fails_a_task_that_is_to_stop_at_it_and_is_copied_whole_when_told_to_copy(
+    flow: Flow,
+    topic_name: Callable[[str], str],
+) -> None:
+    topic = topic_name("again")
+    # Nothing but the positions tells which topic they are of.
+    config = {
+        **{k: v for k, v in mirror_config(flow.source, flow.target, topic).items() if not k.startswith("offset-syncs")},
+        "emit.offset-syncs.enabled": "false",
+        "on.topic.recreated": "stop",
+    }
+    flow.source.create_topic(topic)
+    write(flow.source, topic, [0, 0], "former")
+    flow.product.put(flow.connector, config)
+    wait_ends(flow.target, f"A.{topic}", {0: 2})
+    committed = lambda: b'{"offset":1}' in positions(flow.target, flow.product.group, flow.connector).values()  # noqa: E731
+    wait_for(committed, "the position is committed", 60)
+    flow.source.delete_topic(topic)
+    flow.source.create_topic(topic)
+    write(flow.source, topic, [0] * 5, "new")
+
+    flow.product.wait_states(flow.connector, ["RUNNING", "FAILED"])
+    trace = flow.product.status(flow.connector)["tasks"][0]["trace"]
+    assert f"source topic {topic} was deleted and created again (its id was " in trace
+    assert (
+        "partition 0 stands still. To have the new one copied from its beginning, set on.topic.recreated=copy" in trace
+    )
+    flow.product.put(flow.connector, {**config, "on.topic.recreated": "copy"})
+    wait_ends(flow.target, f"A.{topic}", {0: 7}, 60)
+    assert values(flow.target, f"A.{topic}", 1) == [[b"former 0"] * 2 + [b"new 0"] * 5]
+
+
 def positions(cluster: LocalCluster, group: str, connector: str) -> dict[bytes, bytes]:
     """What the group's offset topic on a cluster says of a connector; empty if there is no such topic."""
     topic = f"{group}-offsets"
