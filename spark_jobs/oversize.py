@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.mirror_source import OVERSIZE_RECORDS, SKIP
 from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
 from mirror_connect.kafka_io.wire_topic_configs import DescribeTopicConfig
 from mirror_connect.spark_jobs.produce_outcome import OversizeRecordError
 
@@ -21,7 +19,7 @@ async def largest_message(target: Cluster, topic: str) -> int | None:
     try:
         async with asyncio.timeout(LOOK_S):
             value = (await target.any_node(DescribeTopicConfig(topic, LIMIT))).value
-    except (ClusterUnreachable, ConnectionLost, NotAuthorized, TimeoutError, UnsupportedByBroker):
+    except Exception:  # noqa: BLE001 — the limit is for people: without it the record is named all the same
         return None
     return int(value) if value is not None and value.isdigit() else None
 
