@@ -20,6 +20,8 @@ def parse_topic_id(text: str | bytes | None) -> bytes | None:
         return None
     padding = b"==" if isinstance(text, bytes) else "=="
     try:
-        return base64.urlsafe_b64decode(text + padding)  # type: ignore[operator]
+        found: bytes = base64.urlsafe_b64decode(text + padding)  # type: ignore[operator]
     except (binascii.Error, ValueError):
         return None
+    # Other characters are passed over in decoding, and no topic has the id of zeros.
+    return found if len(found) == ID_BYTES and any(found) else None

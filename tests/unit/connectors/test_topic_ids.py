@@ -22,8 +22,21 @@ def test_an_id_is_read_back(text: str | bytes) -> None:
     assert parse_topic_id(text) == ID
 
 
-@pytest.mark.parametrize("text", [None, "", "1qJP", "1qJPXxobTI6fTPv__v8BA ", "1qJPXxobTI6fTPv__v8BAgg", "ümlaut" * 4])
-def test_what_is_no_id_is_none(text: str | None) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "1qJP",
+        "1qJPXxobTI6fTPv__v8BA ",
+        "1qJPXxobTI6fTPv__v8BAgg",
+        "ümlaut" * 4,
+        b"!" * 22,
+        "A" * 21 + "?",
+        "A" * 22,
+    ],
+)
+def test_what_is_no_id_is_none(text: str | bytes | None) -> None:
     assert parse_topic_id(text) is None
 
 
