@@ -188,7 +188,8 @@ class BatchProducer:
             if remaining <= 0 or self.failed.done():
                 return False
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._answered.wait(), remaining)
+                async with asyncio.timeout(remaining):
+                    await self._answered.wait()
         return True
 
     async def release(self, targets: Iterable[TargetPartition], seconds: float) -> None:
@@ -441,7 +442,8 @@ class BatchProducer:
         unreachable = 0
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stale.wait(), self._settings.metadata_max_age_s)
+                async with asyncio.timeout(self._settings.metadata_max_age_s):
+                    await self._stale.wait()
             self._stale.clear()
             try:
                 await self._cluster.refresh({target.topic for target in self._partitions.values()})

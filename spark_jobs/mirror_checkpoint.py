@@ -125,7 +125,8 @@ class CheckpointTask:
         # The first round may know more than what was told before. But a source that is gone for good is when it counts
         # that groups get to where they were told to go on.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._translated.wait(), pace_s)
+            async with asyncio.timeout(pace_s):
+                await self._translated.wait()
         await every(pace_s, lambda: self._unless_away("moving groups", lambda: sync.run(self._memory)))
 
     # --- what was known ---------------------------------------------------------------------------------------------

@@ -136,7 +136,8 @@ class OffsetRuns:
         # Before the first segment of a partition nothing tells the next task that it was ours to mirror.
         if self._unknown and self._patient:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._all_known.wait(), max(0.0, deadline - time.monotonic()))
+                async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                    await self._all_known.wait()
             self._patient = not self._unknown
 
     async def run(self) -> None:

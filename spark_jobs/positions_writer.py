@@ -109,7 +109,8 @@ class PositionsWriter:
             if remaining <= 0:
                 return False
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._settled.wait(), remaining)
+                async with asyncio.timeout(remaining):
+                    await self._settled.wait()
 
     def known(self, partition: TaskPartition, position: Position) -> None:
         """What the topic holds already need not be written again."""

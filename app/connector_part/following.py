@@ -56,6 +56,8 @@ class Following:
         # Of the process that goes on, and of those before it.
         self._faults = self._former_faults = self._logged = 0
         self._absence = ""
+        # Why it was not verified, as the log has heard it last; empty while it was verified since.
+        self._told_absence = ""
         self._shown: str | None = None
         self._told_progress = -PROGRESS_S
 
@@ -82,8 +84,8 @@ class Following:
                 log.exception("Connector %s: following it", self._name)
                 self._absence = f"{type(error).__name__}: {error}"
             self._former_faults, self._faults = self._former_faults + self._faults, 0
-            failures = 0 if time.monotonic() - began > STEADY_S else failures + 1
-            log.warning("Connector %s: its copy is not verified at present: %s", self._name, self._clean(self._absence))
+            failures = 1 if time.monotonic() - began > STEADY_S else failures + 1
+            self._tell_absence()
             # Its first end may be a moment's; a second one is somebody's business.
             if failures > 1:
                 self._show()
@@ -123,10 +125,12 @@ class Following:
         finally:
             process.stdin.close()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), LAST_S)
+                # Not wait_for: Python 3.11's forgets that it was cancelled when the process ends in that very moment.
+                async with asyncio.timeout(LAST_S):
+                    await process.communicate()
             if process.returncode is None:
                 process.kill()
-                await process.wait()
+                await process.communicate()
 
     async def _positions(self) -> list[list[Any]]:
         store = await self._offsets_of(self._config)
@@ -150,7 +154,7 @@ class Following:
                     log.error("Connector %s: its copy is not what its source is: %s", self._name, text)
                 self._show()
             case "progress":
-                self._absence = ""
+                self._absence = self._told_absence = ""
                 self._faults = event["faults"]
                 self._show()
                 if time.monotonic() - self._told_progress >= PROGRESS_S:
@@ -158,6 +162,12 @@ class Following:
                     log.info("Connector %s: verified behind it: %s", self._name, text)
             case _:
                 log.info("Connector %s: verifying: %s", self._name, text)
+
+    def _tell_absence(self) -> None:
+        # A cluster that is away for hours is one line, not one with each try.
+        if self._absence != self._told_absence:
+            self._told_absence = self._absence
+            log.warning("Connector %s: its copy is not verified at present: %s", self._name, self._clean(self._absence))
 
     def _show(self) -> None:
         lines = []

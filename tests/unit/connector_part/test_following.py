@@ -144,6 +144,81 @@ async def test_what_keeps_it_from_verifying_is_said_at_the_second_failure_withou
     assert SECRET not in caplog.text
 
 
+class Ending:
+    """A process that has said why it can't go on, and ends when a test says so."""
+
+    def __init__(self) -> None:
+        self.stdin = self.stdout = self
+        self.returncode: int | None = None
+        self.said = [b'{"event": "failed", "text": "away"}']
+        self.waited, self.over = asyncio.Event(), asyncio.Event()
+
+    def write(self, data: bytes) -> None: ...
+    def close(self) -> None: ...
+    def __aiter__(self) -> Ending:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self.said:
+            raise StopAsyncIteration
+        return self.said.pop()
+
+    async def communicate(self) -> None:
+        self.waited.set()
+        await self.over.wait()
+        self.returncode = 1
+
+
+def begin_endings(monkeypatch: pytest.MonkeyPatch, *said: bytes) -> list[Ending]:
+    """Instead of processes; the n-th one says the n-th text in front of its last one. They end at once if there are any."""
+    made: list[Ending] = []
+
+    async def begin(*_command: str, **_options: Any) -> Any:
+        process = Ending()
+        process.said += [said[len(made)]] if len(made) < len(said) and said[len(made)] else []
+        if said:
+            process.over.set()
+        made.append(process)
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", begin)
+    return made
+
+
+async def test_the_log_hears_once_why_it_does_not_verify_and_again_after_it_did(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = begin_endings(monkeypatch, b"", b"", b"", b'{"event": "progress", "faults": 0, "text": ""}')
+    world.start("")
+    await world.until(lambda: len(made) >= 8)
+    assert sum("not verified at present: away" in record.getMessage() for record in caplog.records) == 2
+
+
+async def test_one_that_followed_for_long_is_started_again_soon(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "STEADY_S", -1.0)
+    monkeypatch.setattr(following, "RETRY_S", (0.0, 3600.0))
+    made = begin_endings(monkeypatch, b"")
+    world.start("")
+    await world.until(lambda: len(made) >= 3)
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_it_stops_when_its_process_ends_in_that_very_moment(
+    world: World, monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    made = begin_endings(monkeypatch)
+    monkeypatch.setattr(following, "LAST_S", 600.0)
+    # Should it go on in spite of its end, it is found waiting here.
+    monkeypatch.setattr(following, "RETRY_S", (3600.0,))
+    following_it = world.start("")
+    await world.until(lambda: made and made[0].waited.is_set())
+    made[0].over.set()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        await following_it.stop()
+
+
 async def test_it_ends_with_its_connector_even_if_it_does_not_want_to(world: World) -> None:
     made = world.start("import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(9)")
     await world.until(world.pid)

@@ -472,3 +472,16 @@ async def test_without_the_right_to_the_transactional_id_it_goes_on_unfenced_and
     await until(lambda: len(feed.acknowledged) == 3)
     await rig.producer.close()
     assert [line for line in rig.notices if "Not authorized to use the transactional id" in line]
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_it_closes_when_new_metadata_are_asked_for_in_that_very_moment(turns: int) -> None:
+    rig = Rig(FakeTarget())
+    await rig.producer.start()
+    for _ in range(6):  # it waits for the first request
+        await asyncio.sleep(0)
+    rig.producer._stale.set()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        await rig.producer.close()
