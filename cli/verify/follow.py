@@ -33,6 +33,8 @@ _REST_S: Final = 10.0
 _TOPICS_EVERY_S: Final = 30.0
 # What lies on the target may be hidden for a moment when its leader changes.
 _DOUBT_S: Final = 2.0
+# Bytes; before it is known what looking costs here.
+_FIRST_LOOK: Final = 64 << 10
 _ROUND_S: Final = (0.5, 10.0)
 # Asking for positions may take so much of the share.
 _ASKING: Final = 0.2
@@ -75,7 +77,7 @@ class Follower:
         self._options = options
         self._watcher = watcher
         self._rng = random.Random(options.seed)
-        self._price = ReadingPrice()
+        self._price = ReadingPrice() if options.cpu_share is None else ReadingPrice(look=_FIRST_LOOK)
         self._share = CpuShare(options.cpu_share, self._price, own=own)
         self.report = FollowReport(
             link.name, datetime.now(UTC), options.seed, whole=options.cpu_share is None, strict=options.strict
@@ -163,7 +165,10 @@ class Follower:
                 began = self._share.used()
                 if not await partition.step():
                     break
-                self._look_cost = _average(self._look_cost, self._share.used() - began)
+                cost = self._share.used() - began
+                self._look_cost = _average(self._look_cost, cost)
+                if not whole:
+                    self._price.looked(cost)
                 self._watcher.moved(self.report)
                 if self._left() <= 0:
                     break

@@ -6,12 +6,15 @@ import time
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from mirror_connect.cli.verify.reading import CannotCompareError, ClusterReader
+from mirror_connect.cli.verify.reading import LOOK_BYTES, CannotCompareError, ClusterReader
 from mirror_connect.kafka_io.wire import EARLIEST
 from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
 
 # What smaller requests cost says more of the request than of its bytes.
 _LARGE: Final = 128 << 10
+# CPU seconds of a look: a link that idles pays for one in ten seconds.
+_MOST_S: Final = 0.01
+_SMALLEST: Final = 16 << 10
 
 
 class GoneError(CannotCompareError):
@@ -50,16 +53,30 @@ class Peek(Protocol):
 
 @dataclass(slots=True)
 class ReadingPrice:
-    """What it costs here to receive bytes: CPU seconds and bytes of the large requests so far; `read`: of all."""
+    """What it costs here to receive bytes: CPU seconds and bytes of the large requests so far; `read`: of all.
+
+    `look`: so many bytes at a time.
+    """
 
     seconds: float = 0.0
     size: int = 0
     read: int = 0
+    look: int = LOOK_BYTES
 
     @property
     def per_byte(self) -> float:
         """CPU seconds; 0 while nothing is known."""
         return self.seconds / self.size if self.size else 0.0
+
+    def looked(self, seconds: float) -> None:
+        """A look took so many CPU seconds, with the comparison: the next ones are smaller, or larger again.
+
+        Small records in small batches are compared one by one, and a megabyte of them would use up what minutes allow.
+        """
+        if seconds > _MOST_S:
+            self.look = max(_SMALLEST, self.look // 2)
+        elif seconds < _MOST_S / 4:
+            self.look = min(LOOK_BYTES, self.look * 2)
 
 
 class ClusterPeek:
@@ -83,7 +100,7 @@ class ClusterPeek:
     async def look(self, offset: int) -> Fetched | None:
         """See Peek."""
         began = time.process_time()
-        chunk = await self._reader.look(self.key, offset, hidden_too=False)
+        chunk = await self._reader.look(self.key, offset, hidden_too=False, most=self._price.look)
         if chunk is None:
             return None
         size = len(chunk.buffer)

@@ -27,7 +27,7 @@ T = TypeVar("T")
 _BUFFER: Final = 32 << 20
 # Only what is there already is read; a partition that is added needn't wait behind a fetch that waits for news.
 _FIXED: Final = {"fetch.max.wait.ms": "10", "fetch.min.bytes": "1"}
-_LOOK_BYTES: Final = 1 << 20
+LOOK_BYTES: Final = 1 << 20
 # A partition that can't be read gets so long to recover, as a restarted broker needs it.
 PATIENCE_S: Final = 30.0
 _RETRY_S: Final = 0.5
@@ -113,8 +113,10 @@ class ClusterReader:
         await self._patiently({topic for topic, _ in wanted}, ask)
         return found
 
-    async def look(self, key: SourcePartition, offset: int, *, hidden_too: bool = True) -> Fetched | None:
-        """About a megabyte from `offset` on; None at the end, and where there is nothing any more. CannotCompareError.
+    async def look(
+        self, key: SourcePartition, offset: int, *, hidden_too: bool = True, most: int = LOOK_BYTES
+    ) -> Fetched | None:
+        """About `most` bytes from `offset` on; None at the end, and where there is nothing any more. CannotCompareError.
 
         `hidden_too`: where an open transaction hides what is there, the end is here.
         """
@@ -122,8 +124,8 @@ class ClusterReader:
 
         async def ask() -> bool:
             leader = self._leader(key)
-            wanted = FetchPartition(*key, offset, _LOOK_BYTES, leader.epoch)
-            request = Fetch([wanted], 100, 1, _LOOK_BYTES, read_committed=self.committed)
+            wanted = FetchPartition(*key, offset, most, leader.epoch)
+            request = Fetch([wanted], 100, 1, most, read_committed=self.committed)
             # Not on the connection of fetches, where it would wait behind one that waits for news.
             answer = await self._cluster.send(leader.node_id, request)
             part = answer.partitions[0]

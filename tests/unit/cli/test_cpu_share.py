@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mirror_connect.cli.verify.cpu_share import CpuShare
 from mirror_connect.cli.verify.peek import ReadingPrice
+from mirror_connect.cli.verify.reading import LOOK_BYTES
 
 
 def share(part: float | None, now: list[float], own: list[float], price: ReadingPrice) -> CpuShare:
@@ -33,3 +34,19 @@ def test_without_a_share_there_is_no_limit() -> None:
     account = share(None, [0.0], own, ReadingPrice())
     own[0] = 1000
     assert account.left(0) == float("inf")
+
+
+def test_looks_that_cost_much_get_smaller_and_larger_again_when_they_are_cheap() -> None:
+    price = ReadingPrice()
+    sizes = []
+    for seconds in (0.1, 0.02, 0.009, 0.009, 0.001, 0.001, 0.001):
+        price.looked(seconds)
+        sizes.append(price.look * 4 // LOOK_BYTES)
+    assert sizes == [2, 1, 1, 1, 2, 4, 4]
+
+
+def test_a_look_never_gets_too_small_to_hold_a_batch_of_some_size() -> None:
+    price = ReadingPrice()
+    for _ in range(30):
+        price.looked(1.0)
+    assert price.look == 16 << 10

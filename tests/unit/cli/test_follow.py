@@ -14,7 +14,7 @@ from mirror_connect.cli.verify.follow import Follower, FollowOptions
 from mirror_connect.cli.verify.follow_report import FollowWatcher
 from mirror_connect.cli.verify.link import Link, Positions, described_link
 from mirror_connect.cli.verify.rate import Rate
-from mirror_connect.cli.verify.reading import CannotCompareError, Key
+from mirror_connect.cli.verify.reading import LOOK_BYTES, CannotCompareError, Key
 from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.kafka_io.wire import EARLIEST, LATEST
 from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
@@ -60,8 +60,10 @@ class MemoryCluster:
                 found[key] = log.log.end if what == LATEST else await log.offset_at(what)
         return found
 
-    async def look(self, key: SourcePartition, offset: int, *, hidden_too: bool = True) -> Fetched | None:
-        del hidden_too
+    async def look(
+        self, key: SourcePartition, offset: int, *, hidden_too: bool = True, most: int = LOOK_BYTES
+    ) -> Fetched | None:
+        del hidden_too, most
         if self.away[self.place]:
             raise CannotCompareError(f"the {self.place} cluster does not answer")
         return await self.logs[self.place][tuple(key)].look(offset)
