@@ -29,6 +29,8 @@ def _commands() -> None:
     logging.basicConfig(
         level=os.environ.get("MIRROR_CONNECT_LOG_LEVEL", "ERROR").upper(), format="%(levelname)s %(message)s"
     )
+    # It tells of every request at INFO.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def main() -> None:
