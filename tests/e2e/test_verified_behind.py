@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import psutil
@@ -55,13 +56,14 @@ def test_a_record_that_somebody_else_wrote_between_the_copies_is_told_in_the_con
 
     written = 100
 
-    def verified() -> bool:
+    def verified() -> re.Match[str] | None:
         nonlocal written
         write(source_cluster, topic, b"record %d" % written)
         written += 1
-        return f"Connector {topic}: verified behind it: 100 % of" in product.log_text()
+        # How much of it is a matter of the moment.
+        return re.search(f"Connector {topic}: verified behind it: .*no fault", product.log_text())
 
-    wait_for(verified, "the log tells that all is verified", PATIENCE_S, 0.5)
+    wait_for(verified, "the log tells how much is verified", PATIENCE_S, 0.5)
     assert "trace" not in product.status(topic)["connector"]
 
     wait_ends(target_cluster, f"A.{topic}", {0: written})
