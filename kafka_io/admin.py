@@ -115,25 +115,15 @@ class ClusterAdmin:
 
     def cluster_id(self) -> str:
         """The cluster's id."""
-        described = self._answer("asked for its id", lambda left: self._client.describe_cluster(request_timeout=left))
-        return str(described.cluster_id)
+        return str(self._metadata("asked for its id").cluster_id)
 
     def broker_count(self) -> int:
         """How many brokers the cluster has at present."""
-        described = self._answer(
-            "asked for its brokers", lambda left: self._client.describe_cluster(request_timeout=left)
-        )
-        return len(described.nodes)
+        return len(self._metadata("asked for its brokers").brokers)
 
     def topics(self) -> dict[str, int]:
         """Every topic that may be seen, internal ones too, and how many partitions it has."""
-        deadline = time.monotonic() + self._timeout
-        # First something that can be interrupted: list_topics blocks without telling why.
-        self.cluster_id()
-        try:
-            found = self._client.list_topics(timeout=max(1.0, deadline - time.monotonic()))
-        except KafkaException as problem:
-            raise self._explained("asked for its topics", problem.args[0]) from None
+        found = self._metadata("asked for its topics")
         return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.partitions}
 
     def create_topic(
@@ -229,6 +219,24 @@ class ClusterAdmin:
             what, lambda left: self._client.describe_configs([resource], request_timeout=left)[resource]
         )
         return {entry.name: ConfigValue(entry.value, bool(entry.is_default)) for entry in found.values()}
+
+    def _metadata(self, what: str) -> Any:
+        """Of all topics.
+
+        Not by describe_cluster: a broker that has just come back may name no broker at all, and librdkafka (2.16) ends the
+        whole process by an assertion when it reads that.
+        """
+        future: Future[Any] = Future()
+
+        # It blocks without telling why; the reports are heard here meanwhile.
+        def ask() -> None:
+            try:
+                future.set_result(self._client.list_topics(timeout=self._timeout))
+            except Exception as problem:  # noqa: BLE001 — raised by who waits
+                future.set_exception(problem)
+
+        threading.Thread(target=ask, name="metadata", daemon=True).start()
+        return self._wait(what, future)
 
     def _answer(self, what: str, ask: Callable[[float], Future[Any]]) -> Any:
         try:
