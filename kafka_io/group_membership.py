@@ -160,7 +160,7 @@ def _refusal(group: str, session_timeout_ms: int, error: int) -> str:
         case code if code in {_INCONSISTENT_GROUP_PROTOCOL, _GROUP_ID_NOT_FOUND}:
             return (
                 f"group.id {group} is in use by members of another kind (Kafka Connect's Java workers or a consumer): "
-                f"stop them (one that was killed is a member until its session.timeout.ms is over), or set another group.id"
+                f"stop them, or set another group.id (one that was killed is a member until its session.timeout.ms is over)"
             )
         case code if code == _INVALID_SESSION_TIMEOUT:
             return (

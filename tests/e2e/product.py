@@ -236,6 +236,7 @@ class Product:
         try:
             wait_for(reached, f"{name} is {states}", seconds)
         except AssertionError as error:
+            self.check_alive()
             raise AssertionError(f"{error}; it is {self.status(name)}\n{self.log_tail()}") from None
 
     def task_ids(self, name: str) -> list[int]:

@@ -67,6 +67,7 @@ class World:
         try:
             wait_for(reached, what, PATIENCE_S)
         except AssertionError as error:
+            self.product.check_alive()
             raise AssertionError(f"{error}; it is {self.status()}\n{self.product.log_tail(40)}") from None
         return seen[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 
@@ -27,11 +28,12 @@ def write(cluster: LocalCluster, topic: str, *values: bytes) -> None:
 def followers(product: Product) -> list[int]:
     """The pids of the processes that verify."""
     (worker,) = product.pids(WORKER)
-    return [
-        each.pid
-        for each in psutil.Process(worker).children()
-        if any("follow_process" in word for word in each.cmdline())
-    ]
+    found = []
+    for each in psutil.Process(worker).children():
+        with contextlib.suppress(psutil.Error):  # one that has just ended
+            if any("follow_process" in word for word in each.cmdline()):
+                found.append(each.pid)
+    return found
 
 
 def test_a_record_that_somebody_else_wrote_between_the_copies_is_told_in_the_connectors_status(

@@ -15,6 +15,7 @@ from mirror_connect.app.connector_part.target_choice import TargetChooser
 from mirror_connect.app.worker_config import WorkerConfig
 from mirror_connect.connectors import connector_definition
 from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.kafka_io.topic_admin import grow_topics
 from tests.fakes.part_host import no_offsets
 
 pytestmark = pytest.mark.brokers
@@ -121,7 +122,7 @@ async def test_a_source_topic_that_grows_takes_its_remote_topic_along(
     source.create_topic(topic, 1, 1)
     host = start("A", topic)
     await host.until(lambda host: host.tasks == [f"{topic}-0"])
-    source.create_partitions(topic, 2)
+    assert not grow_topics(source, {topic: 2})
     await host.until(lambda host: host.tasks == [f"{topic}-0,{topic}-1"])
     assert target.topics()[f"A.{topic}"] == 2
 
