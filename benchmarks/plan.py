@@ -60,6 +60,8 @@ class Durations:
     many_topics: int = 2_000
     # How long latency is measured beside the first refresh.
     many_first: float = 45.0
+    # Longer than Kafka's interval of checkpoints.
+    many_minute: float = 75.0
     following: float = 60.0
     data_share: float = 1.0
 
@@ -80,6 +82,7 @@ QUICK: Final = Durations(
     failover_records=300,
     many_topics=200,
     many_first=15.0,
+    many_minute=15.0,
     following=10.0,
     data_share=0.25,
 )

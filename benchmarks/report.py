@@ -119,9 +119,11 @@ HOW: Final = {
     ),
     "Copying beside many topics": (
         f"{MANY_RATE:,} records a second, measured as above under Latency, but without a warm-up. Before there are any of"
-        " these topics, and while they are created and first read: a topic of another connector of the same worker. At the"
-        " end: one topic more of the task that has all of them, while every round of the link is made each second, not every"
-        " ten minutes. Milliseconds."
+        " these topics, and while they are created and first read: a topic of another connector of the same worker. Then:"
+        " one topic more of the task that has all of them, at first with Kafka's intervals, checkpoints and positions of"
+        " groups each minute; both connectors are started again meanwhile, so that the rounds of every ten minutes (topics,"
+        " configs, ACLs, groups) are among them. At the end every round is made each second, and this program asks the"
+        " brokers for what it waits for. Milliseconds."
     ),
 }
 

@@ -113,6 +113,11 @@ class Side(ABC):
             f"PUT {path} is accepted",
         )
 
+    def restart(self, connector: str) -> None:
+        """Starts the connector again, and none of its tasks."""
+        path = f"/connectors/{connector}/restart"
+        self._until(lambda: self._status("POST", path) == httpx.codes.NO_CONTENT, f"POST {path} is accepted")
+
     def delete(self, connector: str) -> None:
         """Removes the connector."""
         path = f"/connectors/{connector}"
