@@ -24,6 +24,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPar
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from mirror_connect.connectors.errors import AddressUnknown, ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.kafka_io.all_topics import all_topics
 from mirror_connect.kafka_io.client_settings import librdkafka_config
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import UnsupportedByBroker
@@ -40,7 +41,14 @@ _RIGHTS: Final = frozenset(
     }
 )
 _SILENCE: Final = frozenset(
-    {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}
+    {
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        # An answer that names no broker, as one gives that has just come back.
+        KafkaError._PARTIAL,
+    }
 )
 # Some things a client reports about a connection are consequences of the real trouble, or say nothing.
 _TELLING: Final = (*_CREDENTIALS, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._TRANSPORT, KafkaError._FAIL)
@@ -221,22 +229,7 @@ class ClusterAdmin:
         return {entry.name: ConfigValue(entry.value, bool(entry.is_default)) for entry in found.values()}
 
     def _metadata(self, what: str) -> Any:
-        """Of all topics.
-
-        Not by describe_cluster: a broker that has just come back may name no broker at all, and librdkafka (2.16) ends the
-        whole process by an assertion when it reads that.
-        """
-        future: Future[Any] = Future()
-
-        # It blocks without telling why; the reports are heard here meanwhile.
-        def ask() -> None:
-            try:
-                future.set_result(self._client.list_topics(timeout=self._timeout))
-            except Exception as problem:  # noqa: BLE001 — raised by who waits
-                future.set_exception(problem)
-
-        threading.Thread(target=ask, name="metadata", daemon=True).start()
-        return self._wait(what, future)
+        return self._wait(what, all_topics(self._client, self._timeout))
 
     def _answer(self, what: str, ask: Callable[[float], Future[Any]]) -> Any:
         try:

@@ -14,10 +14,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
 from mirror_connect.connectors.errors import ConfigError, NotAuthorized
+from mirror_connect.kafka_io.all_topics import all_topics
 
 if TYPE_CHECKING:
     from mirror_connect.kafka_io.topic_log_io import LogClients
@@ -79,7 +80,7 @@ def ensure_topic(clients: LogClients, plan: TopicPlan, timeout: float) -> int:
     deadline = time.monotonic() + timeout
     # The writer connects on its own, and its reports say why a cluster can't be reached: sooner than time-outs do.
     clients.warm_up()
-    created = False
+    created = hidden = False
     pause = _SOON
     while True:
         try:
@@ -88,6 +89,7 @@ def ensure_topic(clients: LogClients, plan: TopicPlan, timeout: float) -> int:
                 break
             if not created:
                 created = _create(clients, plan)
+                hidden = not created
         except KafkaException as problem:
             error: KafkaError = problem.args[0]
             if not error.retriable() and error.code() > 0:
@@ -96,6 +98,9 @@ def ensure_topic(clients: LogClients, plan: TopicPlan, timeout: float) -> int:
             if time.monotonic() + _LATER > deadline or isinstance(explained, NotAuthorized):
                 raise explained from None
         if time.monotonic() > deadline:
+            if hidden:
+                denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+                raise clients.explained(f"topic {plan.name} exists, but is shown only to who may DESCRIBE it", denied)
             raise clients.unreachable(f"topic {plan.name} has not come into being in {timeout:g} s")
         time.sleep(pause)
         pause = min(2 * pause, _LATER)
@@ -106,13 +111,8 @@ def ensure_topic(clients: LogClients, plan: TopicPlan, timeout: float) -> int:
 
 def _partition_count(clients: LogClients, plan: TopicPlan) -> int:
     """How many partitions the topic has, 0 when it does not exist. Asking never creates it."""
-    asked = clients.admin.describe_topics(TopicCollection([plan.name]), request_timeout=_ANSWER_SECONDS)
-    try:
-        return len(_answer(clients, asked[plan.name]).partitions)
-    except KafkaException as problem:
-        if problem.args[0].code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:
-            return 0
-        raise
+    found = _answer(clients, all_topics(clients.admin, _ANSWER_SECONDS)).topics.get(plan.name)
+    return 0 if found is None else len(found.partitions)
 
 
 def _create(clients: LogClients, plan: TopicPlan) -> bool:
