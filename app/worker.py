@@ -232,7 +232,8 @@ class Worker:
 
     async def _within(self, step: Awaitable[object], what: str, patience_s: float = STEP_PATIENCE_S) -> None:
         try:
-            await asyncio.wait_for(step, patience_s)
+            async with asyncio.timeout(patience_s):
+                await step
         except TimeoutError:
             log.warning("%s took longer than %.1f s; going on", what.capitalize(), patience_s)
         except Exception:

@@ -204,12 +204,13 @@ class ClusterAdmin:
         async def answer() -> Thing:
             cluster = Cluster(self._properties, self._client_id, kind="admin")
             try:
-                return await cluster.any_node(request)
+                async with asyncio.timeout(self._timeout):
+                    return await cluster.any_node(request)
             finally:
                 await cluster.close()
 
         try:
-            return asyncio.run(asyncio.wait_for(answer(), self._timeout))
+            return asyncio.run(answer())
         except TimeoutError:
             raise self._unreachable(what, f"no answer within {self._timeout:g} s") from None
         except ClusterUnreachable as error:
@@ -320,12 +321,13 @@ class ClusterAdmin:
         async def connect() -> None:
             cluster = Cluster(self._properties, self._client_id, kind="admin")
             try:
-                await cluster.connect()
+                async with asyncio.timeout(_OWN_CONNECTION_SECONDS):
+                    await cluster.connect()
             finally:
                 await cluster.close()
 
         try:
-            asyncio.run(asyncio.wait_for(connect(), _OWN_CONNECTION_SECONDS))
+            asyncio.run(connect())
         except ClusterUnreachable as error:
             why = re.sub(r"^no broker answers at \S+(, \S+)*: ", "", str(error))
             return ClusterUnreachable(f"The {self._named()} can't be reached: {why}")

@@ -154,7 +154,8 @@ class CheckpointTask:
         if await self._begin(self._target_reader, runs, self._skipping(runs, translator.add_runs)):
             # Whatever was read of the runs is true; without the rest translations are coarser, not wrong.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._target_reader.at_end(runs), RUNS_PATIENCE_S)
+                async with asyncio.timeout(RUNS_PATIENCE_S):
+                    await self._target_reader.at_end(runs)
         syncs = self._place.topic
         if await self._begin(self._syncs_reader, syncs, self._skipping(syncs, translator.add_sync)):
             return await self._syncs_reader.at_end(syncs)

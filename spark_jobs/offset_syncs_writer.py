@@ -78,7 +78,8 @@ class OffsetSyncs:
         """Writes what waits now, if that is possible in so little time."""
         if not self._failures:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._write(), seconds)
+                async with asyncio.timeout(seconds):
+                    await self._write()
 
     async def close(self) -> None:
         """Ends the connection."""

@@ -141,7 +141,8 @@ class WritingTask:
             self.producer.failed.result()
         if not self.link.abandon_wanted:
             try:
-                await asyncio.wait_for(self._write_places(self._touched), LAST_COMMIT_S)
+                async with asyncio.timeout(LAST_COMMIT_S):
+                    await self._write_places(self._touched)
             except TimeoutError:
                 return  # never read: there is nothing to repeat
 

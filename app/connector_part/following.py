@@ -125,7 +125,6 @@ class Following:
         finally:
             process.stdin.close()
             with contextlib.suppress(TimeoutError):
-                # Not wait_for: Python 3.11's forgets that it was cancelled when the process ends in that very moment.
                 async with asyncio.timeout(LAST_S):
                     await process.communicate()
             if process.returncode is None:

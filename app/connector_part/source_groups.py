@@ -29,8 +29,13 @@ def see_groups(
     properties: Mapping[str, str], client_id: str, selection: CheckpointSelection, timeout: float
 ) -> SeenGroups:
     """Blocking, for a thread without an event loop. ClusterUnreachable, NotAuthorized, ConfigError."""
+
+    async def see() -> SeenGroups:
+        async with asyncio.timeout(timeout):
+            return await _see(properties, client_id, selection)
+
     try:
-        return asyncio.run(asyncio.wait_for(_see(properties, client_id, selection), timeout))
+        return asyncio.run(see())
     except TimeoutError:
         raise ClusterUnreachable(f"The source cluster did not tell its groups within {timeout:g} s") from None
 

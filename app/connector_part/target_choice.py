@@ -83,7 +83,8 @@ class TargetChooser:
         Records would go there, and positions with them, while topics are made and looked for on the target.
         """
         try:
-            return await asyncio.wait_for(asyncio.to_thread(self._strays, config), CHECK_WAIT_S)
+            async with asyncio.timeout(CHECK_WAIT_S):
+                return await asyncio.to_thread(self._strays, config)
         except TimeoutError:
             return []
 

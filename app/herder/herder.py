@@ -449,8 +449,9 @@ def _check_size(name: str, config: Config) -> None:
 
 async def _until_started(runs: asyncio.Future[bool], failure: str) -> None:
     try:
-        if await asyncio.wait_for(runs, START_WAIT_S):
-            return
+        async with asyncio.timeout(START_WAIT_S):
+            if await runs:
+                return
     except TimeoutError:
         # It goes on trying, for example because a cluster does not answer; the status tells the rest.
         return

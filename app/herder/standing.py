@@ -86,7 +86,8 @@ class Standing:
         if self._ending:
             raise ShuttingDown
         try:
-            await asyncio.wait_for(self._ready.wait(), READY_WAIT_S)
+            async with asyncio.timeout(READY_WAIT_S):
+                await self._ready.wait()
         except TimeoutError:
             raise NotReady("it has not read its topics yet") from None
 
@@ -113,7 +114,8 @@ class Standing:
                         # There is a leader, and it is another worker.
                         raise NotLeader(self._membership.leader_url)
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._moved.wait(), 0.1)
+                        async with asyncio.timeout(0.1):
+                            await self._moved.wait()
                 return
         if self._membership.is_leader:
             raise NotReady(self._trouble or "it has not taken over yet")

@@ -43,7 +43,8 @@ class StatusBook:
     async def flush(self, patience_s: float) -> bool:
         """Waits until all that was said is written; False if that took too long."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._writes.join(), patience_s)
+            async with asyncio.timeout(patience_s):
+                await self._writes.join()
             return True
         return False
 

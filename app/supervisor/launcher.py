@@ -106,7 +106,8 @@ class SparkApplication:
         if self._process.stdin is not None:
             self._process.stdin.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), patience_s)
+            async with asyncio.timeout(patience_s):
+                await self._process.wait()
         await asyncio.to_thread(self._kill_tree)
         await self.exited()
 

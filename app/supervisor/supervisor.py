@@ -132,7 +132,8 @@ class Supervisor:
         """Every run that should have a query; waits up to `hold_s` for a version newer than `after`."""
         if after >= self._plan_version:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._plan_changed.wait(), hold_s)
+                async with asyncio.timeout(hold_s):
+                    await self._plan_changed.wait()
         runs = [
             {"run_id": run.run_id, "token": run.token, "connector": run.task.connector, "task": run.task.task}
             for run in self._runs.values()
@@ -205,7 +206,8 @@ class Supervisor:
         if hold_s and not run.is_over and run.version <= known_version:
             run.changed.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(run.changed.wait(), hold_s)
+                async with asyncio.timeout(hold_s):
+                    await run.changed.wait()
             if run.attempt != report.attempt:  # another process has taken its place meanwhile
                 return ABANDON
         return TaskOrders(

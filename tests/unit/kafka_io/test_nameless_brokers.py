@@ -1,4 +1,4 @@
-"""A broker that has just come back, and names no broker at all, itself not either: librdkafka ends processes that ask wrongly."""
+"""A broker just back that names no broker at all, itself not either: librdkafka ends processes that ask in a wrong way."""
 
 from __future__ import annotations
 
