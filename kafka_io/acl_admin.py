@@ -33,7 +33,7 @@ def topic_acls(admin: ClusterAdmin) -> set[AclBinding] | None:
 
     ClusterUnreachable, NotAuthorized (it takes DESCRIBE on the cluster), AdminError.
     """
-    answer = admin.ask(DescribeTopicAcls(), WHAT)
+    (answer,) = admin.ask([DescribeTopicAcls()], WHAT)
     if answer.error == SECURITY_DISABLED:
         return None
     if answer.error:

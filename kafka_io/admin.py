@@ -198,19 +198,25 @@ class ClusterAdmin:
                 found[thing] = error
         return found
 
-    def ask(self, request: Request[Thing], what: str) -> Thing:
-        """A request of our own, where librdkafka's answer hides something; sent to whichever broker answers."""
+    def ask(self, requests: Iterable[Request[Thing]], what: str) -> list[Thing]:
+        """Requests of our own, where librdkafka's answer hides something or costs much; to whichever broker answers.
 
-        async def answer() -> Thing:
+        `timeout` is for each of them.
+        """
+
+        async def answers() -> list[Thing]:
             cluster = Cluster(self._properties, self._client_id, kind="admin")
             try:
-                async with asyncio.timeout(self._timeout):
-                    return await cluster.any_node(request)
+                answered = []
+                for request in requests:
+                    async with asyncio.timeout(self._timeout):
+                        answered.append(await cluster.any_node(request))
+                return answered
             finally:
                 await cluster.close()
 
         try:
-            return asyncio.run(answer())
+            return asyncio.run(answers())
         except TimeoutError:
             raise self._unreachable(what, f"no answer within {self._timeout:g} s") from None
         except ClusterUnreachable as error:
@@ -218,9 +224,9 @@ class ClusterAdmin:
         except UnsupportedByBroker as error:
             raise AdminError(f"{what}: {error} ({self._named()})", KafkaError.UNSUPPORTED_VERSION) from None
 
-    def refusal(self, what: str, code: int) -> Exception:
-        """What an error code in such an answer means to the caller."""
-        return self._explained(what, KafkaError(code))
+    def refusal(self, what: str, code: int, message: str | None = None) -> Exception:
+        """What an error code in such an answer means to the caller; `message`: the broker's own, if it has one."""
+        return self._explained(what, KafkaError(code, message) if message else KafkaError(code))
 
     def _configs(self, kind: ResourceType, name: str, what: str) -> dict[str, ConfigValue]:
         resource = ConfigResource(kind, name)

@@ -6,6 +6,7 @@ the others go on. ClusterUnreachable ends the whole.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -13,12 +14,12 @@ from typing import Any, Final
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.connectors.topic_configs import ConfigChange, ConfigSource, TopicConfig
-from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from mirror_connect.connectors.topic_configs import ConfigChange, TopicConfig
+from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.kafka_io.wire_topic_configs import DescribeTopicConfigs
 
 UNKNOWN_TOPIC: Final = 3
-# Topics in a request. A topic has some 40 configs, and an answer becomes objects all at once, while nothing else runs.
+# Topics in a request. A topic has some 40 configs, and an answer becomes objects all at once, while little else runs.
 AT_ONCE: Final = 100
 
 
@@ -34,15 +35,17 @@ class Described:
 def describe_topic_configs(admin: ClusterAdmin, topics: Collection[str]) -> Described:
     """The configs of topics, by topic."""
     found = Described()
-    for topic, answer in _in_requests(
-        admin, sorted(topics), _describe, "the configs of topic {} can't be read"
-    ).items():
-        if isinstance(answer, AdminError) and answer.code == UNKNOWN_TOPIC:
-            found.absent.add(topic)
-        elif isinstance(answer, AdminError | NotAuthorized):
-            found.refused[topic] = str(answer)
+    names = sorted(topics)
+    requests = [DescribeTopicConfigs(names[start : start + AT_ONCE]) for start in range(0, len(names), AT_ONCE)]
+    answers = admin.ask(requests, "asked for the configs of topics")
+    for described in itertools.chain.from_iterable(answers):
+        if described.error == UNKNOWN_TOPIC:
+            found.absent.add(described.topic)
+        elif described.error:
+            what = f"the configs of topic {described.topic} can't be read"
+            found.refused[described.topic] = str(admin.refusal(what, described.error, described.message))
         else:
-            found.configs[topic] = answer
+            found.configs[described.topic] = described.configs
     return found
 
 
@@ -57,41 +60,16 @@ def alter_topic_configs(admin: ClusterAdmin, changes: Mapping[str, Sequence[Conf
         futures: Mapping[ConfigResource, Future[Any]] = client.incremental_alter_configs(asked, request_timeout=left)
         return futures
 
-    answers = _in_requests(admin, sorted(changes), alter, "the configs of topic {} were not altered")
-    return {topic: str(answer) for topic, answer in answers.items() if isinstance(answer, AdminError | NotAuthorized)}
-
-
-def _in_requests(admin: ClusterAdmin, topics: Sequence[str], ask: Any, what: str) -> dict[str, Any]:
-    answers: dict[str, Any] = {}
-    for start in range(0, len(topics), AT_ONCE):
-        some = topics[start : start + AT_ONCE]
-        answer = admin.each(
-            lambda client, left, some=some: {
-                resource.name: future for resource, future in ask(client, some, left).items()
-            },  # type: ignore[misc]
-            what.format,
+    refused: dict[str, str] = {}
+    names = sorted(changes)
+    for start in range(0, len(names), AT_ONCE):
+        some = names[start : start + AT_ONCE]
+        answers = admin.each(
+            lambda client, left, some=some: alter(client, some, left),  # type: ignore[misc]
+            lambda topic: f"the configs of topic {topic.name} were not altered",
         )
-        # Converted here, so that no more than one request's answers are held as the client's many objects.
-        answers |= {topic: _configs(each) if isinstance(each, dict) else each for topic, each in answer.items()}
-    return answers
-
-
-def _describe(client: AdminClient, topics: Sequence[str], left: float) -> Mapping[ConfigResource, Future[Any]]:
-    asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
-    futures: Mapping[ConfigResource, Future[Any]] = client.describe_configs(asked, request_timeout=left)
-    return futures
-
-
-def _configs(entries: Mapping[str, ConfigEntry]) -> list[TopicConfig]:
-    return [
-        TopicConfig(entry.name, entry.value, _source(entry.source), bool(entry.is_read_only), bool(entry.is_sensitive))
-        for entry in entries.values()
-    ]
-
-
-def _source(number: Any) -> ConfigSource:
-    value = getattr(number, "value", number)
-    return ConfigSource(value) if value in tuple(ConfigSource) else ConfigSource.UNKNOWN
+        refused |= {topic.name: str(answer) for topic, answer in answers.items() if isinstance(answer, Exception)}
+    return refused
 
 
 def _entry(change: ConfigChange) -> ConfigEntry:

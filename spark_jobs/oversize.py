@@ -7,7 +7,7 @@ from typing import Final
 
 from mirror_connect.connectors.mirror_source import OVERSIZE_RECORDS, SKIP
 from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.wire_topic_configs import DescribeTopicConfig
+from mirror_connect.kafka_io.wire_topic_configs import DescribeTopicConfigs
 from mirror_connect.spark_jobs.produce_outcome import OversizeRecordError
 
 LIMIT: Final = "max.message.bytes"
@@ -18,7 +18,8 @@ async def largest_message(target: Cluster, topic: str) -> int | None:
     """What a batch may measure there at present; None where that isn't told, in time or at all (DESCRIBE_CONFIGS)."""
     try:
         async with asyncio.timeout(LOOK_S):
-            value = (await target.any_node(DescribeTopicConfig(topic, LIMIT))).value
+            (described,) = await target.any_node(DescribeTopicConfigs((topic,), (LIMIT,)))
+            value = described.configs[0].value
     except Exception:  # noqa: BLE001 — the limit is for people: without it the record is named all the same
         return None
     return int(value) if value is not None and value.isdigit() else None

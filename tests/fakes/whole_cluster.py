@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.topic_configs import ConfigSource, TopicConfig
 from mirror_connect.kafka_io.connection import ConnectionLost
 from mirror_connect.kafka_io.wire import Fetch, FetchedPartition, FetchPartition, Produce
 from mirror_connect.kafka_io.wire_control import ApiVersions, BrokerEntry, CoordinatorResponse, InitProducerId
@@ -21,7 +22,7 @@ from mirror_connect.kafka_io.wire_groups import (
     OffsetCommit,
     OffsetFetch,
 )
-from mirror_connect.kafka_io.wire_topic_configs import DescribedConfig, DescribeTopicConfig
+from mirror_connect.kafka_io.wire_topic_configs import DescribedConfigs, DescribeTopicConfigs
 from mirror_connect.spark_jobs.record_batch import NewRecord, split_fetch, stamp
 from mirror_connect.spark_jobs.record_rewrite import build, unpack
 from tests.fakes.source_cluster import FakeSource, Log
@@ -114,8 +115,9 @@ class _FakeCluster(FakeSource):
         return 1
 
     async def any_node(self, request: Any) -> Any:
-        if isinstance(request, DescribeTopicConfig):
-            return DescribedConfig(0, str(self.broker.producers.limit))
+        if isinstance(request, DescribeTopicConfigs):
+            limit = TopicConfig("max.message.bytes", str(self.broker.producers.limit), ConfigSource.TOPIC)
+            return [DescribedConfigs(topic, 0, None, [limit]) for topic in request.topics]
         return CoordinatorResponse(0, 0, "", 1, "fake", 1)
 
     async def send(self, node: int, request: Any, *, purpose: str = "control") -> Any:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from deploy.local import Listener, LocalCluster
 from mirror_connect.app.connector_part.config_sync import ConfigSync
@@ -18,6 +20,7 @@ from mirror_connect.connectors.acl_rules import AclBinding
 from mirror_connect.connectors.topic_configs import ConfigChange, ConfigSource
 from mirror_connect.kafka_io.acl_admin import create_acls, delete_acls, topic_acls
 from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.kafka_io.client_settings import librdkafka_config
 from mirror_connect.kafka_io.topic_config_admin import alter_topic_configs, describe_topic_configs
 from tests.fakes.part_host import FakeHost, no_offsets
 
@@ -112,13 +115,33 @@ async def until(condition: Callable[[], Any], seconds: float = 20) -> None:
 
 def own(admin: ClusterAdmin, topic: str) -> dict[str, str | None]:
     """What is set on the topic itself; nothing while it isn't there."""
-    configs = describe_topic_configs(admin, [topic]).configs.get(topic, [])
+    # It is not for a thread with an event loop, as a test's own is.
+    with ThreadPoolExecutor(1) as threads:
+        configs = threads.submit(describe_topic_configs, admin, [topic]).result(60).configs.get(topic, [])
     return {each.name: each.value for each in configs if each.source is ConfigSource.TOPIC}
 
 
 def alter(admin: ClusterAdmin, topic: str, **values: str | None) -> None:
     steps = [ConfigChange(name.replace("_", "."), value) for name, value in values.items()]
     assert alter_topic_configs(admin, {topic: steps}) == {}
+
+
+def test_configs_are_described_as_librdkafka_describes_them(
+    source_broker: LocalCluster, source: ClusterAdmin, topic_name: Callable[[str], str]
+) -> None:
+    topics = [topic_name(kind) for kind in ("plain", "set")]
+    for topic, configs in zip(topics, ({}, {"cleanup.policy": "compact", "retention.ms": "12345"}), strict=True):
+        source.create_topic(topic, 1, 1, configs)
+    client = AdminClient(librdkafka_config(source_broker.client_properties(ADMIN), "admin", None))
+    for topic in topics:
+        (future,) = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+        theirs = {
+            (each.name, each.value, each.source, each.is_read_only, each.is_sensitive)
+            for each in future.result(30).values()
+        }
+        ours = describe_topic_configs(source, [topic]).configs[topic]
+        assert {(each.name, each.value, each.source, each.read_only, each.sensitive) for each in ours} == theirs
+        assert len(ours) == len(theirs) > 25
 
 
 async def test_a_new_remote_topic_has_what_is_set_on_its_source_and_nothing_of_the_brokers_file(
@@ -192,7 +215,7 @@ async def test_nothing_is_sent_where_both_sides_agree(
         lambda admin, changes: sent.append(changes) or {},
     )
     sync = ConfigSync(connector_definition(CLASS).settings(config))
-    assert (sync.follow(source, target, {topic: f"A.{topic}"}), sent) == ([], [])
+    assert (await asyncio.to_thread(sync.follow, source, target, {topic: f"A.{topic}"}), sent) == ([], [])
 
 
 @pytest.mark.kafka_test("MirrorSourceConnectorTest.testMissingDescribeConfigsAcl")

@@ -51,7 +51,7 @@ def test_a_flexible_answer_is_read_with_its_tags() -> None:
 
 def admin(answer: DescribedAcls, monkeypatch: pytest.MonkeyPatch) -> ClusterAdmin:
     made = ClusterAdmin({"bootstrap.servers": "127.0.0.1:1"}, "source cluster")
-    ask: Any = lambda request, what: answer  # noqa: E731
+    ask: Any = lambda requests, what: [answer]  # noqa: E731
     monkeypatch.setattr(made, "ask", ask)
     return made
 
