@@ -68,7 +68,7 @@ def _run_to_the_end(hiding: RedactingFilter) -> int:
         servers = config.own_client("admin").get("bootstrap.servers")
         log.info("mirror-connect %s starts: group %s on the cluster at %s", API_VERSION, config.group_id, servers)
         # It is never closed, see `main`: that would wait for its threads.
-        asyncio.Runner(loop_factory=uvloop.new_event_loop).run(_run(config))
+        asyncio.Runner(loop_factory=uvloop.new_event_loop).run(_run(config, hiding))
     except Exception as error:
         cause = _cause(error)
         code = next((code for kind, code in EXIT_CODES.items() if isinstance(cause, kind)), MISTAKE)
@@ -94,8 +94,8 @@ def _log_to_standard_error(hiding: RedactingFilter) -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
-async def _run(config: WorkerConfig) -> None:
-    worker = Worker(config)
+async def _run(config: WorkerConfig, hiding: RedactingFilter) -> None:
+    worker = Worker(config, hiding.forget_all_but)
 
     def end() -> None:
         log.info("The worker was asked to stop: tasks commit what they have copied")

@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -52,13 +52,18 @@ STEP_PATIENCE_S: Final = 1.5
 # What an end takes of the worker's own cluster, all in all: one that is away shall not cost every step its patience.
 CLUSTER_PATIENCE_S: Final = 1.5
 LEAST_PATIENCE_S: Final = 0.3
+FORGET_S: Final = 60.0
 
 
 class Worker:
-    """See the module. Building it opens the REST port; `run` returns after `stop`, or raises what made it impossible."""
+    """See the module. Building it opens the REST port; `run` returns after `stop`, or raises what made it impossible.
 
-    def __init__(self, config: WorkerConfig) -> None:
+    `forget_all_but` hears every minute which secrets are in use.
+    """
+
+    def __init__(self, config: WorkerConfig, forget_all_but: Callable[[Collection[str]], None]) -> None:
         self._config = config
+        self._forget_all_but = forget_all_but
         self._stopped = asyncio.Event()
         self._http = HttpServers()
         # Before anything else: what can be wrong here the user can mend at once.
@@ -128,16 +133,20 @@ class Worker:
         """From start to end. ConfigError, StartupError, ClusterUnreachable, NotAuthorized, GroupRefusedError."""
         starting = asyncio.create_task(self._start())
         stopping = asyncio.create_task(self._stopped.wait())
+        forgetting = asyncio.create_task(forget_unused(self._secrets, self._forget_all_but))
         try:
             await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 starting.result()
                 await stopping
         finally:
-            starting.cancel()
-            stopping.cancel()
-            await asyncio.gather(starting, stopping, return_exceptions=True)
+            for each in (starting, stopping, forgetting):
+                each.cancel()
+            await asyncio.gather(starting, stopping, forgetting, return_exceptions=True)
             await self._end()
+
+    async def _secrets(self) -> frozenset[str]:
+        return await self._herder.secrets() | self._supervisor.secrets()
 
     # --- start ------------------------------------------------------------------------------------------------------
 
@@ -238,6 +247,20 @@ class Worker:
             log.warning("%s took longer than %.1f s; going on", what.capitalize(), patience_s)
         except Exception:
             log.exception("%s failed; going on", what.capitalize())
+
+
+async def forget_unused(
+    in_use: Callable[[], Awaitable[Collection[str]]],
+    forget_all_but: Callable[[Collection[str]], None],
+    every_s: float = FORGET_S,
+) -> None:
+    """So that the password of a connector that is gone doesn't hide words of the log for ever."""
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            forget_all_but(await in_use())
+        except Exception:
+            log.exception("Secrets that are no longer in use stay hidden")
 
 
 def _bound(listeners: Sequence[Listener], sockets: Sequence[socket.socket]) -> str:

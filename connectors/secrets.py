@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 HIDDEN: Final = "[hidden]"
@@ -33,8 +34,21 @@ _SECRET_ENDS: Final = (
 _JAAS_OPTION: Final = re.compile(
     r"""(?<![\w.])([\w.]++)\s*+=\s*+(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""", re.DOTALL
 )
-# Values that short occur inside ordinary words; they are replaced only where they stand alone.
+# Values that are short, or a word or number as any line may hold, occur inside others; they are replaced only where they
+# stand alone. What people or machines make up to be guessed by nobody is longer or mixed, and is replaced wherever it is.
 _SHORT: Final = 6
+# Below 32, so that a length in front of such a value is a control character, never one that looks like a letter.
+_LONGEST_WORD: Final = 20
+_ALONE_BEFORE: Final = (
+    r"(?:(?<![^\W_])"  # an underscore stands between words, too
+    # What follows an escape stands alone as well: its last letter is none of the text's.
+    r"|(?<=\\[0abefnrtv])|(?<=\\[0-7]{3})|(?<=\\x[0-9a-fA-F]{2})|(?<=\\u[0-9a-fA-F]{4})|(?<=\\U[0-9a-fA-F]{8})"
+    r"|(?<=%[0-9a-fA-F]{2})|(?<=\x1b\[[0-9]m)|(?<=\x1b\[[0-9]{2}m))"
+)
+_ALONE_AFTER: Final = r"(?![^\W_])"
+# After a secret's last use, for lines that are still on their way: a connector's calls and clients end within minutes,
+# and the store of positions on another cluster is closed ten minutes after its last use.
+GRACE_S: Final = 900.0
 # Each costs every line of the log some 50 ns, and whoever may ask for a validation may name as many as fit into a request.
 MOST_LEARNED: Final = 10_000
 
@@ -77,24 +91,39 @@ def redact(text: str, secrets: Iterable[str]) -> str:
 
 def _redact(text: str, longest_first: Iterable[str]) -> str:
     for secret in longest_first:
-        if len(secret) >= _SHORT:
-            text = text.replace(secret, HIDDEN)
-        elif secret and secret in text:
-            text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
+        if not secret or secret not in text:
+            continue
+        text = re.sub(_alone(secret), HIDDEN, text) if _occurs_in_others(secret) else text.replace(secret, HIDDEN)
     return text
+
+
+def _occurs_in_others(secret: str) -> bool:
+    """Whether a secret is so short or so common a text that longer words and numbers hold it by accident."""
+    if len(secret) < _SHORT:
+        return True
+    word = secret.isalpha() and (secret.islower() or secret.isupper() or secret.istitle())
+    return len(secret) <= _LONGEST_WORD and (word or secret.isdecimal())
+
+
+def _alone(secret: str) -> str:
+    """An expression for a secret that is no part of a word; where it begins or ends otherwise, anything may be."""
+    before = _ALONE_BEFORE if secret[0].isalnum() else ""
+    after = _ALONE_AFTER if secret[-1].isalnum() else ""
+    return f"{before}{re.escape(secret)}{after}"
 
 
 class RedactingFilter(logging.Filter):
     """Put it on a log handler: no line that passes holds a known secret, in its text, arguments or trace.
 
-    It is the last net. Whoever makes a text leaves secrets out of it.
+    It is the last net. Whoever makes a text leaves secrets out of it. `clock` gives seconds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
+        self._clock = clock
         self._kept: frozenset[str] = frozenset()
-        # In the order in which they were last heard of.
-        self._learned: dict[str, None] = {}
+        # When each was last heard of or in use, in that order.
+        self._learned: dict[str, float] = {}
         self._longest_first: tuple[str, ...] = ()
         self._learning = threading.Lock()
 
@@ -105,9 +134,9 @@ class RedactingFilter(logging.Filter):
             self._sort()
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Hide these from now on, too, unless MOST_LEARNED others were heard of since; from any thread."""
-        heard = dict.fromkeys(secrets)
+        """Hide these, too, until they are forgotten or MOST_LEARNED others were heard of since; from any thread."""
         with self._learning:
+            heard = dict.fromkeys(secrets, self._clock())
             known = heard.keys() <= self._learned.keys()
             for secret in heard:
                 self._learned.pop(secret, None)
@@ -115,6 +144,19 @@ class RedactingFilter(logging.Filter):
             for secret in list(self._learned)[: max(0, len(self._learned) - MOST_LEARNED)]:
                 del self._learned[secret]
             if not known:
+                self._sort()
+
+    def forget_all_but(self, in_use: Collection[str]) -> None:
+        """Forget what was learned and is neither in use nor was so, or heard of, within GRACE_S; from any thread."""
+        with self._learning:
+            now = self._clock()
+            for secret in [each for each in self._learned if each in in_use]:
+                del self._learned[secret]
+                self._learned[secret] = now
+            old = [secret for secret, last in self._learned.items() if now - last > GRACE_S]
+            for secret in old:
+                del self._learned[secret]
+            if old:
                 self._sort()
 
     def _sort(self) -> None:

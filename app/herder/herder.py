@@ -58,6 +58,7 @@ from mirror_connect.app.version import COMMIT
 from mirror_connect.connectors.config_values import trim
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.secrets import secrets_of
 from mirror_connect.connectors.validators import plain_name
 
 log = logging.getLogger(__name__)
@@ -137,6 +138,11 @@ class Herder:
     def standing_changed(self, _: object = None) -> None:
         """To be called whenever `membership` changes its mind."""
         self._standing.changed()
+
+    async def secrets(self) -> frozenset[str]:
+        """The secrets of all connectors that there are, with those that config providers have given to running ones."""
+        running = self._reconciler.secrets()
+        return running | await asyncio.to_thread(_secrets, self._configs.snapshot())
 
     async def end_parts(self) -> None:
         """Shutdown, first half: no more writes, connectors stopped. Then the supervisor is to be stopped."""
@@ -437,6 +443,11 @@ class Herder:
         if not snapshot.contains(name):
             raise ConnectorNotFound(name)
         return snapshot
+
+
+def _secrets(snapshot: ConfigSnapshot) -> frozenset[str]:
+    tasks = [config for name in snapshot.connectors for config in snapshot.tasks(name)]
+    return frozenset().union(*map(secrets_of, (*snapshot.connectors.values(), *tasks)))
 
 
 def _check_size(name: str, config: Config) -> None:

@@ -101,6 +101,10 @@ class Reconciler:
         self._book.forget_all()
         await self._parts.stop_all()
 
+    def secrets(self) -> frozenset[str]:
+        """The secrets of the connectors that run in this worker."""
+        return self._parts.secrets()
+
     async def end_parts(self) -> None:
         """Shutdown, first half: connectors are stopped, tasks may still be ending."""
         await self._parts.stop_all()

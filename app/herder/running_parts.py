@@ -44,6 +44,10 @@ class RunningParts:
         """Connectors with a part that was started and not stopped; a failed one counts."""
         return frozenset(self._current)
 
+    def secrets(self) -> frozenset[str]:
+        """The secrets of these connectors, as far as their configs are resolved."""
+        return frozenset().union(*(ears.secrets for ears in self._current.values()))
+
     def start(self, name: str, config: Mapping[str, str]) -> None:
         """Starts a connector, or starts it anew with this (raw) config."""
         ears = self._current[name] = _Ears(self._host, lambda: self._current.get(name) is ears)

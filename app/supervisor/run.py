@@ -35,7 +35,8 @@ class Run:
     Times are seconds of the supervisor's clock: `since` when the phase WAITING or the attempt began, `heard` the last
     report, `finish_by` when patience with a run that was told to finish is over, `not_before` when Spark may have it; 0: at
     once. `told_version`: the assignment that the log knows it copies; None while it does not copy, as far as the log knows.
-    `standing`: the partitions that its status says to stand still, a line each; None: none.
+    `standing`: the partitions that its status says to stand still, a line each; None: none. `secrets`: what no text may
+    show of its spec: secret settings, and whatever came from a config provider.
     """
 
     task: TaskId
@@ -48,6 +49,7 @@ class Run:
     version: int = 1
     versions: dict[int, Partitions] = field(default_factory=lambda: {1: frozenset()})
     spec: TaskSpec | None = field(default=None, repr=False)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
     attempt: str | None = None
     past_attempts: set[str] = field(default_factory=set, repr=False)
     report: TaskReport | None = None

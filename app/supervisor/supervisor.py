@@ -156,6 +156,10 @@ class Supervisor:
             if run is not None and said["state"] == "ENDED" and self._gone(run, "its query has ended"):
                 self._died(run, said["error"] or "its query ended")
 
+    def secrets(self) -> frozenset[str]:
+        """The secrets of all runs that have not ended."""
+        return frozenset().union(*(run.secrets for run in self._runs.values()))
+
     # --- the tasks' side (internal HTTP) ----------------------------------------------------------------------------
 
     def run_of(self, run_id: str) -> Run | None:
@@ -189,7 +193,7 @@ class Supervisor:
                 log.exception("Task %s can't be started", run.task)
             self._fail(run, f"{type(error).__name__}: {error}")
             return None
-        run.spec = spec
+        run.spec, run.secrets = spec, _secrets(run, spec)
         return spec
 
     async def positions(self, run: Run, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
@@ -221,7 +225,7 @@ class Supervisor:
         now = self._clock()
         run.heard, run.report = now, report
         for notice in report.notices:
-            log.warning("Task %s: %s", run.task, _clean(run, notice))
+            log.warning("Task %s: %s", run.task, redact(notice, run.secrets))
         if report.topics and self._events:
             self._events.topics_written(run.task, report.topics)
         freed = run.confirm(report.assignment_version)
@@ -234,7 +238,7 @@ class Supervisor:
             run.end_attempt(now)
             freed = True
         elif report.state == RUNNING:
-            standing = _clean(run, "\n".join(report.standing)) or None
+            standing = redact("\n".join(report.standing), run.secrets) or None
             if run.phase is Phase.STARTED or (run.phase is Phase.RUNNING and standing != run.standing):
                 # A task that copies some of its partitions runs; which ones stand still is its trace for so long.
                 run.phase, run.standing = Phase.RUNNING, standing
@@ -313,7 +317,7 @@ class Supervisor:
         self._reconcile()
 
     def _fail(self, run: Run, trace: str) -> None:
-        trace = _clean(run, trace)
+        trace = redact(trace, run.secrets)
         first = trace.splitlines()[0] if trace else ""
         if run.is_over:
             # It was ending anyway, for a restart or another config: these must not be taken for failed.
@@ -437,17 +441,7 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _clean(run: Run, text: str) -> str:
-    """Without what the run's config keeps secret: secret settings, and whatever came from a config provider."""
-    if run.spec is None:
-        return text
-    provided = {value for name, value in run.spec.config.items() if value and run.identity.get(name, value) != value}
-    properties = (
-        run.spec.source,
-        run.spec.target,
-        run.spec.source_admin,
-        run.spec.target_admin,
-        run.spec.target_consumer,
-    )
-    known = (secrets_of(each) for each in (run.spec.config, *properties))
-    return redact(text, provided.union(*known))
+def _secrets(run: Run, spec: TaskSpec) -> frozenset[str]:
+    provided = {value for name, value in spec.config.items() if value and run.identity.get(name, value) != value}
+    clients = (spec.source, spec.target, spec.source_admin, spec.target_admin, spec.target_consumer)
+    return frozenset(provided).union(*(secrets_of(each) for each in (spec.config, *clients)))

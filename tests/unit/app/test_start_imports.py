@@ -16,7 +16,7 @@ from mirror_connect.app.worker import Worker
 from mirror_connect.app.worker_config import load_worker_config
 
 async def build():
-    Worker(load_worker_config(sys.argv[1]))
+    Worker(load_worker_config(sys.argv[1]), lambda _: None)
 
 asyncio.run(build())
 print(*sys.modules)

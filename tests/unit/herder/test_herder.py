@@ -459,6 +459,20 @@ async def test_a_trace_does_not_show_a_resolved_secret(worker: FakeWorker) -> No
     assert (await worker.herder.status("a")).connector.trace == "Boom: password [hidden] is wrong\n"
 
 
+async def test_the_secrets_in_use_are_those_of_stored_configs_and_of_what_runs(worker: FakeWorker) -> None:
+    reference = "${file:/secrets:password}"
+    await running_a(worker, my__password="in-clear", source__cluster__ssl__key__password=reference)
+    running = await worker.herder.secrets()
+    await worker.herder.pause("a")
+    await worker.state("a", "PAUSED")
+    await eventually(lambda: not worker.parts.running)
+    paused = await worker.herder.secrets()
+    await worker.herder.delete("a")
+    gone = await worker.herder.secrets()
+    found = [{"in-clear", "hunter2-hunter2"} & each for each in (running, paused, gone)]
+    assert found == [{"in-clear", "hunter2-hunter2"}, {"in-clear"}, set()]
+
+
 async def test_a_file_of_a_config_provider_that_is_gone_refuses_the_config(worker: FakeWorker) -> None:
     with pytest.raises(BadRequest, match="Could not read properties from file /nowhere"):
         await worker.herder.put("a", source_config(x="${file:/nowhere:k}"))

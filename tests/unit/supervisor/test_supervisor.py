@@ -315,6 +315,15 @@ async def test_a_trace_hides_what_the_config_keeps_secret(world: World) -> None:
     assert world.events.trace(A) == "ValueError: [hidden]"
 
 
+async def test_a_runs_secrets_are_in_use_until_its_end(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0", **{"a.password": "${file:/secrets:password}"})})
+    process = await world.running(A)
+    world.supervisor.want({})
+    ending = world.supervisor.secrets()
+    await process.say("FINISHED")
+    assert (SECRET in ending, world.supervisor.secrets()) == (True, frozenset())
+
+
 async def test_a_task_that_cannot_be_built_has_failed_with_one_line(world: World) -> None:
     world.supervisor.want({A: wanted("t-0")})
     world.specs.failure = NotAuthorized("The target cluster refused the credentials")
