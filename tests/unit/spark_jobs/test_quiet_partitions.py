@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mirror_connect.spark_jobs import fetcher
+from mirror_connect.spark_jobs import fetch_lanes
 from mirror_connect.spark_jobs.fetcher import Fetched, Fetcher, SourcePartition
 from tests.fakes.source_cluster import FakeSource
 
@@ -56,13 +56,13 @@ class Copy:
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetcher, "MANY", 4)
-    monkeypatch.setattr(fetcher, "QUIET_AFTER_S", 0.05)
-    monkeypatch.setattr(fetcher, "BUSY_AGAIN_S", 30.0)
+    monkeypatch.setattr(fetch_lanes, "MANY", 4)
+    monkeypatch.setattr(fetch_lanes, "QUIET_AFTER_S", 0.05)
+    monkeypatch.setattr(fetch_lanes, "BUSY_AGAIN_S", 30.0)
 
 
 async def test_few_partitions_share_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetcher, "QUIET_AFTER_S", 0.01)
+    monkeypatch.setattr(fetch_lanes, "QUIET_AFTER_S", 0.01)
     copy = Copy(5)
     await copy.until(lambda: len(copy.source.purposes) > 10)
     assert QUIET not in copy.source.purposes
@@ -83,7 +83,7 @@ async def test_one_that_has_records_again_and_again_goes_back(monkeypatch: pytes
     def back() -> bool:
         if copy.asked_for(QUIET) == set(range(5)):
             # From now on nothing becomes quiet any more.
-            monkeypatch.setattr(fetcher, "QUIET_AFTER_S", 1000.0)
+            monkeypatch.setattr(fetch_lanes, "QUIET_AFTER_S", 1000.0)
             copy.source.logs[first].append()
         return 0 in copy.asked_for("fetch") and 0 not in copy.asked_for(QUIET) and copy.came[first] != []
 
@@ -94,7 +94,7 @@ async def test_one_that_has_records_again_and_again_goes_back(monkeypatch: pytes
 @pytest.mark.parametrize("seed", range(3))
 async def test_nothing_is_lost_or_doubled_however_partitions_move(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     dice = random.Random(seed)
-    monkeypatch.setattr(fetcher, "QUIET_AFTER_S", 0.01)
+    monkeypatch.setattr(fetch_lanes, "QUIET_AFTER_S", 0.01)
     copy = Copy(8)
     ends = dict.fromkeys(copy.partitions, 0)
     rounds = 0
@@ -126,7 +126,7 @@ async def test_a_broker_that_refuses_the_second_connection_is_told_of_once_and_s
 
     def served() -> bool:
         if copy.notices:
-            monkeypatch.setattr(fetcher, "QUIET_AFTER_S", 1000.0)
+            monkeypatch.setattr(fetch_lanes, "QUIET_AFTER_S", 1000.0)
             copy.source.logs[busy].append()
         return len(copy.came[busy]) > 50
 

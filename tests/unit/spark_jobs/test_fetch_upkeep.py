@@ -1,0 +1,216 @@
+"""What a fetcher must know of its partitions: positions, leaders and topics, and what each error puts in doubt."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fakes.fetched_copy import A0, B0, copying, until
+from tests.fakes.source_cluster import FakeSource
+
+
+@pytest.mark.kafka_test("MirrorSourceTaskTest.testSeekBehaviorDuringStart")
+@pytest.mark.parametrize(("reset", "first"), [("earliest", 10), ("latest", 30)])
+async def test_an_unknown_position_is_decided_by_auto_offset_reset(reset: str, first: int) -> None:
+    source = FakeSource()
+    log = source.log("a", start=10, batches=2)
+    async with copying(source, auto_offset_reset=reset) as copy:
+        copy.fetcher.add(A0, None)
+        await until(lambda: copy.fetcher.state(A0).position is not None)
+        log.append()
+        await until(lambda: copy.reached(A0) == 40)
+    assert copy.came[0][1] == first
+
+
+async def test_without_a_reset_an_unknown_position_fails_that_partition_alone() -> None:
+    source = FakeSource()
+    source.log("a", batches=1)
+    source.log("b", batches=1)
+    async with copying(source, auto_offset_reset="none") as copy:
+        copy.fetcher.add(A0, None)
+        copy.fetcher.add(B0, 0)
+        await until(lambda: copy.fetcher.state(A0).failed and copy.reached(B0) == 10)
+    assert copy.notices == [
+        "source partition a-0 has no known position and auto.offset.reset is none: set it to earliest or latest"
+    ]
+
+
+async def test_a_gap_left_by_retention_is_told_with_its_size() -> None:
+    source = FakeSource()
+    source.log("a", start=30, batches=1)
+    async with copying(source) as copy:
+        copy.fetcher.add(A0, 12)
+        await until(lambda: copy.reached(A0) == 40)
+    assert copy.notices == [
+        "source partition a-0: offsets 12 to 29 are gone from the source (retention or deleted records): "
+        "18 offsets skipped, reading on at 30"
+    ]
+
+
+async def test_a_position_beyond_the_end_is_told_and_reset() -> None:
+    source = FakeSource()
+    source.log("a", batches=1)
+    async with copying(source) as copy:
+        copy.fetcher.add(A0, 500)
+        await until(lambda: copy.reached(A0) == 10)
+    assert "offset 500 lies beyond the end of the source's log" in copy.notices[0]
+
+
+@pytest.mark.parametrize("code", [5, 6, 9, 56, 74, 75, 78])
+async def test_a_change_of_leadership_is_followed_silently(code: int) -> None:
+    source = FakeSource()
+    source.log("a", batches=1, errors=[code, code])
+    async with copying(source) as copy:
+        copy.fetcher.add(A0, 0)
+        await until(lambda: copy.reached(A0) == 10)
+    assert copy.notices == []
+
+
+async def test_a_partition_that_has_no_leader_for_long_is_named_until_it_has_one() -> None:
+    source = FakeSource()
+    log = source.log("a", batches=1, errors=[5] * 1_000_000)
+    async with copying(source) as copy:
+        copy.fetcher.add(A0, 0)
+        await until(lambda: bool(copy.notices))
+        line = "source partition a-0 has no leader on the source cluster; it is read as soon as it has one"
+        assert (copy.notices, copy.fetcher.state(A0).error) == ([line], line)
+        log.errors = []
+        await until(lambda: copy.reached(A0) == 10)
+        assert copy.fetcher.state(A0).error == ""
+
+
+@pytest.mark.parametrize(("code", "words"), [(29, "grant READ on the topic"), (2, "CORRUPT_MESSAGE")])
+async def test_trouble_of_one_partition_is_told_once_and_others_go_on(code: int, words: str) -> None:
+    source = FakeSource()
+    source.log("a", batches=1, errors=[code] * 6)
+    other = source.log("b", batches=1)
+    async with copying(source) as copy:
+        copy.fetcher.add(A0, 0)
+        copy.fetcher.add(B0, 0)
+        await until(lambda: copy.reached(B0) == 10)
+        other.append()
+        await until(lambda: copy.reached(B0) == 20 and copy.reached(A0) == 10)
+    assert [words in copy.notices[0], "is read again" in copy.notices[1], len(copy.notices)] == [True, True, 2]
+
+
+async def test_a_topic_that_does_not_exist_is_told_once_and_read_when_it_does() -> None:
+    source = FakeSource()
+    async with copying(source) as copy:
+        copy.fetcher.add(A0, None)
+        await until(lambda: source.refreshes > 3)
+        assert copy.notices == [
+            "source partition a-0 does not exist on the source cluster; it is read as soon as it does"
+        ]
+        source.log("a", batches=1)
+        await until(lambda: copy.reached(A0) == 10)
+
+
+async def test_a_topic_created_again_is_read_from_its_beginning() -> None:
+    source = FakeSource()
+    source.log("a", batches=3)
+    source.ids["a"] = b"old"
+    async with copying(source) as copy:
+        copy.fetcher.add(A0, 0)
+        await until(lambda: copy.reached(A0) == 30)
+        del source.logs["a", 0]
+        await until(lambda: copy.fetcher.state(A0).error != "")
+        copy.came.clear()
+        source.ids["a"] = b"new"
+        source.log("a", batches=1)
+        await until(lambda: copy.reached(A0) == 10)
+    assert copy.came == [(A0, 0, 10)]
+    assert any("was deleted and created again" in notice for notice in copy.notices)
+
+
+@pytest.mark.parametrize("reset", ["latest", "none"])
+async def test_a_topic_created_again_unseen_is_read_from_its_beginning_whatever_auto_offset_reset_says(
+    reset: str,
+) -> None:
+    source = FakeSource()
+    source.log("a", batches=3)
+    source.ids["a"] = b"old"
+    async with copying(source, auto_offset_reset=reset) as copy:
+        copy.fetcher.add(A0, 0)
+        await until(lambda: copy.reached(A0) == 30)
+        copy.came.clear()
+        source.ids["a"] = b"new"
+        source.log("a", batches=1)
+        await until(lambda: copy.reached(A0) == 10)
+    assert copy.came == [(A0, 0, 10)]
+    assert copy.notices == [
+        "source topic a was deleted and created again (its id was b2xk and is bmV3): "
+        "partition 0 is read from the beginning of the new one"
+    ]
+
+
+async def test_a_topic_made_again_and_filled_beyond_the_old_position_is_read_whole() -> None:
+    source = FakeSource()
+    source.log("a", batches=3)
+    source.ids["a"] = b"old"
+    async with copying(source) as copy:
+        copy.fetcher.add(A0, 0)
+        await until(lambda: copy.reached(A0) == 30)
+        copy.came.clear()
+        # No error and no metadata in between: only the id tells them apart.
+        source.ids["a"] = b"new"
+        source.log("a", batches=7)
+        await until(lambda: copy.reached(A0) == 70)
+    assert (copy.came[0][1], len(copy.notices)) == (0, 1)
+
+
+async def test_a_topic_made_again_whose_first_records_are_gone_is_told_as_a_gap_even_with_latest() -> None:
+    source = FakeSource()
+    source.log("a", batches=3)
+    source.ids["a"] = b"old"
+    async with copying(source, auto_offset_reset="latest") as copy:
+        copy.fetcher.add(A0, 0)
+        await until(lambda: copy.reached(A0) == 30)
+        copy.came.clear()
+        source.ids["a"] = b"new"
+        source.log("a", start=40, batches=3)
+        await until(lambda: copy.reached(A0) == 70)
+    assert copy.came[0][1] == 40
+    assert "offsets 0 to 39 are gone from the source" in copy.notices[-1]
+
+
+@pytest.mark.parametrize("takes_ids", [True, False])
+async def test_a_position_of_a_former_topic_leads_to_the_beginning_of_the_present_one(takes_ids: bool) -> None:
+    source = FakeSource()
+    source.takes_ids = takes_ids
+    source.log("a", batches=5)
+    source.ids["a"] = b"new"
+    async with copying(source) as copy:
+        copy.fetcher.add(A0, 30, b"old")
+        await until(lambda: copy.reached(A0) == 50)
+    assert (copy.came[0][1], len(copy.notices)) == (0, 1)
+
+
+async def test_a_position_of_the_present_topic_is_read_on_from() -> None:
+    source = FakeSource()
+    source.log("a", batches=5)
+    source.ids["a"] = b"same"
+    async with copying(source) as copy:
+        copy.fetcher.add(A0, 30, b"same")
+        await until(lambda: copy.reached(A0) == 50)
+    assert (copy.came[0][1], copy.notices) == (30, [])
+
+
+async def test_told_to_stop_at_a_topic_made_again_a_partition_stands_still_and_others_go_on() -> None:
+    source = FakeSource()
+    source.log("a", batches=3)
+    source.log("b", batches=1)
+    source.ids.update(a=b"old", b=b"other")
+    async with copying(source, stop_at_new_topic="So it is asked for.") as copy:
+        copy.fetcher.add(A0, 0)
+        copy.fetcher.add(B0, 0)
+        await until(lambda: copy.reached(A0) == 30 and copy.reached(B0) == 10)
+        source.ids["a"] = b"new"
+        source.log("a", batches=7)
+        await until(lambda: copy.fetcher.state(A0).failed)
+        source.logs["b", 0].append()
+        await until(lambda: copy.reached(B0) == 20)
+        state = copy.fetcher.state(A0)
+    assert copy.notices == [
+        "source topic a was deleted and created again (its id was b2xk and is bmV3): "
+        "partition 0 stands still. So it is asked for."
+    ]
+    assert (state.error, state.position, state.topic_id, copy.reached(A0)) == (copy.notices[0], 30, b"old", 30)
