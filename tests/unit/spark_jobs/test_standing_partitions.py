@@ -2,89 +2,42 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from mirror_connect.connectors.job_contract import RUNNING, TaskPartition, TaskSpec
+from mirror_connect.connectors.job_contract import RUNNING, TaskPartition
 from mirror_connect.spark_jobs import mirror_source, outage, record_rewrite
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import LOG_APPEND_TIME
 from tests.fakes.encoded_batches import Plain, encode
-from tests.fakes.whole_cluster import FakeBroker, FakeClusters
-from tests.fakes.worker_link import FakeWorkerLink
+from tests.fakes.source_task import SourceTaskWorld
 
-CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 SMALL, LARGE = (b"k", b"v"), (b"k", b"v" * 40)
 LIMIT = 100
 
 
-class World:
+class World(SourceTaskWorld):
     """`orders` and `parcels` on the source; the target takes batches up to LIMIT bytes."""
 
     def __init__(self) -> None:
-        self.source, self.target = FakeBroker(), FakeBroker()
+        super().__init__()
         for topic in ("orders", "parcels"):
             self.source.topic(topic)
             self.target.topic(f"A.{topic}")
-        self.target.topic("connect-offsets")
         self.target.producers.limit = LIMIT
-        self.link: FakeWorkerLink
-        self.task: asyncio.Task[None]
 
-    @contextlib.asynccontextmanager
-    async def copying(self, *topics: str, **config: str) -> AsyncIterator[None]:
-        spec = TaskSpec(
-            run_id="run",
-            connector="c",
-            task=0,
-            connector_class=CLASS,
-            config={
-                "name": "c",
-                "connector.class": CLASS,
-                "source.cluster.alias": "A",
-                "target.cluster.alias": "B",
-                "emit.offset-syncs.enabled": "false",
-                **{name.replace("_", "."): value for name, value in config.items()},
-            },
-            source={"bootstrap.servers": "a", "auto.offset.reset": "earliest", "fetch.max.wait.ms": "10"},
-            target={"bootstrap.servers": "b"},
-            source_alias="A",
-            target_alias="B",
-            assigned=tuple(TaskPartition(topic, 0, f"A.{topic}") for topic in topics),
-            assignment_version=1,
-            transactional_id="connect-c-0",
-            offsets_topic="connect-offsets",
-            offsets_partitions=1,
-            # Short values of positions fit into a batch, whatever its limit is.
-            commit_interval_ms=10,
-            target_consumer={"bootstrap.servers": "b"},
-        )
-        self.link = FakeWorkerLink(spec)
-        self.task = asyncio.create_task(mirror_source.run_source_task(spec, self.link))
-        try:
-            yield
-        finally:
-            if not self.task.done():
-                self.link.abandon()
-            await asyncio.gather(self.task, return_exceptions=True)
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(60):
-            while not condition():
-                if self.task.done():
-                    self.task.result()
-                    raise AssertionError("the task has returned")
-                await asyncio.sleep(0.002)
+    def copying(self, *topics: str, **config: str) -> AbstractAsyncContextManager[None]:
+        given = {name.replace("_", "."): value for name, value in config.items()}
+        assigned = [TaskPartition(topic, 0, f"A.{topic}") for topic in topics]
+        # Short values of positions fit into a batch, whatever its limit is.
+        return self.running(self.spec_of(assigned, {"emit.offset-syncs.enabled": "false", **given}))
 
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
-    monkeypatch.setattr(mirror_source, "Cluster", FakeClusters({"a": made.source, "b": made.target}))
-    monkeypatch.setattr(mirror_source, "COMMIT_S", 0.01)
+    made.patch(monkeypatch)
     monkeypatch.setattr(mirror_source, "CONNECT_WAIT_S", 0.01)
     monkeypatch.setattr(outage, "SHOWN_AFTER_S", 0.0)
     monkeypatch.setattr(mirror_source, "STANDING_RETRY_S", 0.01)

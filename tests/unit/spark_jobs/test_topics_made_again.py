@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
+from mirror_connect.connectors.job_contract import TaskPartition
 from mirror_connect.connectors.offset_runs import Segment
 from mirror_connect.connectors.positions import TOPIC_ID_HEADER, parse_position_value
 from mirror_connect.connectors.topic_ids import topic_id_text
-from mirror_connect.spark_jobs import mirror_source, offset_runs_reader, offset_syncs_writer
+from mirror_connect.spark_jobs import mirror_source
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from tests.fakes.source_cluster import Log
-from tests.fakes.whole_cluster import FakeBroker, FakeClusters
-from tests.fakes.worker_link import FakeWorkerLink
+from tests.fakes.source_task import OFFSETS, SourceTaskWorld
 
-CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
-OFFSETS, RUNS = "connect-offsets", "mm2-offset-runs.A.internal"
+RUNS = "mm2-offset-runs.A.internal"
 FIRST, SECOND = b"1" * 16, b"2" * 16
 WITH_SYNCS, WITHOUT = {"emit.offset-syncs.enabled": "true"}, {"emit.offset-syncs.enabled": "false"}
 NOT_ENOUGH_REPLICAS, REFUSED = 19, 87
 
 
-class World:
+class World(SourceTaskWorld):
     """`orders`, copied to `A.orders`; its records hold their numbers."""
 
     def __init__(self) -> None:
-        self.source, self.target = FakeBroker(), FakeBroker()
+        super().__init__()
         self.source.topic("orders")
         self.source.topic("mm2-offset-syncs.B.internal")
-        for topic in ("A.orders", OFFSETS, RUNS):
+        for topic in ("A.orders", RUNS):
             self.target.topic(topic)
         self.source.ids["orders"], self.target.ids["A.orders"] = FIRST, b"t" * 16
-        self.link: FakeWorkerLink
-        self.task: asyncio.Task[None]
 
     def put(self, *names: str) -> None:
         self.source.put("orders", *((b"k", name.encode()) for name in names))
@@ -61,69 +55,20 @@ class World:
         name = TOPIC_ID_HEADER.encode()
         return parse_position_value(value), headers[3 + len(name) :].decode() if headers[0] else None
 
-    @contextlib.asynccontextmanager
-    async def copying(
+    def copying(
         self, stored: tuple[int, None] | None = None, *, partitions: int = 1, **config: str
-    ) -> AsyncIterator[None]:
-        spec = TaskSpec(
-            run_id="run",
-            connector="c",
-            task=0,
-            connector_class=CLASS,
-            config={
-                "name": "c",
-                "connector.class": CLASS,
-                "source.cluster.alias": "A",
-                "target.cluster.alias": "B",
-                "source.cluster.bootstrap.servers": "a",
-                **config,
-            },
-            source={"bootstrap.servers": "a", "auto.offset.reset": "earliest", "fetch.max.wait.ms": "10"},
-            target={"bootstrap.servers": "b"},
-            source_alias="A",
-            target_alias="B",
-            assigned=tuple(TaskPartition("orders", partition, "A.orders") for partition in range(partitions)),
-            assignment_version=1,
-            transactional_id="connect-c-0",
-            offsets_topic=OFFSETS,
-            offsets_partitions=1,
-            commit_interval_ms=10,
-            target_consumer={"bootstrap.servers": "b"},
-        )
-        self.link = FakeWorkerLink(spec, lambda *_: stored or self.position)
-        self.task = asyncio.create_task(mirror_source.run_source_task(spec, self.link))
-        try:
-            yield
-        finally:
-            if not self.task.done():
-                self.link.abandon()
-            await asyncio.gather(self.task, return_exceptions=True)
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(60):
-            while not condition():
-                if self.task.done():
-                    self.task.result()
-                    raise AssertionError("the task has returned")
-                await asyncio.sleep(0.002)
+    ) -> AbstractAsyncContextManager[None]:
+        assigned = [TaskPartition("orders", partition, "A.orders") for partition in range(partitions)]
+        return self.running(self.spec_of(assigned, config), lambda *_: stored or self.position)
 
     async def committed(self, offset: int, topic_id: bytes) -> None:
         await self.until(lambda: self.position == (offset, topic_id_text(topic_id)))
-
-    async def finish(self) -> None:
-        self.link.finish()
-        await asyncio.wait_for(self.task, 60)
-
-    def notices(self, text: str) -> list[str]:
-        return [line for line in self.link.notices if text in line]
 
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
-    for module in (mirror_source, offset_syncs_writer, offset_runs_reader):
-        monkeypatch.setattr(module, "Cluster", FakeClusters({"a": made.source, "b": made.target}))
-    monkeypatch.setattr(mirror_source, "COMMIT_S", 0.01)
+    made.patch(monkeypatch)
     monkeypatch.setattr(mirror_source, "STANDING_RETRY_S", 0.01)
     monkeypatch.setattr(mirror_source, "STANDING_RETRY_MAX_S", 0.02)
     return made

@@ -1,0 +1,115 @@
+"""Topics of offset syncs and runs that are missing or refuse: told once each, and they hold no record and no position up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from mirror_connect.kafka_io.wire import Produce
+from tests.fakes.mapped_task import RUNS, SYNCS, MappedWorld
+from tests.fakes.source_task import OFFSETS
+from tests.fakes.target_cluster import lost
+
+DENIED, REFUSED = 29, 87
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> MappedWorld:
+    made = MappedWorld()
+    made.patch(monkeypatch)
+    return made
+
+
+def on(topic: str, error: int) -> Callable[[Produce], int]:
+    return lambda request: error if any(batch.topic == topic for batch in request.batches) else 0
+
+
+async def test_a_topic_of_runs_that_may_not_be_written_holds_nothing_up(world: MappedWorld) -> None:
+    world.target.producers.before = on(RUNS, DENIED)
+    async with world.copying(world.spec()):
+        for _ in range(3):
+            world.records(10)
+            await world.copied(10)
+        assert world.notices("takes no offset runs") == [
+            f"Topic {RUNS} on the target takes no offset runs at present: positions are committed without them"
+        ]
+
+
+async def test_runs_that_could_not_be_written_follow(world: MappedWorld) -> None:
+    world.target.producers.before = on(RUNS, 7)
+    async with world.copying(world.spec()):
+        world.records(10)
+        await world.copied(10)
+        world.target.producers.before = lambda _request: 0
+        await world.until(lambda: world.index.translate(9) is not None)
+        await world.until(lambda: bool(world.notices("are written again")))
+    assert world.index.translate(9).offset == 9  # type: ignore[union-attr]
+
+
+async def test_after_a_topic_was_late_positions_wait_for_their_runs_again(world: MappedWorld) -> None:
+    world.target.producers.before = on(RUNS, 7)
+    sent, unanswered = 0, []
+
+    def watch(request: Produce) -> int:
+        nonlocal sent
+        topics = [batch.topic for batch in request.batches]
+        sent += RUNS in topics
+        if OFFSETS in topics:
+            unanswered.append(sent - world.link.counters.get("runs", 0))
+        return 0
+
+    async with world.copying(world.spec()):
+        world.records(10)
+        await world.copied(10)
+        world.target.producers.delay = lambda: 0.03
+        world.target.producers.before = watch
+        for _ in range(50):
+            world.records(10)
+            await asyncio.sleep(0.02)
+    assert (len(unanswered) > 10, set(unanswered[-5:])) == (True, {0})
+
+
+async def test_a_topic_that_refuses_runs_ends_them_and_nothing_else(world: MappedWorld) -> None:
+    world.target.producers.before = on(RUNS, REFUSED)
+    async with world.copying(world.spec()):
+        for _ in range(3):
+            world.records(10)
+            await world.copied(10)
+        assert len(world.notices("Offset runs are not recorded until this task starts again")) == 1
+
+
+async def test_missing_topics_are_told_once_each_and_hold_nothing_up(world: MappedWorld) -> None:
+    del world.source.logs[SYNCS, 0], world.target.logs[RUNS, 0]
+    async with world.copying(world.spec()):
+        world.records(10)
+        await world.copied(10)
+        await world.until(lambda: len(world.link.notices) >= 2)
+        world.records(10)
+        await world.copied(20)
+        await asyncio.sleep(0.2)
+    assert len(world.notices(f"Topic {RUNS} can't be read on the target: it doesn't exist")) == 1
+    assert len(world.notices(f"can't be written to topic {SYNCS} on the source cluster A: it does not exist")) == 1
+
+
+async def test_syncs_that_may_not_be_written_are_told_once_and_follow_when_they_may(world: MappedWorld) -> None:
+    world.source.producers.before = lambda _request: DENIED
+    async with world.copying(world.spec(offset__lag__max="0")):
+        for _ in range(5):
+            world.records(10)
+            await world.copied(10)
+        await world.until(lambda: bool(world.notices("not authorized: allow WRITE on it")))
+        world.source.producers.before = lambda _request: 0
+        await world.until(lambda: bool(world.syncs()) and world.syncs()[-1] == (49, 49))
+        await world.until(lambda: bool(world.notices("Offset syncs are written again")))
+    assert len(world.notices("Offset syncs can't be written")) == 1
+    assert world.syncs() == sorted(world.syncs())
+
+
+async def test_a_source_that_is_away_for_syncs_alone_stops_no_record(world: MappedWorld) -> None:
+    world.source.producers.before = lambda _request: (_ for _ in ()).throw(lost())  # type: ignore[return-value]
+    async with world.copying(world.spec()):
+        world.records(10)
+        await world.copied(10)
+        await world.until(lambda: bool(world.notices("Offset syncs can't be written")))

@@ -1,0 +1,135 @@
+"""The runs of one partition: what is recorded of its batches, and when what is recorded is the whole truth."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_connect.connectors.job_contract import TaskPartition
+from mirror_connect.connectors.offset_run_index import Kind, RunIndex
+from mirror_connect.connectors.offset_runs import Segment
+from mirror_connect.spark_jobs import offset_syncs_writer
+from mirror_connect.spark_jobs.offset_mapping import OffsetMapping
+from mirror_connect.spark_jobs.offset_runs_writer import OffsetRuns
+from mirror_connect.spark_jobs.partition_runs import MOST_EARLY, PartitionRuns
+from mirror_connect.spark_jobs.record_batch import Outgoing
+from tests.fakes.whole_cluster import FakeBroker, FakeClusters
+
+SYNCS, RUNS = "mm2-offset-syncs.B.internal", "mm2-offset-runs.A.internal"
+
+
+class Parts:
+    """An OffsetMapping whose topic is never read: what it would write is taken out."""
+
+    def __init__(self, reading_from: int | None = None) -> None:
+        self.ids = [b"s" * 16, b"t" * 16]
+        self.runs = OffsetRuns(
+            RUNS,
+            None,  # type: ignore[arg-type]
+            None,  # type: ignore[arg-type]
+            lambda _topic: self.ids[0],
+            lambda _topic: self.ids[1],
+            notice=lambda _line: None,
+            counters={},
+        )
+        self.partition = self.runs.add(TaskPartition("orders", 0, "A.orders"), reading_from)
+
+    def index(self) -> RunIndex:
+        made = RunIndex()
+        assert self.partition.recorder is not None
+        for key, value in self.partition.recorder.changed():
+            made.add(Segment.decode(key, value))
+        return made
+
+
+@pytest.fixture
+def parts() -> Parts:
+    return Parts()
+
+
+def outgoing(first: int, last: int, runs: tuple[tuple[int, int], ...] | None = None) -> Outgoing:
+    count = last - first + 1 if runs is None else sum(count for _, count in runs)
+    return Outgoing(b"", count, first, last, 0, 0, 0, upstream_offsets=runs)
+
+
+@pytest.mark.kafka_test("MirrorSourceTaskTest.testCommitRecordWithNullMetadata")
+async def test_a_batch_of_unknown_place_makes_no_sync_and_leaves_a_gap_of_unknown_content(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offset_syncs_writer, "Cluster", FakeClusters({"a": FakeBroker()}))
+    syncs = offset_syncs_writer.OffsetSyncs(
+        {"bootstrap.servers": "a"}, "id", SYNCS, "source cluster A", 0, lease=bool, notice=print, counters={}
+    )
+    parts.partition.known(None)
+    mapping = OffsetMapping(syncs, parts.runs, print)
+    placed = mapping.follow(TaskPartition("orders", 0, "A.orders"), None)
+    runs = next(iter(parts.runs.behind()[1:]))
+    runs.known(None)
+    placed(outgoing(0, 9), 0)
+    placed(outgoing(10, 19), -1)
+    placed(outgoing(20, 29), 25)
+    made = RunIndex()
+    assert runs.recorder is not None
+    for key, value in runs.recorder.changed():
+        made.add(Segment.decode(key, value))
+    found = made.translate(15)
+    assert found is not None
+    assert (found.offset, found.kind) == (10, Kind.FLOOR)
+    assert [(sync.upstream, sync.downstream) for sync in syncs.queue.take()][-1] == (29, 34)
+
+
+def test_gaps_inside_a_batch_are_known_to_hold_nothing(parts: Parts) -> None:
+    parts.partition.known(None)
+    parts.partition.acked_runs(((0, 2), (3, 1), (7, 3)), 0, linked=True)
+    found = parts.index()
+    assert [found.translate(at).offset for at in (0, 2, 3, 5, 8, 10)] == [0, 2, 2, 3, 4, 6]  # type: ignore[union-attr]
+
+
+def test_too_much_of_it_before_former_runs_are_known_counts_as_somebody_elses(parts: Parts) -> None:
+    for number in range(MOST_EARLY + 10):
+        parts.partition.acked(2 * number, 1, number, linked=True)
+    parts.partition.known(None)
+    found = parts.index()
+    first = 2 * MOST_EARLY
+    assert found.translate(first).offset == MOST_EARLY  # type: ignore[union-attr]
+    assert found.translate(first - 2) is None
+
+
+def test_owed_copies_are_settled_when_the_source_as_it_was_is_passed(parts: Parts) -> None:
+    former = Parts()
+    former.partition.known(None)
+    former.partition.acked(0, 10, 0, linked=True)
+    newest = former.index().newest
+    later = Parts(reading_from=10)
+    later.partition.known(newest)
+    later.partition.acked(10, 2, 30, linked=True)
+    recorder = later.partition.recorder
+    assert recorder is not None
+    assert recorder.owes
+    later.partition.passed(11, 20)
+    assert (recorder.owes, later.partition.caught_up) == (True, False)
+    later.partition.passed(19, 50)
+    assert (recorder.owes, later.partition.caught_up, later.runs.behind()) == (False, True, [])
+
+
+def test_another_target_topic_of_the_same_name_begins_a_new_incarnation(parts: Parts) -> None:
+    parts.partition.known(None)
+    parts.partition.acked(0, 10, 0, linked=True)
+    parts.ids[1] = b"u" * 16
+    parts.partition.acked(10, 5, 0, linked=True)
+    found = parts.index()
+    assert (found.belongs_to(b"s" * 16, b"u" * 16), found.translate(12).offset) == (True, 2)  # type: ignore[union-attr]
+
+
+async def test_a_partition_given_away_leaves_nothing_to_write(parts: Parts) -> None:
+    parts.partition.known(None)
+    parts.partition.acked(0, 10, 0, linked=True)
+    parts.runs.forget(TaskPartition("orders", 0, "A.orders"))
+    # There is no producer: to write would raise.
+    assert (await parts.runs.write(1.0), parts.runs.behind()) == (True, [])
+
+
+def test_ends_of_partitions_are_asked_for_only_while_they_matter(parts: Parts) -> None:
+    waiting: list[PartitionRuns] = parts.runs.behind()
+    parts.partition.known(None)
+    parts.partition.passed(-1, 0)
+    assert (waiting, parts.runs.behind()) == ([parts.partition], [])
