@@ -17,7 +17,6 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
-from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.job_contract import RUNNING, TaskPartition, TaskSpec
 from mirror_connect.connectors.mirror_source import (
     COPY,
@@ -32,6 +31,7 @@ from mirror_connect.connectors.mirror_source import (
 from mirror_connect.connectors.topic_ids import parse_topic_id
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
+from mirror_connect.spark_jobs.connecting import until_connected
 from mirror_connect.spark_jobs.copier_settings import consumer_settings, notices, producer_settings
 from mirror_connect.spark_jobs.fetcher import Fetched, Fetcher, SourcePartition
 from mirror_connect.spark_jobs.offset_mapping import offset_mapping
@@ -59,9 +59,6 @@ STOP_AT_NEW_TOPIC: Final = (
     f"To have the new one copied from its beginning, set {NEW_TOPICS}={COPY}; to go on elsewhere in it, stop the connector "
     "and set the offset by REST"
 )
-CONNECT_WAIT_S: Final = 0.2
-CONNECT_WAIT_MAX_S: Final = 5.0
-QUIET_TRIES: Final = 3
 
 
 async def run_source_task(spec: TaskSpec, link: WorkerLink) -> None:
@@ -185,23 +182,10 @@ class SourceTask:
         await self._take_on(self._spec.assigned, connect=True)
 
     async def _connected(self, cluster: Cluster, away: Outage, name: str) -> None:
-        wait, tries = CONNECT_WAIT_S, 0
-        while True:
-            try:
-                await cluster.connect()
-                away.over()
-                self._link.standing = ()
-                return
-            except ClusterUnreachable as error:
-                tries += 1
-                away.lasts(str(error))
-                self._link.standing = told({}, (away.line,))
-                if tries == QUIET_TRIES:
-                    self._link.notice(f"The {name} can't be reached: {error}; it is tried again until it answers")
-                    # As with MirrorMaker 2, a task that waits for a cluster runs.
-                    self._link.state = RUNNING
-            await asyncio.sleep(wait)
-            wait = min(wait * 2, CONNECT_WAIT_MAX_S)
+        def tell() -> None:
+            self._link.standing = told({}, (away.line,))
+
+        await until_connected(cluster, name, away, self._link, tell)
 
     async def _finish(self) -> None:
         await self._producer.settle(self._targets.values(), SETTLE_S)

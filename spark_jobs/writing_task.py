@@ -11,12 +11,12 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.heartbeats import ALWAYS_ZERO
 from mirror_connect.connectors.job_contract import RUNNING, TaskSpec
 from mirror_connect.connectors.partitioner import partition_for
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
+from mirror_connect.spark_jobs.connecting import until_connected
 from mirror_connect.spark_jobs.copier_settings import notices, producer_settings
 from mirror_connect.spark_jobs.outage import Outage, cluster_away
 from mirror_connect.spark_jobs.own_records import OwnRecords
@@ -28,9 +28,6 @@ from mirror_connect.spark_jobs.worker_link import WorkerLink
 SETTLE_S: Final = 1.5
 LAST_COMMIT_S: Final = 0.4
 PLACES_S: Final = 0.5
-CONNECT_WAIT_S: Final = 0.2
-CONNECT_WAIT_MAX_S: Final = 5.0
-QUIET_TRIES: Final = 3
 
 
 class WritingTask:
@@ -109,25 +106,9 @@ class WritingTask:
         return self._outages[what]
 
     async def connected(self, cluster: Cluster, name: str, bootstrap: str | None) -> None:
-        """Tries until the cluster answers. As with MirrorMaker 2, a task that waits for a cluster runs."""
-        wait, tries = CONNECT_WAIT_S, 0
-        away = cluster_away(name, bootstrap, self.spec.run_id)
-        self._outages[name] = away
-        while True:
-            try:
-                await cluster.connect()
-                away.over()
-                self._tell_standing()
-                return
-            except ClusterUnreachable as error:
-                tries += 1
-                away.lasts(str(error))
-                self._tell_standing()
-                if tries == QUIET_TRIES:
-                    self.link.notice(f"The {name} can't be reached: {error}; it is tried again until it answers")
-                    self.link.state = RUNNING
-            await asyncio.sleep(wait)
-            wait = min(wait * 2, CONNECT_WAIT_MAX_S)
+        """Tries until the cluster answers; the status has a line of it meanwhile."""
+        away = self._outages[name] = cluster_away(name, bootstrap, self.spec.run_id)
+        await until_connected(cluster, name, away, self.link, self._tell_standing)
 
     async def _start(self) -> None:
         bootstrap = self.spec.target.get("bootstrap.servers")

@@ -14,7 +14,7 @@ from mirror_connect.connectors.checkpoints import Checkpoint
 from mirror_connect.connectors.heartbeats import Heartbeat
 from mirror_connect.connectors.job_contract import RUNNING, TaskSpec
 from mirror_connect.connectors.offset_syncs import OffsetSync
-from mirror_connect.spark_jobs import mirror_checkpoint, mirror_heartbeat, outage, writing_task
+from mirror_connect.spark_jobs import connecting, mirror_checkpoint, mirror_heartbeat, outage, writing_task
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from tests.fakes.whole_cluster import FakeBroker, FakeClusters
 from tests.fakes.worker_link import FakeWorkerLink
@@ -194,7 +194,7 @@ async def test_a_topic_that_refuses_heartbeats_fails_the_task(world: World) -> N
 
 
 async def test_a_target_that_is_away_at_the_start_is_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing_task, "CONNECT_WAIT_S", 0.001)
+    monkeypatch.setattr(connecting, "CONNECT_WAIT_S", 0.001)
     world.target.away = True
     async with running(world, world.spec("Heartbeat")) as task:
         await task.until(lambda: task.link.notices)
