@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Iterable
 from typing import Any, Final
 
 from mirror_connect.connectors.job_contract import RUNNING, TaskPartition, TaskSpec
@@ -36,12 +36,11 @@ from mirror_connect.spark_jobs.copier_settings import consumer_settings, notices
 from mirror_connect.spark_jobs.fetcher import Fetched, Fetcher, SourcePartition
 from mirror_connect.spark_jobs.offset_mapping import offset_mapping
 from mirror_connect.spark_jobs.outage import Outage, cluster_away
-from mirror_connect.spark_jobs.oversize import given_up, largest_message
 from mirror_connect.spark_jobs.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.positions_writer import Position, PositionsWriter
-from mirror_connect.spark_jobs.produce_outcome import OversizeRecordError, PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import CorruptBatchError
-from mirror_connect.spark_jobs.standing import Standing, told
+from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from mirror_connect.spark_jobs.standing import told
+from mirror_connect.spark_jobs.standing_partitions import StandingPartitions
 from mirror_connect.spark_jobs.target_partition import TargetPartition
 from mirror_connect.spark_jobs.worker_link import WorkerLink
 
@@ -51,10 +50,6 @@ SETTLE_S: Final = 1.5
 LAST_RUNS_S: Final = 0.15
 LAST_COMMIT_S: Final = 0.25
 FETCH_BUFFER: Final = 32 << 20
-STANDING_RETRY_S: Final = 1.0
-STANDING_RETRY_MAX_S: Final = 60.0
-# What is on the wire is answered soon, or lost after request.timeout.ms.
-ON_WIRE_LOOK_S: Final = 0.05
 STOP_AT_NEW_TOPIC: Final = (
     f"To have the new one copied from its beginning, set {NEW_TOPICS}={COPY}; to go on elsewhere in it, stop the connector "
     "and set the offset by REST"
@@ -78,8 +73,6 @@ class SourceTask:
         self._link = link
         self._consumer_settings = consumer_settings(spec.source)
         settings = MirrorSource().settings(spec.config)
-        self._skips_corrupt = own_text(settings, CORRUPT_BATCHES) == SKIP
-        self._skips_oversize = own_text(settings, OVERSIZE_RECORDS) == SKIP
         producing = producer_settings(spec.target)
         name = f"{spec.source_alias}->{spec.target_alias}|{spec.connector}-{spec.task}|replication-consumer"
         configured = spec.source.get("client.id")
@@ -111,11 +104,17 @@ class SourceTask:
         )
         self._flows: dict[SourcePartition, PartitionFlow] = {}
         self._targets: dict[SourcePartition, TargetPartition] = {}
-        self._standing: dict[SourcePartition, Standing] = {}
-        self._leaving: set[SourcePartition] = set()
-        self._all_stand = asyncio.Event()
-        self._timers: set[asyncio.TimerHandle] = set()
-        self._asking: set[asyncio.Task[None]] = set()
+        self._standing = StandingPartitions(
+            self._flows,
+            self._targets,
+            self._fetcher,
+            self._producer,
+            link,
+            target=self._target,
+            target_away=self._target_away,
+            skips_corrupt=own_text(settings, CORRUPT_BATCHES) == SKIP,
+            skips_oversize=own_text(settings, OVERSIZE_RECORDS) == SKIP,
+        )
         self._warned_of_others = False
         self._warned_of_loss: set[str] = set()
 
@@ -133,7 +132,7 @@ class SourceTask:
         committing = asyncio.create_task(self._commit_for_ever(), name="commit")
         working = (fetching, committing)
         ending = asyncio.create_task(self._until_told_to_end(), name="orders")
-        refused = asyncio.create_task(self._all_stand.wait(), name="refused")
+        refused = asyncio.create_task(self._standing.all_stand.wait(), name="refused")
         endings: set[asyncio.Future[Any]] = {
             ending,
             refused,
@@ -154,7 +153,7 @@ class SourceTask:
             for ended in (*working, ending):
                 if ended.done() and not ended.cancelled():
                     ended.result()
-            if self._all_stand.is_set():
+            if self._standing.all_stand.is_set():
                 raise PartitionRefusedError("\n".join(self._link.standing))
         finally:
             for task in (*working, ending, refused):
@@ -163,11 +162,7 @@ class SourceTask:
 
     async def close(self) -> None:
         """Ends connections and tasks; what is not committed stays uncommitted."""
-        for timer in self._timers:
-            timer.cancel()
-        for asking in self._asking:
-            asking.cancel()
-        await asyncio.gather(*self._asking, return_exceptions=True)
+        await self._standing.close()
         await self._producer.close()
         await self._mapping.close()
         self._positions.close()
@@ -248,8 +243,7 @@ class SourceTask:
         spec = await self._link.spec()
         wanted = {SourcePartition(a.topic, a.partition): a for a in spec.assigned}
         leaving = [p for p, flow in self._flows.items() if wanted.get(p) != flow.partition]
-        # Nothing may take them up again meanwhile, or two tasks would write to one partition.
-        self._leaving = set(leaving)
+        self._standing.leaving = set(leaving)
         for partition in leaving:
             self._fetcher.remove(partition)
         await self._producer.release([self._targets[p] for p in leaving], SETTLE_S)
@@ -261,10 +255,10 @@ class SourceTask:
             flow = self._flows.pop(partition)
             flow.clear()
             del self._targets[partition]
-            self._standing.pop(partition, None)
+            self._standing.forget(partition)
             self._positions.forget(flow.partition)
             self._mapping.forget(flow.partition)
-        self._leaving = set()
+        self._standing.leaving = set()
         self._spec = spec
         self._link.assignment_version = spec.assignment_version
         await self._take_on([a for p, a in wanted.items() if p not in self._flows])
@@ -288,8 +282,8 @@ class SourceTask:
                 topic_id=topic_id,
                 check_crcs=self._consumer_settings.check_crcs,
                 read_committed=self._consumer_settings.read_committed,
-                on_corrupt=self._stop_at_corrupt,
-                on_refused=self._refuse,
+                on_corrupt=self._standing.stop_at_corrupt,
+                on_refused=self._standing.refuse,
                 on_written=self._written,
                 on_others=self._warn_of_others,
                 on_lost=self._warn_of_loss,
@@ -352,7 +346,7 @@ class SourceTask:
         while True:
             await asyncio.sleep(interval)
             async with self._committing:
-                self._tell_standing()
+                self._standing.tell(self._positions.trouble)
                 self._note_positions()
                 self._tell_passed()
                 # A crash in between leaves runs of records that are read again, which they foresee.
@@ -369,122 +363,3 @@ class SourceTask:
             source = SourcePartition(runs.partition.topic, runs.partition.partition)
             with contextlib.suppress(KeyError):  # one that stands still, or is leaving, isn't fetched
                 runs.passed(self._flows[source].position, self._fetcher.state(source).high_watermark)
-
-    # --- partitions that can't go on --------------------------------------------------------------------------------
-
-    def _refuse(self, flow: PartitionFlow, error: PartitionRefusedError) -> None:
-        """The target doesn't take it. Tried again later: whoever does what the line says needn't restart anything."""
-        if isinstance(error, OversizeRecordError):
-            self._fetcher.remove(SourcePartition(flow.partition.topic, flow.partition.partition))
-            asking = asyncio.create_task(self._oversize(flow, error))
-            self._asking.add(asking)
-            asking.add_done_callback(self._asking.discard)
-        else:
-            self._stand(flow, f"{flow} stands still at offset {error.offset}: {error}", error.offset, for_good=True)
-
-    async def _oversize(self, flow: PartitionFlow, error: OversizeRecordError) -> None:
-        limit = await largest_message(self._target, error.topic)
-        source = SourcePartition(flow.partition.topic, flow.partition.partition)
-        if self._flows.get(source) is not flow or source in self._leaving:
-            return
-        if not self._skips_oversize:
-            line = f"{flow} stands still at offset {error.offset}: {error.told(limit)}, or give it up with "
-            self._stand(flow, f"{line}{OVERSIZE_RECORDS}={SKIP}", error.offset, for_good=True)
-            return
-        flow.next_offset = error.behind
-        self._link.counters["skipped"] = self._link.counters.get("skipped", 0) + 1
-        self._link.notice(given_up(str(flow), error, limit))
-        self._look_again(source, flow)
-
-    def _stop_at_corrupt(self, flow: PartitionFlow, error: CorruptBatchError) -> None:
-        """Names it once, lets the other partitions go on, and looks again later: a replica may have it whole."""
-        source = SourcePartition(flow.partition.topic, flow.partition.partition)
-        before = self._standing.get(source)
-        # Where the partition stands, which may be in the middle of the batch; what a corrupt header says can be anything.
-        at = flow.next_offset or 0
-        # Not at the first look: the bytes may have been damaged on their way.
-        seen = before is not None and before.offset == at
-        if self._skips_corrupt and seen and (lost := flow.skip_corrupt()) is not None:
-            self._link.notice(
-                f"{flow}: {lost} offsets skipped at offset {at}, their batch is corrupt ({error.reason}) and "
-                f"{CORRUPT_BATCHES} is {SKIP}; reading on at {flow.next_offset}"
-            )
-            del self._standing[source]
-            self._fetcher.remove(source)
-            self._later(0.0, lambda: self._look_again(source, flow))
-            return
-        line = f"{flow} stops at offset {at}: its batch is corrupt ({error.reason}); it is read again and again. " + (
-            "It is skipped when an intact batch is found behind it"
-            if self._skips_corrupt
-            else f"To give its records up, set {CORRUPT_BATCHES}={SKIP}"
-        )
-        self._stand(flow, line, at, for_good=False)
-
-    def _stand(self, flow: PartitionFlow, line: str, offset: int, *, for_good: bool) -> None:
-        source = SourcePartition(flow.partition.topic, flow.partition.partition)
-        before = self._standing.get(source)
-        again = before is not None and before.offset == offset
-        wait = min(before.wait * 2, STANDING_RETRY_MAX_S) if before and again else STANDING_RETRY_S
-        if before is None or not again or before.line != line:
-            self._link.notice(line)
-        self._standing[source] = Standing(line, offset, wait, for_good, flow.topic_id)
-        self._fetcher.remove(source)
-        self._later(wait, lambda: self._look_again(source, flow))
-
-    def _look_again(self, source: SourcePartition, flow: PartitionFlow) -> None:
-        if self._flows.get(source) is not flow or source in self._leaving:
-            return
-        target = self._targets[source]
-        if target.failure is not None:
-            if target.on_wire:
-                self._later(ON_WIRE_LOOK_S, lambda: self._look_again(source, flow))
-                return
-            target.closing = True
-            self._targets[source] = self._producer.partition(target.topic, target.partition, flow)
-        self._fetcher.add(source, flow.restart(), flow.topic_id)
-
-    def _tell_standing(self) -> None:
-        """What the task's status says of its partitions; the task ends if all of them need a user."""
-        lines: dict[SourcePartition, str] = {}
-        waiting = len(self._flows)
-        for source in self._perhaps_in_trouble():
-            flow, standing = self._flows[source], self._standing.get(source)
-            if standing is not None and standing.topic_id not in (None, flow.topic_id):
-                # What it stood in front of was another topic's.
-                del self._standing[source]
-                standing = None
-            if standing is not None and flow.position >= standing.offset:
-                del self._standing[source]
-                self._link.notice(f"{flow} goes on behind offset {standing.offset}")
-                standing = None
-            if standing is not None:
-                lines[source] = standing.line
-                waiting -= standing.for_good
-                continue
-            try:
-                state = self._fetcher.state(source)
-            except KeyError:
-                continue
-            # What a target refuses that is away it has refused before.
-            line = ("" if self._target_away.line else self._targets[source].trouble) or state.error
-            if line:
-                lines[source] = line
-                waiting -= state.failed
-        away = self._target_away.line or self._positions.trouble
-        self._link.standing = told(lines, (*self._fetcher.outages(), away))
-        if self._flows and waiting == 0:
-            self._all_stand.set()
-
-    def _perhaps_in_trouble(self) -> list[SourcePartition]:
-        """Those of which a line may be told; the others, thousands perhaps, cost no more than a look at two fields."""
-        refused = (source for source, target in self._targets.items() if target.trouble)
-        found = dict.fromkeys((*self._standing, *refused, *self._fetcher.in_trouble()))
-        return [source for source in found if source in self._flows]
-
-    def _later(self, seconds: float, action: Callable[[], None]) -> None:
-        def act() -> None:
-            self._timers.discard(timer)
-            action()
-
-        timer = asyncio.get_running_loop().call_later(seconds, act)
-        self._timers.add(timer)

@@ -1,6 +1,6 @@
 """The partitions of a task that stand still, as its status shows them: a line each, and not more than fit a page.
 
-Which they are and when they are tried again is mirror_source.py's; why a task with some of them runs: docs/decisions/0013.
+Which they are and when they are tried again: standing_partitions.py. Why a task with some of them runs: docs/decisions/0013.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 from mirror_connect.connectors.job_contract import RUNNING, TaskPartition
-from mirror_connect.spark_jobs import connecting, mirror_source, outage, record_rewrite
+from mirror_connect.spark_jobs import connecting, outage, record_rewrite, standing_partitions
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import LOG_APPEND_TIME
 from tests.fakes.encoded_batches import Plain, encode
@@ -40,8 +40,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made.patch(monkeypatch)
     monkeypatch.setattr(connecting, "CONNECT_WAIT_S", 0.01)
     monkeypatch.setattr(outage, "SHOWN_AFTER_S", 0.0)
-    monkeypatch.setattr(mirror_source, "STANDING_RETRY_S", 0.01)
-    monkeypatch.setattr(mirror_source, "STANDING_RETRY_MAX_S", 0.02)
+    monkeypatch.setattr(standing_partitions, "RETRY_S", 0.01)
+    monkeypatch.setattr(standing_partitions, "RETRY_MAX_S", 0.02)
     # The topic of positions takes anything.
     log = made.target.producers.log("connect-offsets", 0)
     append = log.append

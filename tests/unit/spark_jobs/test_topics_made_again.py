@@ -10,7 +10,7 @@ from mirror_connect.connectors.job_contract import TaskPartition
 from mirror_connect.connectors.offset_runs import Segment
 from mirror_connect.connectors.positions import TOPIC_ID_HEADER, parse_position_value
 from mirror_connect.connectors.topic_ids import topic_id_text
-from mirror_connect.spark_jobs import mirror_source
+from mirror_connect.spark_jobs import standing_partitions
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from tests.fakes.source_cluster import Log
 from tests.fakes.source_task import OFFSETS, SourceTaskWorld
@@ -69,8 +69,8 @@ class World(SourceTaskWorld):
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
     made.patch(monkeypatch)
-    monkeypatch.setattr(mirror_source, "STANDING_RETRY_S", 0.01)
-    monkeypatch.setattr(mirror_source, "STANDING_RETRY_MAX_S", 0.02)
+    monkeypatch.setattr(standing_partitions, "RETRY_S", 0.01)
+    monkeypatch.setattr(standing_partitions, "RETRY_MAX_S", 0.02)
     return made
 
 
@@ -200,8 +200,8 @@ async def test_what_a_partition_stood_in_front_of_is_forgotten_with_its_topic(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It is looked at again when the other one has long brought the news.
-    monkeypatch.setattr(mirror_source, "STANDING_RETRY_S", 0.3)
-    monkeypatch.setattr(mirror_source, "STANDING_RETRY_MAX_S", 0.3)
+    monkeypatch.setattr(standing_partitions, "RETRY_S", 0.3)
+    monkeypatch.setattr(standing_partitions, "RETRY_MAX_S", 0.3)
     world.put("a", "b", "c")
     world.target.producers.before = lambda request: (
         REFUSED if any(b"unwanted" in bytes(part) for batch in request.batches for part in batch.batch) else 0
