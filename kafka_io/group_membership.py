@@ -40,6 +40,10 @@ class GroupRefusedError(Exception):
     """The group can't be joined as things are; the text names group.id, the reason and what to do."""
 
 
+class HeldByOthers(GroupRefusedError):
+    """Members of another kind are in the group, at least one; the broker doesn't tell whether they are alive."""
+
+
 class CoordinatorLost(Exception):
     """The coordinator can't be asked at present: moved, restarting or unreachable. Try again."""
 
@@ -78,7 +82,7 @@ class GroupClient:
         self._coordinator: int | None = None
 
     async def join(self, member_id: str, metadata: bytes) -> Joined:
-        """Join as `member_id` ("" for a new member). Raises GroupRefusedError, MembershipLost."""
+        """Join as `member_id` ("" for a new member). Raises GroupRefusedError, HeldByOthers, MembershipLost."""
         group = self._group
         while True:
             joined = await self._ask(
@@ -152,16 +156,16 @@ class GroupClient:
             raise MembershipLost(group)
         if error == _GROUP_AUTHORIZATION_FAILED:
             raise NotAuthorized(f"not authorized to use group.id {group}: the worker's user needs Read on that group")
+        if error in {_INCONSISTENT_GROUP_PROTOCOL, _GROUP_ID_NOT_FOUND}:
+            raise HeldByOthers(
+                f"group.id {group} is in use by members of another kind (Kafka Connect's Java workers or a consumer): "
+                f"stop them, or set another group.id"
+            )
         raise GroupRefusedError(_refusal(group, self._group.session_timeout_ms, error))
 
 
 def _refusal(group: str, session_timeout_ms: int, error: int) -> str:
     match error:
-        case code if code in {_INCONSISTENT_GROUP_PROTOCOL, _GROUP_ID_NOT_FOUND}:
-            return (
-                f"group.id {group} is in use by members of another kind (Kafka Connect's Java workers or a consumer): "
-                f"stop them, or set another group.id (one that was killed is a member until its session.timeout.ms is over)"
-            )
         case code if code == _INVALID_SESSION_TIMEOUT:
             return (
                 f"session.timeout.ms {session_timeout_ms} is refused by the broker: set it between the broker's "

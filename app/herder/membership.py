@@ -28,6 +28,7 @@ from mirror_connect.kafka_io.group_membership import (
     GroupClient,
     GroupRefusedError,
     GroupSettings,
+    HeldByOthers,
     MembershipLost,
     RebalanceNeeded,
 )
@@ -43,6 +44,8 @@ _VERSION: Final = 1
 _RETRY_SECONDS: Final = 0.25
 _REFUSED_RETRY_SECONDS: Final = 5.0
 _LEAVE_SECONDS: Final = 3.0
+# What a broker may take beyond a dead member's session until it lets others in.
+_SESSION_END_SECONDS: Final = 3.0
 _NO_GENERATION: Final = -1
 _TOPICS_SHOWN: Final = 3
 
@@ -186,10 +189,15 @@ class Membership:
     async def join(self, timeout: float = 60.0) -> None:
         """Join the group and stay in it. Call it before anything is written.
 
+        Members of another kind are waited for as long as a dead one may stay: the broker tells neither whether they are
+        alive nor their session.timeout.ms, so it is taken for ours, which a Java worker has of the same properties file.
+
         Raises GroupRefusedError (one line with what to do), NotAuthorized, ClusterUnreachable after `timeout` seconds
         without a coordinator.
         """
         deadline = self._clock() + timeout
+        begun, patience = self._clock(), self._session + _SESSION_END_SECONDS
+        held = False
         while True:
             try:
                 await self._enter()
@@ -202,6 +210,23 @@ class Membership:
                 self._member_id = ""
             except RebalanceNeeded:
                 pass
+            except HeldByOthers as problem:
+                now = self._clock()
+                if not held:
+                    held, begun = True, now
+                    log.warning("%s. %s", problem, _waits(patience))
+                elif now - begun > patience:
+                    raise HeldByOthers(
+                        f"{problem} (this worker has waited {patience:g} s for them, so they are alive, or were killed and "
+                        f"have a longer session.timeout.ms than this worker)"
+                    ) from None
+                deadline = now + timeout
+                await asyncio.sleep(_RETRY_SECONDS)
+        if held:
+            log.info(
+                "The members of another kind have left the group after %.0f s; this worker is in it",
+                self._clock() - begun,
+            )
         self._keeper = asyncio.create_task(self._keep(), name="group-membership")
         await self._warn_of_consumers()
 
@@ -316,6 +341,14 @@ class Membership:
                 except Exception:
                     # Heartbeats must go on: the herder's mistake would otherwise cost the group its leader.
                     log.exception("Group membership: the listener failed on %s", standing)
+
+
+def _waits(seconds: float) -> str:
+    until = time.strftime("%H:%M:%S UTC", time.gmtime(time.time() + seconds))
+    return (
+        f"One that was killed stays a member until its session.timeout.ms is over: this worker waits until {until} "
+        f"({seconds:g} s) for that, and ends if they are there still"
+    )
 
 
 def _metadata(url: str) -> bytes:

@@ -253,8 +253,10 @@ def test_a_group_that_a_consumer_holds_is_named(start: Callable[..., Ended], bro
     while not consumer.assignment():
         consumer.poll(0.2)
     try:
-        for given in (login(broker, group__id="held"), login(broker, group__id="held", **changes)):
-            start(given).because(CLUSTER, "group.id held is in use", "set another group.id")
+        # The shortest session that brokers take: for so long it may be one that was killed.
+        held = {"group__id": "held", "session__timeout__ms": "6000", "heartbeat__interval__ms": "2000"}
+        for given in (login(broker, **held), login(broker, **held, **changes)):
+            start(given).because(CLUSTER, "group.id held is in use", "set another group.id", "has waited 9 s")
     finally:
         consumer.close()
 

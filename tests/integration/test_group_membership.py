@@ -29,12 +29,14 @@ SESSION_MS = 6_000
 
 
 @asynccontextmanager
-async def member(cluster: LocalCluster, group: str, url: str = "http://me:1") -> AsyncIterator[Membership]:
+async def member(
+    cluster: LocalCluster, group: str, url: str = "http://me:1", session_ms: int = SESSION_MS
+) -> AsyncIterator[Membership]:
     membership = Membership.of(
         {"bootstrap.servers": cluster.bootstrap_servers},
         group,
         url,
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=session_ms,
         heartbeat_interval_ms=500,
     )
     try:
@@ -148,7 +150,7 @@ async def test_wrong_password_is_told_and_not_shown(one_broker: LocalCluster) ->
 
 @asynccontextmanager
 async def java_worker(cluster: LocalCluster, name: str, directory: Path) -> AsyncIterator[Callable[[], bool]]:
-    """Kafka Connect's own worker; gives whether it has become a member."""
+    """Kafka Connect's own worker, killed at the end; gives whether it has become a member."""
     port = free_port()
     converter = "org.apache.kafka.connect.json.JsonConverter"
     properties = {
@@ -181,18 +183,20 @@ async def java_worker(cluster: LocalCluster, name: str, directory: Path) -> Asyn
     try:
         yield healthy
     finally:
-        await asyncio.to_thread(process.stop)
+        await asyncio.to_thread(process.kill)
         give_back(port)
 
 
 @pytest.mark.mm2
 async def test_java_worker_keeps_us_out_and_leaves_us_its_topics(one_broker: LocalCluster, tmp_path: Path) -> None:
     name = group()
-    async with member(one_broker, name) as ours:
-        async with java_worker(one_broker, name, tmp_path) as healthy:
-            await until(healthy, 90)
+    async with java_worker(one_broker, name, tmp_path) as healthy:
+        await until(healthy, 90)
+        async with member(one_broker, name) as ours:
             with pytest.raises(GroupRefusedError, match="Java workers"):
                 await ours.join()
+    # It was killed, so that it is a member for 10 s, its session.timeout.ms: waited for by one that has patience for more.
+    async with member(one_broker, name, session_ms=60_000) as ours:
         await ours.join()
         assert ours.is_leader
     clients = LogClients({"bootstrap.servers": one_broker.bootstrap_servers}, "test")

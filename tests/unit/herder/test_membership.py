@@ -14,6 +14,7 @@ from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.group_membership import (
     CoordinatorLost,
     GroupRefusedError,
+    HeldByOthers,
     MembershipLost,
     RebalanceNeeded,
 )
@@ -45,6 +46,7 @@ class FakeGroup:
     beat_failures: list[Exception] = field(default_factory=list)
     beats: int = 0
     one_at_a_time: bool = False
+    held: bool = False
     answering: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -54,6 +56,8 @@ class FakeGroup:
         self.joins.append(member_id)
         if self.join_failures:
             raise self.join_failures.pop(0)
+        if self.held:
+            raise HeldByOthers("group.id g is in use: stop them")
         self.generation += 1
         me = member_id or f"me-{self.generation}"
         leads = self.leader == "me"
@@ -93,9 +97,13 @@ class Member:
     heard: list[Standing]
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
-            while not condition():
-                await asyncio.sleep(0.001)
+        await until(condition)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.001)
 
 
 @asynccontextmanager
@@ -258,6 +266,55 @@ async def test_refused_join_is_told_to_the_caller(error: Exception) -> None:
         await membership.join()
     await membership.leave()
     assert group.left == []
+
+
+@asynccontextmanager
+async def joining_beside_others(session_ms: int) -> AsyncIterator[tuple[FakeGroup, Clock, asyncio.Task[None]]]:
+    """A worker that has come to a group of others, and waits."""
+    group, clock = FakeGroup(), Clock()
+    group.held = True
+    membership = Membership(group, URL, session_timeout_ms=session_ms, heartbeat_interval_ms=5, clock=clock)
+    joining = asyncio.create_task(membership.join(timeout=1.0))
+    await until(lambda: len(group.joins) > 1)
+    try:
+        yield group, clock, joining
+    finally:
+        joining.cancel()
+        await asyncio.gather(joining, return_exceptions=True)
+        await membership.leave()
+
+
+async def test_a_dead_member_of_another_kind_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    async with joining_beside_others(30_000) as (group, clock, joining):
+        clock.now += 30.0
+        asked = len(group.joins)
+        await until(lambda: len(group.joins) > asked)
+        group.held = False
+        async with asyncio.timeout(60):
+            await joining
+    assert [line for line in caplog.messages if "(33 s)" in line and "waits until" in line] == caplog.messages[:1]
+
+
+async def test_a_member_of_another_kind_that_stays_for_longer_than_a_session_refuses_us() -> None:
+    async with joining_beside_others(30_000) as (group, clock, joining):
+        clock.now += 33.1
+        async with asyncio.timeout(60):
+            with pytest.raises(HeldByOthers, match=r"is in use: stop them \(this worker has waited 33 s"):
+                await joining
+        assert group.generation == 0
+
+
+async def test_a_coordinator_that_is_lost_while_others_are_waited_for_is_tried_again() -> None:
+    async with joining_beside_others(30_000) as (group, clock, joining):
+        clock.now += 20.0
+        asked = len(group.joins)
+        await until(lambda: len(group.joins) > asked)
+        group.join_failures = [CoordinatorLost("moved")]
+        await until(lambda: not group.join_failures)
+        group.held = False
+        async with asyncio.timeout(60):
+            await joining
+        assert group.generation == 1
 
 
 @pytest.mark.parametrize(
