@@ -60,6 +60,11 @@ class PositionTranslator:
             partition = TopicPartition(segment.topic, segment.partition)
             self._runs.setdefault(partition, RunIndex()).add(segment)
 
+    @property
+    def has_runs(self) -> bool:
+        """Whether any partition's positions can be translated by runs."""
+        return bool(self._runs)
+
     def syncs_read_to_end(self) -> None:
         """The offset-syncs topic has been read to where it ended; before this no sync translates anything."""
         self._syncs.read_to_end()

@@ -40,6 +40,7 @@ from mirror_connect.spark_jobs.writing_task import WritingTask, every, together
 
 RETRY_S: Final = 1.0
 RUNS_PATIENCE_S: Final = 30.0
+BY_SYNCS: Final = "translating by offset syncs"
 # What the groups of a run are known for, so that an epoch that follows in this process doesn't say it again.
 _told: dict[str, dict[str, str]] = {}
 
@@ -158,13 +159,21 @@ class CheckpointTask:
                     await self._target_reader.at_end(runs)
         syncs = self._place.topic
         if await self._begin(self._syncs_reader, syncs, self._skipping(syncs, translator.add_sync)):
+            self._goes(BY_SYNCS)
             return await self._syncs_reader.at_end(syncs)
+        missing = f"topic {syncs} doesn't exist on the {self._place.cluster} cluster"
+        if not translator.has_runs:
+            # In the status, too: who has set another place than the source connector's would see a task that does nothing.
+            self._say(
+                BY_SYNCS,
+                f"{missing}: nothing can be translated before a MirrorSourceConnector with the same "
+                "offset-syncs.topic.location has written to it",
+            )
+            return True
+        self._goes(BY_SYNCS)
         if not self._syncs_missed:
             self._syncs_missed = True
-            self._link.notice(
-                f"Topic {syncs} doesn't exist on the {self._place.cluster} cluster: nothing can be translated before a "
-                "MirrorSourceConnector with the same offset-syncs.topic.location has written to it"
-            )
+            self._link.notice(f"T{missing[1:]}: positions are translated by runs alone, what no run covers is not")
         return True
 
     async def _begin(self, reader: TopicReader, topic: str, deliver: Callable[[ReadRecord], None]) -> bool:

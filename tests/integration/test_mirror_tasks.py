@@ -8,6 +8,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +257,48 @@ async def test_a_topic_of_which_nothing_was_mirrored_has_no_checkpoint(
         await task.until(lambda: bool(task.link.counters.get("records")))
         await task.finish()
     assert [each.topic for each in checkpoints(target, group)] == [f"A.{other}"]
+
+
+async def test_without_a_topic_of_offset_syncs_the_status_says_so_until_there_is_one(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic, group, alias = a_pair(source, target), fresh_topic("g"), fresh_topic("B")
+    commit(source, group, topic, 5)
+    syncs = f"mm2-offset-syncs.{alias}.internal"
+    # Other tests' topics have runs.
+    config = {"topics": topic, "emit__checkpoints__interval__seconds": "1"}
+    of = replace(spec(source, target, "Checkpoint", group, **config), target_alias=alias)
+    async with running(of, None, run_checkpoint_task) as task:
+        await task.until(lambda: bool(task.link.standing))
+        (line,) = task.link.standing
+        assert line.startswith("Translating by offset syncs has to wait since 2")
+        assert f"topic {syncs} doesn't exist on the source cluster: nothing can be translated before a " in line
+        assert sum(syncs in notice for notice in task.link.notices) == 1
+        await asyncio.to_thread(source.create_topic, syncs, 1, COMPACT)
+        await task.until(lambda: task.link.standing == ())
+        sync = OffsetSync(topic, 0, 5, 5)
+        await asyncio.to_thread(produce, source, syncs, [{"key": sync.key(), "value": sync.value(), "partition": 0}])
+        await task.until(lambda: bool(task.link.counters.get("records")))
+        await task.finish()
+    assert [each.downstream for each in checkpoints(target, group)] == [5]
+
+
+async def test_without_a_topic_of_offset_syncs_runs_translate_and_that_is_no_trouble(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic, group, alias = a_pair(source, target, records=50), fresh_topic("g"), fresh_topic("B")
+    mapped_by_runs(target, topic, (0, 50, 0))
+    commit(source, group, topic, 23)
+    of = replace(spec(source, target, "Checkpoint", group, topics=topic), target_alias=alias)
+    async with running(of, None, run_checkpoint_task) as task:
+        await task.until(lambda: bool(task.link.counters.get("records")))
+        assert task.link.standing == ()
+        assert [line for line in task.link.notices if alias in line] == [
+            f"Topic mm2-offset-syncs.{alias}.internal doesn't exist on the source cluster: positions are translated by runs "
+            "alone, what no run covers is not"
+        ]
+        await task.finish()
+    assert [each.downstream for each in checkpoints(target, group)] == [23]
 
 
 @pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testRestartReplication")
