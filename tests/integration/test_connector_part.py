@@ -127,6 +127,24 @@ async def test_a_source_topic_that_grows_takes_its_remote_topic_along(
     assert target.topics()[f"A.{topic}"] == 2
 
 
+@pytest.mark.kafka_test("DedicatedMirrorIntegrationTest.testClusterWithEmitOffsetDisabled")
+@pytest.mark.kafka_test(
+    "MirrorConnectorsIntegrationBaseTest.testReplicationWithoutOffsetSyncWillNotCreateOffsetSyncsTopic"
+)
+@pytest.mark.parametrize("emitted", [True, False])
+async def test_topics_of_offset_syncs_and_runs_are_made_unless_they_are_switched_off(
+    start: Started, source: ClusterAdmin, target: ClusterAdmin, topic_name: Callable[[str], str], emitted: bool
+) -> None:
+    topic, alias, other = topic_name("part"), topic_name("from"), topic_name("to")
+    source.create_topic(topic, 1, 1)
+    host = start(alias, topic, target__cluster__alias=other, **{"emit.offset-syncs.enabled": str(emitted).lower()})
+    await host.until(lambda host: host.tasks == [f"{topic}-0"])
+    syncs, runs = f"mm2-offset-syncs.{other}.internal", f"mm2-offset-runs.{alias}.internal"
+    async with asyncio.timeout(60):  # brokers may tell of new topics a moment later
+        while (syncs in source.topics(), runs in target.topics()) != (emitted, emitted):
+            await asyncio.sleep(0.1)
+
+
 async def test_filters_choose_among_the_topics_there_are(
     start: Started, source: ClusterAdmin, target: ClusterAdmin, topic_name: Callable[[str], str]
 ) -> None:

@@ -35,6 +35,7 @@ CHECKPOINTS = "A.checkpoints.internal"
 SYNCS = "mm2-offset-syncs.B.internal"
 RUNS = "mm2-offset-runs.A.internal"
 COMPACT = {"cleanup.policy": "compact"}
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -366,6 +367,27 @@ async def test_a_group_that_goes_on_on_the_target_reads_the_next_record(
     consumer.close()
     assert message is not None
     assert message.value() == b"23"
+
+
+@pytest.mark.kafka_test("IdentityReplicationIntegrationTest.testReplication")
+async def test_under_the_identity_policy_a_group_goes_on_in_the_topic_of_the_same_name(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic, group = fresh_topic("orders"), fresh_topic("g")
+    for cluster, before in ((source, 0), (target, 10)):
+        cluster.create_topic(topic, 1)
+        produce(cluster, topic, [{"value": b"%d" % number, "partition": 0} for number in range(-before, 50)])
+    mapped_by_runs(target, topic, (0, 50, 10))
+    commit(source, group, topic, 23)
+    config = {
+        "replication__policy__class": f"{MIRROR[: MIRROR.rindex('.')]}.IdentityReplicationPolicy",
+        "sync__group__offsets__enabled": "true",
+        "sync__group__offsets__interval__seconds": "1",
+    }
+    async with running(spec(source, target, "Checkpoint", group, **config), None, run_checkpoint_task) as task:
+        await eventually(lambda: committed(target, group, topic) == 33, PATIENCE_S)
+        await task.finish()
+    assert checkpoints(target, group) == [Checkpoint(group, topic, 0, 23, 33)]
 
 
 async def test_a_group_on_the_target_never_goes_back(source: LocalCluster, target: LocalCluster) -> None:
