@@ -23,7 +23,8 @@ HEARTBEAT_TASK_CLASS: Final = "org.apache.kafka.connect.mirror.MirrorHeartbeatTa
 KEYS: Final = MIRROR_KEYS + ConfigTable(
     Key("emit.heartbeats.enabled", BOOLEAN, True, LOW, "Whether heartbeats are written to the target cluster."),
     Key("emit.heartbeats.interval.seconds", LONG, 1, LOW, "Seconds between two heartbeats."),
-    Key("heartbeats.topic.replication.factor", SHORT, 3, LOW, "Replication factor of the heartbeats topic."),
+    Key("heartbeats.topic.replication.factor", SHORT, 3, LOW,
+        "Replication factor of the heartbeats topic; fewer where there are fewer brokers."),
 )
 # fmt: on
 
