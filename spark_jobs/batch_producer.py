@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
@@ -25,12 +24,12 @@ from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
 from mirror_connect.kafka_io.wire import Produce, ProducePartition, ProduceResponse
 from mirror_connect.kafka_io.wire_codec import Writer
-from mirror_connect.kafka_io.wire_control import ApiVersions
 from mirror_connect.spark_jobs import produce_outcome as codes
 from mirror_connect.spark_jobs.copier_settings import ProducerSettings
 from mirror_connect.spark_jobs.outage import Outage
 from mirror_connect.spark_jobs.produce_outcome import FencedError, Outcome, PartitionRefusedError
 from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
+from mirror_connect.spark_jobs.target_broker import TargetBroker
 from mirror_connect.spark_jobs.target_partition import Feed, ProducerId, Sent, TargetPartition
 from mirror_connect.spark_jobs.told_once import ToldOnce
 
@@ -39,18 +38,8 @@ MERGE_LIMIT: Final = 1_000_000
 WIRE_LIMIT: Final = 16 << 20
 # The broker remembers the last five batches of a producer in a partition; more in flight could not be told apart.
 WINDOW: Final = 5
-# From this round trip on it is latency that bounds a partition (five batches per round trip), so larger batches merge.
-SLOW_LINK_S: Final = 0.02
-ROUND_TRIP_TRIES: Final = 3
-ROUND_TRIP_PAUSE_S: Final = 0.1
-ROUND_TRIP_EVERY_S: Final = 60.0
 LEASE_POLL_S: Final = 0.05
 MAX_BACKOFF_S: Final = 1.0
-# A broker that throttles doesn't read from the connection for as long as the last request takes it over the quota, and
-# positions are behind the records there. So it gets what makes it stop for half a second at most, one request at a time.
-MUTE_S: Final = 0.5
-# As long as a broker remembers what it was sent (quota.window.num × quota.window.size.seconds, by default).
-PACED_S: Final = 11.0
 # Retries of one partition before anyone is told: a moved leader or a topic just being created is nothing to tell.
 QUIET_RETRIES: Final = 5
 # What metadata say of a topic that has no leaders for us, and that doesn't heal by itself: no right to it, or no topic.
@@ -75,33 +64,6 @@ class _LeasedProduce(Produce):
         if not lease():
             raise LeaseLostError
         super().encode(version, writer)
-
-
-@dataclass(slots=True, eq=False)
-class _Node:
-    """What the producer knows of one broker. `round_trip`: to it and back in seconds, without any load; 0: not known.
-
-    `ahead` and `ready`: partitions with something to send; the first ones always come first.
-    """
-
-    node_id: int
-    ahead: dict[TargetPartition, None] = field(default_factory=dict)
-    ready: dict[TargetPartition, None] = field(default_factory=dict)
-    requests: int = 0
-    throttled_until: float = 0.0
-    paced_until: float = 0.0
-    paced_bytes: int = 0
-    round_trip: float = 0.0
-
-    def row(self, target: TargetPartition) -> dict[TargetPartition, None]:
-        """The row in which the partition waits for a request."""
-        return self.ahead if target.ahead else self.ready
-
-    def throttled(self, now: float, seconds: float, size: int) -> None:
-        """The broker reads nothing more for that long, because of a request of `size` bytes."""
-        self.throttled_until = now + seconds
-        self.paced_until = self.throttled_until + PACED_S
-        self.paced_bytes = int(size * MUTE_S / seconds)
 
 
 class BatchProducer:
@@ -132,7 +94,7 @@ class BatchProducer:
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._producer = ProducerId()
         self._partitions: dict[tuple[str, int], TargetPartition] = {}
-        self._nodes: dict[int, _Node] = {}
+        self._nodes: dict[int, TargetBroker] = {}
         self._leaderless: dict[TargetPartition, None] = {}
         self._wire_bytes = 0
         self._requests = 0
@@ -235,8 +197,9 @@ class BatchProducer:
             target.node = leader.node_id
         node = self._nodes.get(target.node)
         if node is None:
-            node = self._nodes[target.node] = _Node(target.node)
-            self._spawn(self._keep_round_trip(node))
+            node = self._nodes[target.node] = TargetBroker(target.node)
+            # Who has nothing to send learns of an absence in no other way.
+            self._spawn(node.keep_round_trip(self._cluster, self._stale.set))
         node.row(target)[target] = None
         self._schedule_pump()
 
@@ -287,30 +250,15 @@ class BatchProducer:
                 if taken:
                     self._spawn(self._exchange(node, taken))
 
-    def _take(self, node: _Node, limit: int) -> list[tuple[TargetPartition, Sent]]:
-        taken: list[tuple[TargetPartition, Sent]] = []
-        size = 0
-        slow_link = node.round_trip > SLOW_LINK_S
-        for target in (*node.ahead, *node.ready):
-            row = node.row(target)
-            del row[target]
-            sent = target.next_batch(self._producer, slow_link=slow_link) if target.sendable() else None
-            if sent is None:
-                continue
-            taken.append((target, sent))
-            size += sent.size
-            # To the end of the row: partitions that did not fit into this request come first in the next.
-            if target.sendable():
-                row[target] = None
-            if size >= limit:
-                break
+    def _take(self, node: TargetBroker, limit: int) -> list[tuple[TargetPartition, Sent]]:
+        taken, size = node.take(self._producer, limit)
         if taken:
             node.requests += 1
             self._requests += 1
             self._wire_bytes += size
         return taken
 
-    async def _exchange(self, node: _Node, taken: list[tuple[TargetPartition, Sent]]) -> None:
+    async def _exchange(self, node: TargetBroker, taken: list[tuple[TargetPartition, Sent]]) -> None:
         size = sum(sent.size for _, sent in taken)
         batches = [ProducePartition(target.topic, target.partition, [sent.payload]) for target, sent in taken]
         answer: ProduceResponse | None = None
@@ -333,7 +281,7 @@ class BatchProducer:
 
     def _take_answer(
         self,
-        node: _Node,
+        node: TargetBroker,
         taken: list[tuple[TargetPartition, Sent]],
         answer: ProduceResponse | None,
         lost: str,
@@ -468,25 +416,6 @@ class BatchProducer:
                     self._make_ready(target)
             # A partition without a leader asks again at once: not more often than this.
             await asyncio.sleep(min(MAX_BACKOFF_S, self._settings.retry_backoff_s * 2 ** min(unreachable, 10)))
-
-    async def _keep_round_trip(self, node: _Node) -> None:
-        """Measures on a connection without records: the answers to those tell as much of the load as of the distance."""
-        while True:
-            tries = []
-            for _ in range(ROUND_TRIP_TRIES + 1):
-                started = self._loop.time()
-                try:
-                    await self._cluster.send(node.node_id, ApiVersions())
-                except (ClusterUnreachable, ConnectionLost, NotAuthorized, UnsupportedByBroker):
-                    # Who has nothing to send learns of an absence in no other way.
-                    self._stale.set()
-                    break
-                tries.append(self._loop.time() - started)
-                await asyncio.sleep(ROUND_TRIP_PAUSE_S)
-            # The first one may have had to connect.
-            if len(tries) > 1:
-                node.round_trip = min(tries[1:])
-            await asyncio.sleep(ROUND_TRIP_EVERY_S)
 
     # --- the rest ---------------------------------------------------------------------------------------------------
 

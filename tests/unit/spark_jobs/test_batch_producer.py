@@ -385,7 +385,7 @@ async def test_a_broker_that_throttles_gets_one_request_at_a_time(rig: Rig) -> N
 async def test_a_broker_that_throttles_gets_no_more_at_once_than_it_takes_in_half_a_second(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_connect.spark_jobs.batch_producer.MUTE_S", 0.005)
+    monkeypatch.setattr("mirror_connect.spark_jobs.target_broker.MUTE_S", 0.005)
     rig.target.throttle_ms = 20
     feeds = [Feed(batches(2, records=1)) for _ in range(12)]
     for number, feed in enumerate(feeds):

@@ -1,0 +1,94 @@
+"""A broker of the target as the producer knows it: who waits for it, how much it takes, how far away it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.kafka_io.cluster import Cluster
+from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
+from mirror_connect.kafka_io.wire_control import ApiVersions
+from mirror_connect.spark_jobs.target_partition import ProducerId, Sent, TargetPartition
+
+# From this round trip on it is latency that bounds a partition (five batches per round trip), so larger batches merge.
+SLOW_LINK_S: Final = 0.02
+ROUND_TRIP_TRIES: Final = 3
+ROUND_TRIP_PAUSE_S: Final = 0.1
+ROUND_TRIP_EVERY_S: Final = 60.0
+# A broker that throttles doesn't read from the connection for as long as the last request takes it over the quota, and
+# positions are behind the records there. So it gets what makes it stop for half a second at most, one request at a time.
+MUTE_S: Final = 0.5
+# As long as a broker remembers what it was sent (quota.window.num × quota.window.size.seconds, by default).
+PACED_S: Final = 11.0
+
+
+@dataclass(slots=True, eq=False)
+class TargetBroker:
+    """`requests`: how many are under way. `round_trip`: to it and back in seconds, without any load; 0: not known.
+
+    `ahead` and `ready`: partitions with something to send; the first ones always come first. Times are those of the loop.
+    """
+
+    node_id: int
+    ahead: dict[TargetPartition, None] = field(default_factory=dict)
+    ready: dict[TargetPartition, None] = field(default_factory=dict)
+    requests: int = 0
+    throttled_until: float = 0.0
+    paced_until: float = 0.0
+    paced_bytes: int = 0
+    round_trip: float = 0.0
+
+    def row(self, target: TargetPartition) -> dict[TargetPartition, None]:
+        """The row in which the partition waits for a request."""
+        return self.ahead if target.ahead else self.ready
+
+    def take(self, producer: ProducerId, limit: int) -> tuple[list[tuple[TargetPartition, Sent]], int]:
+        """A batch of each partition that waits, and their bytes: until `limit` is reached."""
+        taken: list[tuple[TargetPartition, Sent]] = []
+        size = 0
+        slow_link = self.round_trip > SLOW_LINK_S
+        for target in (*self.ahead, *self.ready):
+            row = self.row(target)
+            del row[target]
+            sent = target.next_batch(producer, slow_link=slow_link) if target.sendable() else None
+            if sent is None:
+                continue
+            taken.append((target, sent))
+            size += sent.size
+            # To the end of the row: partitions that did not fit into this request come first in the next.
+            if target.sendable():
+                row[target] = None
+            if size >= limit:
+                break
+        return taken, size
+
+    def throttled(self, now: float, seconds: float, size: int) -> None:
+        """The broker reads nothing more for that long, because of a request of `size` bytes."""
+        self.throttled_until = now + seconds
+        self.paced_until = self.throttled_until + PACED_S
+        self.paced_bytes = int(size * MUTE_S / seconds)
+
+    async def keep_round_trip(self, cluster: Cluster, silent: Callable[[], None]) -> None:
+        """Measures it for ever; `silent` hears when no answer comes.
+
+        On a connection without records: the answers to those tell as much of the load as of the distance.
+        """
+        clock = asyncio.get_running_loop().time
+        while True:
+            tries = []
+            for _ in range(ROUND_TRIP_TRIES + 1):
+                started = clock()
+                try:
+                    await cluster.send(self.node_id, ApiVersions())
+                except (ClusterUnreachable, ConnectionLost, NotAuthorized, UnsupportedByBroker):
+                    silent()
+                    break
+                tries.append(clock() - started)
+                await asyncio.sleep(ROUND_TRIP_PAUSE_S)
+            # The first one may have had to connect.
+            if len(tries) > 1:
+                self.round_trip = min(tries[1:])
+            await asyncio.sleep(ROUND_TRIP_EVERY_S)
