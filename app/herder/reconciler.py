@@ -35,6 +35,11 @@ from mirror_connect.connectors.job_contract import TaskId
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
+# Why something is UNASSIGNED, for its trace, until the next that is known of it.
+TAKEN_OVER: Final = "It is being taken over by this worker."
+RECONFIGURED: Final = "It is being started with its changed config."
+RESTARTED: Final = "It is being restarted."
+GIVEN_UP: Final = "Its worker has stopped; another worker of its group takes it over, or the next one that is started."
 
 
 class Reconciler:
@@ -120,7 +125,7 @@ class Reconciler:
             subjects: list[Subject] = [name, *(TaskId(name, number) for number in sorted(known))]
             for subject in subjects:
                 if self._book.state(subject) is not None:
-                    self._book.say(subject, State.UNASSIGNED)
+                    self._book.say(subject, State.UNASSIGNED, GIVEN_UP)
 
     def expect(self, subject: Subject) -> asyncio.Future[bool]:
         """Becomes true when the connector or task runs next, false when it fails."""
@@ -135,14 +140,14 @@ class Reconciler:
     def restart_connector(self, name: str, *, announced: bool = False) -> None:
         """Starts a connector instance anew, as far as its target state lets it run."""
         snapshot = self._configs.snapshot()
-        self._book.say(name, State.UNASSIGNED)
+        self._book.say(name, State.UNASSIGNED, RESTARTED)
         if announced:
             self._book.say(name, State.RESTARTING)
         self._begin(name, snapshot)
 
     def restart_task(self, task: TaskId, *, announced: bool = False) -> None:
         """Starts a task anew; one of a paused connector stays paused."""
-        self._book.say(task, State.UNASSIGNED)
+        self._book.say(task, State.UNASSIGNED, RESTARTED)
         if announced:
             self._book.say(task, State.RESTARTING)
         if task in self._wanted:
@@ -176,7 +181,7 @@ class Reconciler:
 
     def _connector_updated(self, name: str) -> None:
         if self._book.state(name) is not None:
-            self._book.say(name, State.UNASSIGNED)
+            self._book.say(name, State.UNASSIGNED, RECONFIGURED)
         self._begin(name, self._configs.snapshot())
 
     def _target_changed(self, name: str) -> None:
@@ -195,9 +200,9 @@ class Reconciler:
             if number >= snapshot.task_count(name):
                 self._book.forget_task(TaskId(name, number))
             else:
-                self._book.say(TaskId(name, number), State.UNASSIGNED)
+                self._book.say(TaskId(name, number), State.UNASSIGNED, TAKEN_OVER)
         if self._book.state(name) is not None:
-            self._book.say(name, State.UNASSIGNED)
+            self._book.say(name, State.UNASSIGNED, TAKEN_OVER)
         self._begin(name, snapshot)
         if snapshot.target_state(name) == TargetState.PAUSED:
             for number in range(snapshot.task_count(name)):
@@ -242,13 +247,13 @@ class Reconciler:
             then = before.get(task)
             failed = self._book.state(task) is State.FAILED
             if then is not None and (now.identity != then.identity or (failed and now != then)):
-                self._book.say(task, State.UNASSIGNED)
+                self._book.say(task, State.UNASSIGNED, RECONFIGURED)
                 self._live.add(task)
             elif then is None and not failed:
                 self._live.add(task)
             elif then is None:
                 # Failed, paused, resumed: the supervisor tries it again.
-                self._book.say(task, State.UNASSIGNED)
+                self._book.say(task, State.UNASSIGNED, STARTING)
                 self._live.add(task)
         self._supervisor.want(wanted)
         gone = (before.keys() - wanted.keys()) | {

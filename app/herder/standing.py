@@ -146,6 +146,13 @@ class Standing:
     async def _match(self) -> None:
         leads = self._membership.is_leader and not self._ending
         if leads and not self._reconciler.leading:
+            if self._stands_by_for is not None:
+                log.warning(
+                    "%s leads the group no more, as it has stopped or was not heard for its session.timeout.ms: "
+                    "this worker takes over",
+                    self._stands_by_for,
+                )
+                self._stands_by_for = None
             # Whatever the last leader wrote has to be known before anything is decided.
             async with self._turn:
                 await self._configs.refresh()
@@ -161,4 +168,10 @@ class Standing:
         elsewhere = None if self._membership.is_leader else self._membership.leader_url
         if elsewhere is not None and elsewhere != self._stands_by_for:
             log.info("This worker stands by; the leader is %s", elsewhere)
+        elif elsewhere is None and self._stands_by_for is not None and not self._ending:
+            log.warning(
+                "This worker stands by no more: it has no place in its group, which %s led when it was last heard of. It "
+                "joins again as soon as its cluster lets it",
+                self._stands_by_for,
+            )
         self._stands_by_for = elsewhere

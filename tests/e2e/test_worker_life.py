@@ -108,8 +108,8 @@ def test_status_and_log_tell_what_happens_to_spark_and_no_more(
     said = len(running.log_text())
     running.start()
     # Spark takes seconds longer than REST; the task is seen meanwhile, with the reason.
-    trace = wait_for(lambda: unassigned(running, "copier"), "the task says why it is unassigned", 5)
-    assert trace.startswith("Waits for Spark, which was started at ")
+    line = "Waits for Spark, which was started at "
+    wait_for(lambda: (unassigned(running, "copier") or "").startswith(line), "the task says why it is unassigned", 60)
     running.wait_running("copier")
     running.stop()
     lines = running.log_text()[said:].splitlines()

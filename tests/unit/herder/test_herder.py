@@ -170,9 +170,11 @@ async def test_the_log_says_who_leads(caplog: pytest.LogCaptureFixture) -> None:
         await asyncio.sleep(0.01)
         membership.is_leader, membership.leader_url = True, "http://me"
         worker.herder.standing_changed()
-        await eventually(lambda: len(caplog.records) > 1)
+        await eventually(lambda: len(caplog.records) > 2)
     assert [record.message for record in caplog.records] == [
         "This worker stands by; the leader is http://other",
+        "http://other leads the group no more, as it has stopped or was not heard for its session.timeout.ms: "
+        "this worker takes over",
         "This worker leads its group and has no connectors to run yet",
     ]
 
@@ -627,6 +629,58 @@ def left_behind(worker: FakeWorker) -> None:
     worker.config_topic.add(b"commit-a", b'{"tasks":1}')
     for key in (b"status-connector-a", b"status-task-a-0"):
         worker.status_topic.add(key, RUNNING_BEFORE)
+
+
+async def test_what_is_taken_over_says_so_in_its_trace() -> None:
+    worker = FakeWorker()
+    left_behind(worker)
+    worker.parts.silent.add("a")
+    worker.supervisor.silent.add(TASK_0)
+    async with worker.running():
+        await worker.state("a", "UNASSIGNED", ["UNASSIGNED"])
+        status = await worker.herder.status("a")
+    traces = [state.trace for state in (status.connector, *status.tasks.values())]
+    assert traces == ["It is being taken over by this worker."] * 2
+
+
+async def test_a_standby_that_loses_its_place_says_so_and_when_it_has_one_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    membership = FakeMembership(is_leader=False, leader_url="http://other")
+    async with FakeWorker(membership=membership).running() as worker:
+        await eventually(lambda: len(caplog.messages) == 1, 60)
+        membership.leader_url = None
+        worker.herder.standing_changed()
+        await eventually(lambda: len(caplog.messages) == 2, 60)
+        membership.leader_url = "http://other"
+        worker.herder.standing_changed()
+        await eventually(lambda: len(caplog.messages) == 3, 60)
+    assert "it has no place in its group, which http://other led when" in caplog.messages[1]
+    assert caplog.messages[0] == caplog.messages[2] == "This worker stands by; the leader is http://other"
+
+
+async def test_what_is_started_anew_says_why_until_it_runs(worker: FakeWorker) -> None:
+    await running_a(worker)
+    worker.parts.silent.add("a")
+    worker.supervisor.silent.add(TASK_0)
+    restarts = [
+        asyncio.create_task(worker.herder.restart("a")),
+        asyncio.create_task(worker.herder.restart_task("a", 0)),
+    ]
+    await eventually(lambda: worker.trace("a") == worker.trace("a-0") == "It is being restarted.", 60)
+    for restart in restarts:
+        restart.cancel()
+    await worker.herder.put("a", source_config(topics="other"))
+    await eventually(lambda: worker.trace("a") == "It is being started with its changed config.", 60)
+
+
+async def test_a_stopped_worker_leaves_word_of_what_follows() -> None:
+    worker = FakeWorker()
+    async with worker.running():
+        await running_a(worker)
+    line = "Its worker has stopped; another worker of its group takes it over, or the next one that is started."
+    assert (worker.trace("a"), worker.trace("a-0")) == (line, line)
 
 
 async def test_a_worker_stopped_in_the_middle_of_its_takeover_starts_nothing_and_leaves_nothing_running() -> None:
