@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from mirror_connect.connectors.utc_time import utc
+
 SHOWN_AFTER_S: Final = 2.0
 REASON_S: Final = 30.0
 # Since when, by run and name: the epoch that follows in this process goes on with it.
@@ -46,8 +48,7 @@ class Outage:
         """For the status; empty while all is well, or may be again in a moment."""
         if self._since is None or self._clock() - self._since < SHOWN_AFTER_S:
             return ""
-        since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self._since))
-        return f"{self._what} since {since}: {self._reason}; it is tried again until it answers"
+        return f"{self._what} since {utc(self._since)}: {self._reason}; it is tried again until it answers"
 
 
 def cluster_away(name: str, bootstrap: str | None, run: str = "") -> Outage:

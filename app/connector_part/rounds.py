@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Generic, Protocol, TypeVar
 
 from mirror_connect.app.connector_part.host import PartHost
 from mirror_connect.connectors.errors import AddressUnknown, ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.utc_time import utc
 from mirror_connect.kafka_io.admin import AdminError
 
 log = logging.getLogger(__name__)
@@ -23,6 +26,8 @@ RETRY_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 # A connector whose bootstrap servers have no address at its start fails when it was tried so often again.
 ADDRESS_TRIES: Final = 2
 TROUBLES_SHOWN: Final = 3
+# Of each trouble in a line: which cluster is away (kafka_io/admin.py), with what can't be done for that.
+_AWAY: Final = re.compile(r"(?:^|(?<=; ))[^;]*?(?:can't be reached|does not answer)")
 
 
 class Looked(Protocol):
@@ -39,11 +44,18 @@ Found = TypeVar("Found", bound=Looked)
 class Rounds(Generic[Found]):
     """`look` is called in the thread and may block and raise; `take` gets what it found, on the event loop.
 
-    An interval (`every_s`, seconds) of nothing means never again, as in MirrorMaker.
+    An interval (`every_s`, seconds) of nothing means never again, as in MirrorMaker. `clock` gives seconds since 1970.
     """
 
     def __init__(
-        self, name: str, host: PartHost, look: Callable[[], Found], take: Callable[[Found], None], every_s: float
+        self,
+        name: str,
+        host: PartHost,
+        look: Callable[[], Found],
+        take: Callable[[Found], None],
+        every_s: float,
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._name = name
         self._host = host
@@ -53,6 +65,9 @@ class Rounds(Generic[Found]):
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"connector-{name}")
         self._going: asyncio.Task[None] | None = None
         self._trouble: str | None = None
+        self._clock = clock
+        # Since when what is away has been so, by the words that say which.
+        self._away: dict[str, float] = {}
 
     def start(self) -> None:
         """Begins to look, in the background."""
@@ -108,6 +123,7 @@ class Rounds(Generic[Found]):
             await asyncio.sleep(pause)
 
     def _say_trouble(self, line: str | None) -> None:
+        line = self._with_times(line)
         if line == self._trouble:
             return
         self._trouble = line
@@ -116,6 +132,17 @@ class Rounds(Generic[Found]):
         else:
             log.info("Connector %s: the trouble is over", self._name)
         self._host.troubled(self._name, line)
+
+    def _with_times(self, line: str | None) -> str | None:
+        """Says of each cluster that is away since when; as a task's line does (spark_jobs/outage.py)."""
+        now = self._clock()
+        before, self._away = self._away, {}
+
+        def since(away: re.Match[str]) -> str:
+            begun = self._away[away[0]] = before.get(away[0], now)
+            return f"{away[0]} since {utc(begun)}"
+
+        return None if line is None else _AWAY.sub(since, line)
 
 
 def _fails_a_start(error: Exception, failures: int) -> bool:

@@ -6,10 +6,10 @@ connectors and tasks, and nobody could write down that they are.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 from mirror_connect.app.storage.status import RUNNING, UNASSIGNED, Status
+from mirror_connect.connectors.utc_time import utc
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,7 @@ class Silence:
     why: str
 
     def __str__(self) -> str:
-        since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.since))
-        return f"This worker has no word from its own cluster since {since}: {self.why}"
+        return f"This worker has no word from its own cluster since {utc(self.since)}: {self.why}"
 
 
 def as_last_heard(status: Status, worker_id: str, silence: Silence) -> Status:

@@ -177,7 +177,7 @@ async def test_a_source_that_is_down_is_told_and_leaves_the_connector_running(st
     host = start("A", "t", source__cluster__bootstrap__servers=address)
     await host.until(lambda host: host.trouble)
     assert (host.running, host.failure, host.tasks) == (True, None, None)
-    assert (host.trouble or "").startswith(f"The source cluster A at {address} can't be reached: ")
+    assert (host.trouble or "").startswith(f"The source cluster A at {address} can't be reached since 2")
 
 
 async def test_a_source_whose_name_has_no_address_fails_the_connector_with_kafkas_sentence(start: Started) -> None:
