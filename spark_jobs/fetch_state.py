@@ -66,7 +66,7 @@ class PartitionWork:
 
     `lost`: the position that was out of range, while the new one is being looked up. `timestamp`: where to begin when
     `position` is None, if that isn't what auto.offset.reset says. `topic_id`: of the topic that `position` is of.
-    `quiet`: it is asked for beside the busy ones, see fetcher.py; `records_at`: when it last had records.
+    `quiet`: it is asked for beside the busy ones, see fetch_lanes.py; `records_at`: when it last had records.
     `made_again`: nothing of that topic has been read yet, because its name was another one's. Times are those of
     time.monotonic().
     """
