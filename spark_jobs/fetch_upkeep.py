@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.topic_ids import topic_id_text
@@ -26,6 +27,9 @@ from mirror_connect.spark_jobs.fetch_outages import FetchOutages
 from mirror_connect.spark_jobs.fetch_settings import FetchSettings
 from mirror_connect.spark_jobs.fetch_state import LEADERSHIP_ERRORS, NOWHERE, TOPIC_IN_DOUBT, PartitionWork
 from mirror_connect.spark_jobs.fetched import SourcePartition
+from mirror_connect.spark_jobs.told_once import ToldTogether
+
+_MADE_AGAIN: Final = "of source topics that were deleted and created again"
 
 
 class FetchUpkeep:
@@ -52,6 +56,7 @@ class FetchUpkeep:
         self._lanes = lanes
         self._outages = outages
         self._notice = notice
+        self._together = ToldTogether(notice)
         self._side = side
         self._stop_at_new_topic = stop_at_new_topic
         self._wanted = asyncio.Event()
@@ -116,6 +121,12 @@ class FetchUpkeep:
             if code in TOPIC_IN_DOUBT:
                 self._lanes.move(work, NOWHERE)
 
+    def answered(self, work: PartitionWork) -> None:
+        """A broker has answered a fetch without an error for this partition."""
+        well_again = work.succeeded()
+        if well_again:
+            self._together.tell(well_again, "source partitions are read again")
+
     def broker_failed(self, node: int, reason: str, *, quiet: bool = False) -> None:
         """A broker doesn't answer, or takes no connection (`quiet`: for its quiet partitions)."""
         for work in list(self._lanes.at(node).values()):
@@ -132,12 +143,12 @@ class FetchUpkeep:
         if code not in LEADERSHIP_ERRORS or not work.still_quiet:
             line = work.explain(code)
             if line:
-                self._notice(line)
+                self._together.tell(line, f"source partitions can't be read ({codes.error_name(code)})")
 
-    def _fail(self, work: PartitionWork, line: str) -> None:
+    def _fail(self, work: PartitionWork, line: str, kind: str) -> None:
         work.error, work.failed = line, True
         self._lanes.move(work, NOWHERE)
-        self._notice(line)
+        self._together.tell(line, kind)
 
     def _want_metadata(self) -> None:
         self._refresh_at = 0.0
@@ -184,11 +195,13 @@ class FetchUpkeep:
             ids = f"its id was {topic_id_text(work.topic_id)} and is {topic_id_text(topic_id)}"
             number = work.key.partition
             if self._stop_at_new_topic is None:
-                self._notice(f"{which} ({ids}): partition {number} is read from the beginning of the new one")
+                line = f"{which} ({ids}): partition {number} is read from the beginning of the new one"
+                self._together.tell(line, f"partitions {_MADE_AGAIN} are read from the beginning of the new ones")
                 work.begin_anew(topic_id)
                 self._wanted.set()
             else:
-                self._fail(work, f"{which} ({ids}): partition {number} stands still. {self._stop_at_new_topic}")
+                line = f"{which} ({ids}): partition {number} stands still. {self._stop_at_new_topic}"
+                self._fail(work, line, f"partitions {_MADE_AGAIN} stand still")
 
     # Positions that aren't known, or aren't in the log.
 
@@ -200,7 +213,8 @@ class FetchUpkeep:
                 if work.timestamp is None and self._settings.reset.timestamp is None:
                     where = "has no known position" if work.lost is None else f"has no offset {work.lost}"
                     why = "auto.offset.reset is none: set it to earliest or latest"
-                    self._fail(work, f"source partition {work.key} {where} and {why}")
+                    line = f"source partition {work.key} {where} and {why}"
+                    self._fail(work, line, f"source partitions have no position to be read from, and {why}")
                 else:
                     by_node.setdefault(leader.node_id, []).append(work)
         await asyncio.gather(*(self._look_up(node, works) for node, works in by_node.items()))

@@ -251,9 +251,7 @@ class Fetcher:
                 continue
             work.high_watermark = max(part.high_watermark, -1)
             work.log_start = part.log_start if part.log_start >= 0 else work.log_start
-            well_again = work.succeeded()
-            if well_again:
-                self._on_notice(well_again)
+            self._upkeep.answered(work)
             if part.preferred_replica >= 0 and part.preferred_replica != node:
                 self._lanes.prefer(work, part.preferred_replica)
             if len(part.records) > 0:

@@ -1,16 +1,20 @@
 """Lines about troubles that come again and again: each once until it is over, and not thousands of the same kind.
 
-A broker that starts, or one that has just been given thousands of partitions, refuses all of them for some seconds.
+A broker that starts, or one that has just been given thousands of partitions, refuses all of them for some seconds; a
+topic that is deleted and made again, or is not to be read, is so in all of its partitions.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
 # Of one kind of trouble at a time.
 MOST_TOLD: Final = 20
+# What happens to many for one reason is noticed within moments.
+MOMENT_S: Final = 2.0
 
 
 class ToldOnce:
@@ -41,3 +45,24 @@ class ToldOnce:
             self._many[each] -= 1
         if not kinds:
             self._troubles.pop(who, None)
+
+
+class ToldTogether:
+    """What happens to many at a time: some of them are told one by one, then in one line how many more. On an event loop."""
+
+    def __init__(self, notice: Callable[[str], None]) -> None:
+        self._notice = notice
+        self._many: Counter[str] = Counter()
+
+    def tell(self, line: str, kind: str) -> None:
+        """Says it, unless there were many like it in this moment; `kind` goes on behind `37 more `."""
+        if kind not in self._many:
+            asyncio.get_running_loop().call_later(MOMENT_S, self._count, kind)
+        self._many[kind] += 1
+        if self._many[kind] <= MOST_TOLD:
+            self._notice(line)
+
+    def _count(self, kind: str) -> None:
+        more = self._many.pop(kind) - MOST_TOLD
+        if more > 0:
+            self._notice(f"{more} more {kind}")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mirror_connect.spark_jobs import told_once
+from mirror_connect.spark_jobs.fetched import SourcePartition
+from mirror_connect.spark_jobs.told_once import MOST_TOLD
 from tests.fakes.fetched_copy import A0, B0, copying, until
 from tests.fakes.source_cluster import FakeSource
 
@@ -140,6 +143,32 @@ async def test_a_topic_created_again_unseen_is_read_from_its_beginning_whatever_
         "source topic a was deleted and created again (its id was b2xk and is bmV3): "
         "partition 0 is read from the beginning of the new one"
     ]
+
+
+@pytest.mark.parametrize("stop", [None, "Set on.topic.recreated"])
+async def test_of_a_topic_of_many_partitions_that_is_made_again_some_are_told_and_the_others_counted(
+    monkeypatch: pytest.MonkeyPatch, stop: str | None
+) -> None:
+    monkeypatch.setattr(told_once, "MOMENT_S", 0.05)
+    source = FakeSource()
+    partitions = [SourcePartition("a", number) for number in range(50)]
+    for key in partitions:
+        source.log("a", key.partition, batches=1)
+    source.ids["a"] = b"old"
+    async with copying(source, stop_at_new_topic=stop) as copy:
+        for key in partitions:
+            copy.fetcher.add(key, 0)
+        await until(lambda: all(copy.reached(key) == 10 for key in partitions))
+        source.ids["a"] = b"new"
+        for key in partitions:
+            source.log("a", key.partition, batches=1)
+        await until(lambda: len(copy.notices) > MOST_TOLD)
+    told = [line for line in copy.notices if "topic a was deleted and created again (its id was" in line]
+    what = "stand still" if stop else "are read from the beginning of the new ones"
+    assert (len(told), copy.notices[-1]) == (
+        MOST_TOLD,
+        f"30 more partitions of source topics that were deleted and created again {what}",
+    )
 
 
 async def test_a_topic_made_again_and_filled_beyond_the_old_position_is_read_whole() -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from mirror_connect.spark_jobs.told_once import MOST_TOLD, ToldOnce
+import asyncio
+
+import pytest
+
+from mirror_connect.spark_jobs import told_once
+from mirror_connect.spark_jobs.told_once import MOST_TOLD, ToldOnce, ToldTogether
 
 
 def test_a_trouble_is_told_once() -> None:
@@ -60,3 +65,32 @@ def test_after_many_were_over_a_new_one_is_told() -> None:
         told.over(f"t-{number}")
     told.tell("t-1", 6, "away again")
     assert lines[-1] == "away again"
+
+
+async def moments(lines: list[str], count: int) -> None:
+    """Until so many lines have come."""
+    async with asyncio.timeout(60):
+        while len(lines) < count:
+            await asyncio.sleep(0.005)
+
+
+async def test_what_happens_to_many_at_a_time_is_told_of_some_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(told_once, "MOMENT_S", 0.02)
+    lines: list[str] = []
+    together = ToldTogether(lines.append)
+    for number in range(MOST_TOLD + 40):
+        together.tell(f"t-{number} is new", "partitions are new")
+    await moments(lines, MOST_TOLD + 1)
+    assert lines == [*(f"t-{number} is new" for number in range(MOST_TOLD)), "40 more partitions are new"]
+
+
+async def test_what_happens_to_others_at_another_moment_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(told_once, "MOMENT_S", 0.02)
+    lines: list[str] = []
+    together = ToldTogether(lines.append)
+    for moment in range(2):
+        for number in range(MOST_TOLD + 1):
+            together.tell(f"t-{number}", "more")
+        together.tell("another", "others")
+        await moments(lines, (moment + 1) * (MOST_TOLD + 2))
+    assert lines[MOST_TOLD : MOST_TOLD + 3] == ["another", "1 more more", "t-0"]
