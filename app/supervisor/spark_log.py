@@ -36,6 +36,12 @@ _IDLE: Final = re.compile(
     r"|Please consider reporting this|Use --(enable|illegal)-native-access|Restricted methods will be blocked"
     r"|A (restricted )?method in (java|sun)\.|java\.lang\.System::load"
 )
+# Spark says this of every task that doesn't come to its own end, also of one that is ended as asked: the sink of our
+# queries writes nothing, so nothing is aborted. Of one that fails, Executor's line behind these says so, with the reason.
+_ENDED_TASK: Final = re.compile(
+    r"ERROR (Utils: Aborting task|DataWritingSparkTask: Abort(ing|ed) commit for partition )"
+)
+_EXCEPTION: Final = re.compile(r"[\w.$]+(Exception|Error)\b")
 _OUR_DRIVER: Final = "mirror_connect.spark_jobs "
 # Of a JVM that does not start: what it says behind its reason, and what is said of it by who waited for it.
 _NO_REASON: Final = re.compile(
@@ -65,18 +71,23 @@ class SparkLog:
         self.last_words = ""
         self._reason_given = False
         self._goes_on = False
+        # The exception below a line of which nothing is to be said stands in the next line.
+        self._exception_aside = False
 
     def take(self, line: str) -> None:
         """Logs a line: the first of an event at its own level, the lines below it at DEBUG."""
         head = _HEAD.match(line)
         text = line[head.end() :].removeprefix(_OUR_DRIVER) if head else line
-        level = _LEVELS[head[1]] if head and not _IDLE.search(line) else logging.DEBUG
+        ended_task = _ENDED_TASK.search(line) is not None
+        level = _LEVELS[head[1]] if head and not ended_task and not _IDLE.search(line) else logging.DEBUG
         log.log(level, "%s", text)
+        aside = ended_task or (self._exception_aside and _EXCEPTION.match(line) is not None)
+        self._exception_aside = ended_task
         if self._reason_given:
             return
         if head is not None:
             self._goes_on = False
-        if _FRAME.match(line) or _NO_REASON.match(line) or (head is not None and head[1] not in _ERRORS):
+        if aside or _FRAME.match(line) or _NO_REASON.match(line) or (head is not None and head[1] not in _ERRORS):
             self._goes_on = False
         elif _NOT_STARTED not in line or not self.last_words:
             self._say(text)

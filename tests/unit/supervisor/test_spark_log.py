@@ -23,6 +23,20 @@ from mirror_connect.app.supervisor.spark_log import SparkLog, with_settings
             id="spark_at_every_start",
         ),
         pytest.param("WARNING: Unknown module: jdk.foo", logging.WARNING, id="jvm_warning"),
+        pytest.param("26/01/02 03:04:05 ERROR Utils: Aborting task", logging.DEBUG, id="task_ended_as_asked"),
+        pytest.param(
+            "26/01/02 03:04:05 ERROR DataWritingSparkTask: Aborting commit for partition 0 (task 5, attempt 0, stage 5.0)",
+            logging.DEBUG,
+            id="before_nothing_is_undone",
+        ),
+        pytest.param(
+            "26/01/02 03:04:05 ERROR DataWritingSparkTask: Aborted commit for partition 0 (task 5, attempt 0, stage 5.0)",
+            logging.DEBUG,
+            id="after_nothing_was_undone",
+        ),
+        pytest.param(
+            "26/01/02 03:04:05 ERROR Utils: Uncaught exception in thread x", logging.ERROR, id="other_error_of_it"
+        ),
         pytest.param("java.lang.IllegalStateException: no", logging.DEBUG, id="exception_below_its_event"),
         pytest.param("\tat org.apache.spark.Foo.bar(Foo.scala:1)", logging.DEBUG, id="frame"),
     ],
@@ -38,6 +52,37 @@ def test_the_last_words_are_those_before_the_frames() -> None:
     for line in ("Starting", "py4j.Error: Could not parse Master URL: 'x'", "\tat java.base/Foo.bar", "", "  File x"):
         log.take(line)
     assert log.last_words == "py4j.Error: Could not parse Master URL: 'x'"
+
+
+ENDED = (
+    "26/11/21 05:03:34 ERROR Utils: Aborting task",
+    "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed).",
+    "\tat org.apache.spark.api.python.BasePythonRunner.applyOrElse(PythonRunner.scala:704)",
+    "Caused by: java.io.EOFException",
+    "\t... 25 more",
+    "26/11/21 05:03:34 ERROR DataWritingSparkTask: Aborting commit for partition 0 (task 0, attempt 0, stage 0.0)",
+    "26/11/21 05:03:34 ERROR DataWritingSparkTask: Aborted commit for partition 0 (task 0, attempt 0, stage 0.0)",
+)
+FAILED = "ERROR Executor: Exception in task 0.0 in stage 0.0 (TID 0): Python worker exited unexpectedly (crashed)."
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        pytest.param(ENDED, "", id="ended_as_asked"),
+        pytest.param((*ENDED, f"26/11/21 05:03:34 {FAILED}"), FAILED.removeprefix("ERROR "), id="failed"),
+        pytest.param((*ENDED, "# A fatal error has been detected"), "A fatal error has been detected", id="jvm_gone"),
+    ],
+)
+def test_a_task_that_is_ended_is_no_error_and_one_that_fails_is_one_of_a_single_line(
+    caplog: pytest.LogCaptureFixture, lines: tuple[str, ...], words: str
+) -> None:
+    caplog.set_level(logging.INFO, "mirror_connect.spark")
+    log = SparkLog()
+    for line in lines:
+        log.take(line)
+    errors = [words] if words.startswith("Executor") else []
+    assert (caplog.messages, log.last_words) == (errors, words)
 
 
 GATEWAY = (
