@@ -15,10 +15,10 @@ from rich.text import Text
 
 from mirror_connect.cli.verify.findings import Fault, Kind
 from mirror_connect.cli.verify.plan import Job
-from mirror_connect.cli.verify.run import Report, Result, Watcher
+from mirror_connect.cli.verify.run import EQUAL, NOT_COMPARED, Report, Result, Watcher
 
 _LINE_EVERY_S: Final = 10.0
-_OPTIONAL: Final = ("repeated", "not comparable", *map(str, Kind))
+_OPTIONAL: Final = ("not copied yet", "repeated", "not comparable", *map(str, Kind))
 # Of what is no terminal: a file or a pipe has no margin.
 _WIDE: Final = 200
 _WORDS: Final = (
@@ -152,9 +152,19 @@ def print_report(report: Report, console: Console) -> None:
     size = sum(each.findings.bytes for each in report.results)
     rate = size / report.seconds / 1e6 if report.seconds else 0.0
     console.print(
-        f"{_WORDS[report.outcome]} {size / 1e6:,.1f} MB read in {report.seconds:.1f} s ({rate:,.1f} MB/s).",
+        f"{_verdict(report)} {size / 1e6:,.1f} MB read in {report.seconds:.1f} s ({rate:,.1f} MB/s).",
         highlight=False,
     )
+
+
+def _verdict(report: Report) -> str:
+    if report.nothing_copied and report.outcome == NOT_COMPARED:
+        return "Nothing is copied yet that could be compared."
+    if report.behind and report.outcome == EQUAL:
+        # Of transactions the last offset is a marker, and nobody knows without reading.
+        left = "1 offset is" if report.behind == 1 else f"{report.behind:,} offsets are"
+        return f"The copy is equal to its source as far as it has come: {left} not copied yet, or no record."
+    return _WORDS[report.outcome]
 
 
 def _by_topic(results: Sequence[Result]) -> dict[tuple[str, str], Counter[str]]:
@@ -164,6 +174,7 @@ def _by_topic(results: Sequence[Result]) -> dict[tuple[str, str], Counter[str]]:
         counts = topics.setdefault((result.job.topic, result.job.remote), Counter())
         counts["partitions"] += 1
         counts["equal"] += found.equal
+        counts["not copied yet"] += found.behind
         counts["repeated"] += found.repeated
         counts["not comparable"] += found.gone_from_source + found.gone_from_target
         for kind in Kind:

@@ -126,6 +126,11 @@ class Findings:
         """How many records are not as they should be; `strict`: repeated ones are counted too."""
         return self.counts.total() + (self.repeated if strict else 0)
 
+    @property
+    def compared(self) -> int:
+        """Records of which something is known, good or bad."""
+        return self.equal + self.repeated + self.gone_from_source + self.gone_from_target + self.counts.total()
+
     def as_json(self) -> dict[str, Any]:
         """Members of the JSON output."""
         return {

@@ -8,9 +8,9 @@ target when its ends are asked for; and whatever the target holds below those is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from mirror_connect.cli.verify.link import Link
 from mirror_connect.cli.verify.reading import CannotCompareError, ClusterReader, Key
@@ -39,8 +39,19 @@ class Job:
     absent: str = ""
 
 
-async def topics_of(link: Link) -> tuple[dict[str, int], dict[str, int]]:
-    """Topics that the link copies, and all topics of the target, with their partitions. CannotCompareError …"""
+class Topics(NamedTuple):
+    """`ours`: what the link copies, and `theirs`: all topics of the target, with their partitions.
+
+    `orphans`: copies by their names, of topics that the source doesn't have (any more).
+    """
+
+    ours: Mapping[str, int]
+    theirs: Mapping[str, int]
+    orphans: Sequence[str]
+
+
+async def topics_of(link: Link) -> Topics:
+    """What there is on both sides. CannotCompareError …"""
     try:
         source, target = await asyncio.gather(
             asyncio.to_thread(ClusterAdmin(link.source.admin, "the source cluster", _ADMIN_S).topics),
@@ -48,18 +59,35 @@ async def topics_of(link: Link) -> tuple[dict[str, int], dict[str, int]]:
         )
     except AdminError as error:
         raise CannotCompareError(str(error)) from None
-    return {topic: count for topic, count in source.items() if link.selection.should_replicate(topic)}, target
+    ours = {topic: count for topic, count in source.items() if link.selection.should_replicate(topic)}
+    return Topics(ours, target, orphans(link, source, target))
+
+
+def orphans(link: Link, source: Collection[str], target: Collection[str]) -> list[str]:
+    """Which of the target's topics would be this link's copies if the source had their topics; no internal ones."""
+    policy = link.selection.policy
+
+    def is_one(topic: str) -> bool:
+        if policy.is_internal(topic) or policy.source(topic) != link.source_alias:
+            return False
+        upstream = policy.upstream(topic)
+        # Where copies keep their names nothing tells them from the target's own.
+        if upstream is None or upstream == topic or upstream in source:
+            return False
+        return link.selection.should_replicate(upstream)
+
+    return sorted(filter(is_one, target))
 
 
 async def plan(
     link: Link,
     source: ClusterReader,
     target: ClusterReader,
-    topics: tuple[Mapping[str, int], Mapping[str, int]],
+    topics: Topics,
     from_ms: int | None = None,
 ) -> list[Job]:
     """The partitions to compare, the largest first. `from_ms`: not from the logs' beginnings but from this time on."""
-    ours, theirs = topics
+    ours, theirs, _ = topics
     keys = [(topic, number) for topic in sorted(ours) for number in range(ours[topic])]
     remotes = {key: (link.remote_topic(key[0]), key[1]) for key in keys}
     there = {key: remote for key, remote in remotes.items() if remote[1] < theirs.get(remote[0], 0)}

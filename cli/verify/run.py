@@ -20,6 +20,7 @@ from mirror_connect.spark_jobs.fetched import SourcePartition
 
 EQUAL, DIFFERENT, NOT_COMPARED = range(3)
 _AT_ONCE: Final = 4
+_ORPHANS_SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,24 @@ class Report:
         return sum(each.findings.faults(strict=self.strict) for each in self.results)
 
     @property
+    def behind(self) -> int:
+        """Offsets at the source's end that needn't be on the target yet, of all partitions."""
+        return sum(each.findings.behind for each in self.results)
+
+    @property
+    def nothing_copied(self) -> bool:
+        """Whether there is something to copy and nothing of it was to be compared yet."""
+        return self.behind > 0 and not any(each.findings.compared for each in self.results)
+
+    @property
     def outcome(self) -> int:
         """EQUAL, DIFFERENT or NOT_COMPARED: the exit code. A difference that was found stays one."""
         if self.faults:
             return DIFFERENT
         if not self.results or any(each.findings.error for each in self.results):
             return NOT_COMPARED
-        return EQUAL
+        # Who asks whether there is a copy must not hear that it is equal.
+        return NOT_COMPARED if self.nothing_copied else EQUAL
 
     def as_json(self) -> dict[str, Any]:
         """The JSON output."""
@@ -106,8 +118,13 @@ async def verify(link: Link, options: Options, watcher: Watcher) -> Report:
     report = Report(link.name, strict=options.strict)
     began = time.monotonic()
     topics = await topics_of(link)
-    if not topics[0]:
+    if not topics.ours:
         raise CannotCompareError("the source cluster has no topic that this link copies: look at its topics setting")
+    if topics.orphans:
+        shown = ", ".join(topics.orphans[:_ORPHANS_SHOWN]) + (", …" if len(topics.orphans) > _ORPHANS_SHOWN else "")
+        report.notices.append(
+            f"Not compared, as the source has no topics (any more) that they could be copies of: {shown}"
+        )
     source = ClusterReader(
         "source",
         link.source.consumer,
@@ -120,8 +137,8 @@ async def verify(link: Link, options: Options, watcher: Watcher) -> Report:
         "target", link.target.consumer, committed=True, rate=Rate(options.rate), on_notice=report.notices.append
     )
     try:
-        await source.open(topics[0])
-        await target.open({link.remote_topic(topic) for topic in topics[0]} & topics[1].keys())
+        await source.open(topics.ours)
+        await target.open({link.remote_topic(topic) for topic in topics.ours} & topics.theirs.keys())
         jobs = await plan(link, source, target, topics, options.from_ms)
         watcher.begin(jobs)
         async with contextlib.AsyncExitStack() as stack:
@@ -169,6 +186,8 @@ async def _compare(
         if job.until > job.start:
             size = job.until - job.start
             findings.add(Fault(Kind.MISSING, (job.start, job.until - 1), None, size, job.absent))
+        else:
+            findings.note(job.absent)
         return
     if job.start >= job.source_end > 0:
         findings.note("the source has no records left to compare")

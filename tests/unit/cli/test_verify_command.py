@@ -100,6 +100,27 @@ def test_a_partition_that_was_not_compared_is_no_success() -> None:
     assert Report("m").outcome == NOT_COMPARED
 
 
+def test_a_link_that_lags_is_equal_as_far_as_it_has_come() -> None:
+    lagging = report(Findings(equal=60, behind=40))
+    assert lagging.outcome == EQUAL
+    head, row, *_, last = printed(lagging).splitlines()
+    assert head.split("  ")[-1].strip() == "not copied yet"
+    assert row.split()[-2:] == ["60", "40"]
+    assert last.startswith(
+        "The copy is equal to its source as far as it has come: 40 offsets are not copied yet, or no record."
+    )
+
+
+def test_a_link_that_has_copied_nothing_is_no_success() -> None:
+    idle = report(Findings(behind=40))
+    assert idle.outcome == NOT_COMPARED
+    assert printed(idle).splitlines()[-1].startswith("Nothing is copied yet that could be compared.")
+
+
+def test_two_empty_topics_are_equal() -> None:
+    assert report(Findings()).outcome == EQUAL
+
+
 def test_a_difference_counts_more_than_what_was_not_compared() -> None:
     found = Findings(error="gone")
     found.add(Fault(Kind.MISSING, (1, 1), None))

@@ -1,0 +1,36 @@
+"""What of a link's topics is compared, and what can't be."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_connect.cli.verify.link import link_of
+from mirror_connect.cli.verify.plan import orphans
+from mirror_connect.connectors.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
+
+CONFIG = {
+    "connector.class": "MirrorSourceConnector",
+    "source.cluster.alias": "A",
+    "target.cluster.alias": "B",
+    "source.cluster.bootstrap.servers": "a:9092",
+    "target.cluster.bootstrap.servers": "b:9092",
+    "topics": "orders.*,.*orders-old,checkpoints.*",
+}
+
+
+@pytest.mark.parametrize(
+    ("policy", "topic", "named"),
+    [
+        pytest.param(DEFAULT_POLICY, "A.orders-old", True, id="a_copy_without_its_source"),
+        pytest.param(DEFAULT_POLICY, "A.orders", False, id="a_copy_whose_source_is_there"),
+        pytest.param(DEFAULT_POLICY, "A.payments", False, id="of_another_connector"),
+        pytest.param(DEFAULT_POLICY, "C.orders-old", False, id="of_another_link"),
+        pytest.param(DEFAULT_POLICY, "orders-old", False, id="the_targets_own"),
+        pytest.param(DEFAULT_POLICY, "A.B.orders-old", False, id="what_is_never_copied"),
+        pytest.param(DEFAULT_POLICY, "A.checkpoints.internal", False, id="internal"),
+        pytest.param(IDENTITY_POLICY, "orders-old", False, id="names_that_are_kept_tell_nothing"),
+    ],
+)
+def test_copies_whose_topics_the_source_has_not_are_known_by_their_names(policy: str, topic: str, named: bool) -> None:
+    link = link_of("m", {**CONFIG, "replication.policy.class": policy})
+    assert orphans(link, {"orders"}, {"orders", topic}) == ([topic] if named else [])
