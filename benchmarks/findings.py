@@ -237,10 +237,15 @@ def failover(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
 
 def many_topics(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
     """A row for each side."""
-    rows, aims = [], []
+    rows: list[tuple[str, ...]] = []
+    aims = []
     for each in figures:
-        memory = ", ".join(f"{kind} {megabytes:.0f}" for kind, megabytes in sorted(each["peak_mb"].items()))
         label = f"{LABELS[each['side']]}, {each['topics']:,} topics, {each['groups']} groups"
+        if "gave_up" in each:
+            said = f"given up with {each['created']:,} remote topics ({each['gave_up']})"
+            rows.append((label, said, *[""] * 6))
+            continue
+        memory = ", ".join(f"{kind} {megabytes:.0f}" for kind, megabytes in sorted(each["peak_mb"].items()))
         times = ("created", "all_copied", "refresh", "configs", "checkpoints", "checkpoints_worst")
         rows.append((label, *(f"{each[name]:.1f}" for name in times), memory))
         if each["side"] == OURS:

@@ -90,26 +90,38 @@ class ManyTopics:
     copying: list[Copying]
 
 
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    """A side that did not get through: what it did not do, how many remote topics it had made, what it copied until then."""
+
+    side: str
+    topics: int
+    groups: int
+    gave_up: str
+    created: int
+    copying: list[Copying]
+
+
 def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2, OURS)) -> list[dict[str, Any]]:
     """Every side between brokers of its own."""
     found = []
     # Ours first: the other side may not get through.
     for name in sorted(sides, key=lambda name: name != OURS):
-        try:
-            found.append(asdict(_side(name, durations, console)))
-        except RuntimeError as error:
-            if name == OURS:
-                raise
-            console.say(f"{LABELS[name]} is left out: {error}")
+        found.append(asdict(_side(name, durations, console)))
     return found
 
 
-def _side(name: str, durations: Durations, console: Console) -> ManyTopics:
+def _side(name: str, durations: Durations, console: Console) -> ManyTopics | GaveUp:
     with _in_memory() as directory, Rig(BROKER, directory) as rig:
         stage = _Stage(rig, name, durations, console)
         stage.fill()
         with open_side(name, rig.target) as side:
-            return stage.run(side)
+            try:
+                return stage.run(side)
+            except RuntimeError as error:
+                if name == OURS:
+                    raise
+                return stage.gave_up(str(error))
 
 
 @contextmanager
@@ -239,6 +251,12 @@ class _Stage:
             self._copying,
         )
         self._say(f"{LABELS[self._name]}: {found}")
+        return found
+
+    def gave_up(self, why: str) -> GaveUp:
+        """What there is of a run that raised."""
+        found = GaveUp(self._name, len(self._topics), len(self._groups), why, self._there(), self._copying)
+        self._say(f"{LABELS[self._name]} gave up: {found}")
         return found
 
     def _config(self, topics: str) -> dict[str, str]:

@@ -64,6 +64,17 @@ def test_what_is_slower_or_larger_misses_it(figures: dict[str, Any]) -> None:
     assert [aim.met for aim in many_topics([link(**figures)])[1]].count(False) == 1
 
 
+def test_a_side_that_did_not_get_through_has_a_row_that_says_so() -> None:
+    other = {name: link()[name] for name in ("topics", "groups", "copying")}
+    figures = [
+        link(),
+        {**other, "side": "mm2", "created": 0, "gave_up": "not within 400 s: all remote topics are there"},
+    ]
+    table, aims = many_topics(figures)
+    assert table.rows[1][1] == "given up with 0 remote topics (not within 400 s: all remote topics are there)"
+    assert ({len(row) for row in table.rows}, len(aims)) == ({len(table.head)}, 3)
+
+
 def test_copying_that_is_not_held_up_is_what_is_aimed_at() -> None:
     assert [(aim.measured, aim.met) for aim in copying_beside([link()])[1]] == [("+2.0 ms", True), ("+5.0 ms", True)]
 
