@@ -252,6 +252,34 @@ async def test_a_link_that_lags_is_compared_up_to_its_position(one_broker: Local
     assert (code, report["partitions"][0]["faults"]["missing"]) == (1, 50)
 
 
+def test_a_copy_of_a_topic_that_the_source_has_no_longer_is_named_and_not_compared(
+    one_broker: LocalCluster, target: LocalCluster
+) -> None:
+    topic = both(one_broker, target)
+    for cluster, name in ((one_broker, topic), (target, f"A.{topic}")):
+        produce(cluster, name, some(5))
+    target.create_topic(f"A.{topic}-old", 1)
+    code, report = verify(one_broker, target, f"{topic}.*")
+    assert (code, [each["topic"] for each in report["partitions"]]) == (0, [topic])
+    assert report["notices"] == [
+        f"Not compared, as the source has no topics (any more) that they could be copies of: A.{topic}-old"
+    ]
+
+
+def test_a_topic_of_which_nothing_is_copied_yet_is_named_and_no_success(
+    one_broker: LocalCluster, target: LocalCluster
+) -> None:
+    topic = fresh_topic()
+    one_broker.create_topic(topic, 1)
+    produce(one_broker, topic, some(50))
+    if OFFSETS_TOPIC not in target.admin().list_topics(timeout=20).topics:
+        target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS, config={"cleanup.policy": "compact"})
+    code, report = verify(one_broker, target, topic, "--offsets-topic", OFFSETS_TOPIC)
+    (found,) = report["partitions"]
+    assert (code, report["outcome"], found["not_copied_yet_offsets"]) == (2, "not compared", 50)
+    assert found["notes"] == [f"the target has no topic A.{topic}"]
+
+
 def test_a_running_connector_is_asked_for_everything(one_broker: LocalCluster, target: LocalCluster) -> None:
     topic = both(one_broker, target)
     produce(one_broker, topic, some(120))
