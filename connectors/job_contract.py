@@ -107,6 +107,7 @@ class TaskReport:
     `counters` only grow within an attempt: records, bytes, batches, reencoded, merged, commits,
     syncs, runs (segments), skipped (records given up as too large).
     `topics`: target topics written to since the last report. `notices`: one-line messages for the worker's log.
+    `incidents`: as notices, of what has happened and stays so, like records that are gone: the status keeps them.
     `standing`: a line for each partition that stands still at present while the task runs: why, and what to do about it.
     """
 
@@ -118,6 +119,7 @@ class TaskReport:
     counters: Mapping[str, int] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    incidents: tuple[str, ...] = ()
     standing: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -127,7 +129,7 @@ class TaskReport:
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TaskReport:
         """The inverse of `to_json`."""
-        lists = {name: tuple(body.get(name, ())) for name in ("topics", "notices", "standing")}
+        lists = {name: tuple(body.get(name, ())) for name in ("topics", "notices", "incidents", "standing")}
         return cls(**{**body, **lists})
 
 

@@ -33,7 +33,7 @@ _MADE_AGAIN: Final = "of source topics that were deleted and created again"
 
 
 class FetchUpkeep:
-    """`added`: the fetcher's partitions. `notice`, `side`, `stop_at_new_topic`: as the fetcher has them.
+    """`added`: the fetcher's partitions. `notice`, `incident`, `side`, `stop_at_new_topic`: as the fetcher has them.
 
     `run` does what is due, the other methods say what has become so.
     """
@@ -47,6 +47,7 @@ class FetchUpkeep:
         outages: FetchOutages,
         *,
         notice: Callable[[str], None],
+        incident: Callable[[str], None],
         side: str,
         stop_at_new_topic: str | None,
     ) -> None:
@@ -55,8 +56,8 @@ class FetchUpkeep:
         self._added = added
         self._lanes = lanes
         self._outages = outages
-        self._notice = notice
         self._together = ToldTogether(notice)
+        self._happened_together = ToldTogether(incident)
         self._side = side
         self._stop_at_new_topic = stop_at_new_topic
         self._wanted = asyncio.Event()
@@ -196,7 +197,9 @@ class FetchUpkeep:
             number = work.key.partition
             if self._stop_at_new_topic is None:
                 line = f"{which} ({ids}): partition {number} is read from the beginning of the new one"
-                self._together.tell(line, f"partitions {_MADE_AGAIN} are read from the beginning of the new ones")
+                self._happened_together.tell(
+                    line, f"partitions {_MADE_AGAIN} are read from the beginning of the new ones"
+                )
                 work.begin_anew(topic_id)
                 self._wanted.set()
             else:
@@ -244,9 +247,8 @@ class FetchUpkeep:
                 work.timestamp = LATEST  # nothing is as late as the time asked for
                 self._wanted.set()
             else:
-                notice = work.moved(answer.offset)
-                if notice:
-                    self._notice(notice)
+                if line := work.moved(answer.offset):
+                    self._happened_together.tell(line, "source partitions whose position was not in the log any more")
                 self._lanes.place(work)
 
     def _reset_timestamp(self, work: PartitionWork) -> int:

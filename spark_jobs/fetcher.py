@@ -55,9 +55,9 @@ class Fetcher:
 
     `settings`: Java consumer properties, see fetch_settings.py. `buffer_limit_bytes` bounds unreleased and in-flight
     bytes together (exceeded by at most one batch per broker). `on_notice` gets one line for each thing a user should
-    know, once, `side` says there whose cluster it is. `stop_at_new_topic`: a partition whose topic was deleted and made
-    again stands still, and this says why and what to do; None: the new one is read from its beginning. Raises ConfigError
-    for a wrong setting.
+    know, once, `side` says there whose cluster it is; `on_incident` those of what has happened and stays so, which are
+    notices without it. `stop_at_new_topic`: a partition whose topic was deleted and made again stands still, and this says
+    why and what to do; None: the new one is read from its beginning. Raises ConfigError for a wrong setting.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class Fetcher:
         *,
         on_records: Callable[[Fetched], None],
         on_notice: Callable[[str], None],
+        on_incident: Callable[[str], None] | None = None,
         away: Outage | None = None,
         buffer_limit_bytes: int = 32 << 20,
         side: str = "source",
@@ -87,6 +88,7 @@ class Fetcher:
             self._lanes,
             self._outages,
             notice=on_notice,
+            incident=on_incident or on_notice,
             side=side,
             stop_at_new_topic=stop_at_new_topic,
         )

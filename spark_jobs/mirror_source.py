@@ -99,6 +99,7 @@ class SourceTask:
             away=self._source_away,
             on_records=self._put,
             on_notice=link.notice,
+            on_incident=link.incident,
             buffer_limit_bytes=FETCH_BUFFER,
             stop_at_new_topic=STOP_AT_NEW_TOPIC if own_text(settings, NEW_TOPICS) == STOP else None,
         )
@@ -309,7 +310,7 @@ class SourceTask:
         if not self._warned_of_others:
             self._warned_of_others = True
             copied = flow.partition
-            self._link.notice(
+            self._link.incident(
                 f"Somebody else writes to topic {copied.remote_topic} on the target too: {count} records of partition "
                 f"{copied.partition} from offset {offset} on are not from this task. If another connector or worker copies "
                 f"{copied.topic} there as well, all its records arrive twice: delete one of the two"
@@ -320,7 +321,7 @@ class SourceTask:
         copied = flow.partition
         if copied.remote_topic not in self._warned_of_loss:
             self._warned_of_loss.add(copied.remote_topic)
-            self._link.notice(
+            self._link.incident(
                 f"Topic {copied.remote_topic} on the target was deleted and created again, or has lost records: partition "
                 f"{copied.partition} goes on with offset {offset} of {copied.topic}, and what was copied before may not be "
                 "in it. To copy that again, stop the connector and reset its offsets by REST"

@@ -129,7 +129,7 @@ class StandingPartitions:
             return
         flow.next_offset = error.behind
         self._link.counters["skipped"] = self._link.counters.get("skipped", 0) + 1
-        self._link.notice(given_up(str(flow), error, limit))
+        self._link.incident(given_up(str(flow), error, limit))
         self._look_again(source, flow)
 
     def stop_at_corrupt(self, flow: PartitionFlow, error: CorruptBatchError) -> None:
@@ -141,7 +141,7 @@ class StandingPartitions:
         # Not at the first look: the bytes may have been damaged on their way.
         seen = before is not None and before.offset == at
         if self._skips_corrupt and seen and (lost := flow.skip_corrupt()) is not None:
-            self._link.notice(
+            self._link.incident(
                 f"{flow}: {lost} offsets skipped at offset {at}, their batch is corrupt ({error.reason}) and "
                 f"{CORRUPT_BATCHES} is {SKIP}; reading on at {flow.next_offset}"
             )

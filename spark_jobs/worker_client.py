@@ -118,6 +118,7 @@ class WorkerClient:
         self._lease_until = 0.0
         self._topics: set[str] = set()
         self._notices: list[str] = []
+        self._incidents: list[str] = []
         self._parent = os.getppid()
         self._heard = time.monotonic()
         self._stopped = threading.Event()
@@ -149,6 +150,10 @@ class WorkerClient:
     def notice(self, line: str) -> None:
         """One line for the worker's log."""
         self._notices.append(line)
+
+    def incident(self, line: str) -> None:
+        """One line for the log about what has happened and stays so; the status keeps it until the task is started anew."""
+        self._incidents.append(line)
 
     def wrote_to(self, topic: str) -> None:
         """A target topic got a record; told to the worker with the next report."""
@@ -206,6 +211,7 @@ class WorkerClient:
     def _report(self, *, hold: bool = True) -> None:
         topics, self._topics = self._topics, set()
         notices, self._notices = self._notices, []
+        incidents, self._incidents = self._incidents, []
         report = TaskReport(
             attempt=self.attempt,
             pid=os.getpid(),
@@ -215,6 +221,7 @@ class WorkerClient:
             counters=dict(self.counters),
             topics=tuple(topics),
             notices=tuple(notices),
+            incidents=tuple(incidents),
             standing=self.standing,
         )
         # The lease is counted from before the request was sent: however long the answer took, it is never too long.
@@ -225,6 +232,7 @@ class WorkerClient:
         except WorkerUnreachableError:
             self._topics |= topics
             self._notices[:0] = notices
+            self._incidents[:0] = incidents
             raise
         self._heard = time.monotonic()
         self._lease_until = sent + orders.lease_ms / 1000

@@ -52,5 +52,8 @@ class WorkerLink(Protocol):
     def notice(self, line: str) -> None:
         """One line for the worker's log."""
 
+    def incident(self, line: str) -> None:
+        """One line for the log about what has happened and stays so; the status keeps it until the task is started anew."""
+
     def wrote_to(self, topic: str) -> None:
         """A target topic got a record."""

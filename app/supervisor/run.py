@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from mirror_connect.app.supervisor.incidents import Incidents
 from mirror_connect.connectors.job_contract import TaskId, TaskReport, TaskSpec
 
 Partitions = frozenset[tuple[str, int]]
@@ -35,8 +36,8 @@ class Run:
     Times are seconds of the supervisor's clock: `since` when the phase WAITING or the attempt began, `heard` the last
     report, `finish_by` when patience with a run that was told to finish is over, `not_before` when Spark may have it; 0: at
     once. `told_version`: the assignment that the log knows it copies; None while it does not copy, as far as the log knows.
-    `standing`: the partitions that its status says to stand still, a line each; None: none. `secrets`: what no text may
-    show of its spec: secret settings, and whatever came from a config provider.
+    `told`: what its status says while it runs, the partitions that stand still and the `incidents`; None: nothing.
+    `secrets`: what no text may show of its spec: secret settings, and whatever came from a config provider.
     """
 
     task: TaskId
@@ -59,7 +60,8 @@ class Run:
     waits_for: str | None = None
     not_before: float = 0.0
     told_version: int | None = None
-    standing: str | None = None
+    told: str | None = None
+    incidents: Incidents = field(default_factory=Incidents)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property

@@ -224,8 +224,10 @@ class Supervisor:
     def _take(self, run: Run, report: TaskReport) -> None:
         now = self._clock()
         run.heard, run.report = now, report
-        for notice in report.notices:
-            log.warning("Task %s: %s", run.task, redact(notice, run.secrets))
+        for line in (*report.notices, *report.incidents):
+            log.warning("Task %s: %s", run.task, redact(line, run.secrets))
+        for line in report.incidents:
+            run.incidents.add(line, time.time())
         if report.topics and self._events:
             self._events.topics_written(run.task, report.topics)
         freed = run.confirm(report.assignment_version)
@@ -238,12 +240,12 @@ class Supervisor:
             run.end_attempt(now)
             freed = True
         elif report.state == RUNNING:
-            standing = redact("\n".join(report.standing), run.secrets) or None
-            if run.phase is Phase.STARTED or (run.phase is Phase.RUNNING and standing != run.standing):
+            told = redact("\n".join((*report.standing, *run.incidents.lines)), run.secrets) or None
+            if run.phase is Phase.STARTED or (run.phase is Phase.RUNNING and told != run.told):
                 # A task that copies some of its partitions runs; which ones stand still is its trace for so long.
-                run.phase, run.standing = Phase.RUNNING, standing
+                run.phase, run.told = Phase.RUNNING, told
                 run.waits_for = None
-                self._say(run.task, RUNNING, standing)
+                self._say(run.task, RUNNING, told)
             self._log_assignment(run, report.assignment_version)
         if freed:
             self._regrant(run.task.connector)

@@ -50,10 +50,19 @@ class World:
     def status(self) -> dict[str, Any]:
         return self.product.status(NAME)
 
-    def trace(self) -> str:
-        """The task's; empty if it has none, or doesn't run."""
+    def _told(self) -> tuple[str, str]:
         tasks = self.status().get("tasks", [])
-        return str(tasks[0].get("trace") or "") if tasks and tasks[0]["state"] == "RUNNING" else ""
+        trace = str(tasks[0].get("trace") or "") if tasks and tasks[0]["state"] == "RUNNING" else ""
+        lasting, _, happened = trace.partition("Has happened, until the task is restarted:\n")
+        return lasting.strip(), happened
+
+    def trace(self) -> str:
+        """What lasts, of the task's trace; empty if it has none, or doesn't run."""
+        return self._told()[0]
+
+    def happened(self) -> list[str]:
+        """What is past, of the task's trace."""
+        return self._told()[1].splitlines()
 
     def wait_trace(self, condition: Callable[[str], bool], what: str) -> str:
         """The first trace of the RUNNING task that satisfies it."""
@@ -236,16 +245,20 @@ def skipping(mended: World) -> World:
     return mended
 
 
-def test_a_corrupt_batch_is_given_up_with_a_line_in_the_log(skipping: World) -> None:
+def test_a_corrupt_batch_is_given_up_with_a_line_in_the_log_and_in_the_status(skipping: World) -> None:
     wait_ends(skipping.target, f"A.{SPOILED}", {0: len(ROWS) - 1}, PATIENCE_S)
     assert skipping.copied(SPOILED) == [*ROWS[:AT], *ROWS[AT + 1 :]]
     assert skipping.logged(f"{SPOILED}-0: 1 offsets skipped at offset {AT}, their batch is corrupt") == 1
+    assert [f"UTC {SPOILED}-0: 1 offsets skipped at offset {AT}" in line for line in skipping.happened()].count(
+        True
+    ) == 1
 
 
-def test_a_record_too_large_is_given_up_with_a_line_in_the_log(skipping: World) -> None:
+def test_a_record_too_large_is_given_up_with_a_line_in_the_log_and_in_the_status(skipping: World) -> None:
     wait_ends(skipping.target, f"A.{SMALL}", {0: 2 * len(ROWS) - 1}, PATIENCE_S)
     assert skipping.copied(SMALL) == [*LARGE, *ROWS[:AT], *ROWS[AT + 1 :]]
     assert skipping.logged(f"{SMALL}-0: the record at offset {len(ROWS) + AT} is skipped: it has ") == 1
+    assert [f"UTC {SMALL}-0: the record at offset" in line for line in skipping.happened()].count(True) == 1
 
 
 # --- a cluster that is away --------------------------------------------------------------------------------------------

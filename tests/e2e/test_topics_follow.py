@@ -233,6 +233,9 @@ def test_a_topic_made_again_fails_a_task_that_is_to_stop_at_it_and_is_copied_who
     flow.product.put(flow.connector, {**config, "on.topic.recreated": "copy"})
     wait_ends(flow.target, f"A.{topic}", {0: 7}, 60)
     assert values(flow.target, f"A.{topic}", 1) == [[b"former 0"] * 2 + [b"new 0"] * 5]
+    line = f"UTC source topic {topic} was deleted and created again (its id was "
+    told = lambda: line in str(flow.product.status(flow.connector)["tasks"][0].get("trace"))  # noqa: E731
+    wait_for(told, "the status tells of it", 60)
 
 
 def positions(cluster: LocalCluster, group: str, connector: str) -> dict[bytes, bytes]:

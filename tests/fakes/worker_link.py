@@ -27,6 +27,7 @@ class FakeWorkerLink:
         self.orders = TaskOrders(lease_ms=10_000, assignment_version=spec.assignment_version)
         self.counters: dict[str, int] = {}
         self.notices: list[str] = []
+        self.incidents: list[str] = []
         self.topics: set[str] = set()
         self.lease = True
         self._spec = spec
@@ -54,6 +55,10 @@ class FakeWorkerLink:
         return await asyncio.to_thread(read)
 
     def notice(self, line: str) -> None:
+        self.notices.append(line)
+
+    def incident(self, line: str) -> None:
+        self.incidents.append(line)
         self.notices.append(line)
 
     def wrote_to(self, topic: str) -> None:

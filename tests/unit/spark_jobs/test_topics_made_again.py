@@ -89,6 +89,7 @@ async def test_a_topic_made_again_while_no_task_ran_is_copied_from_its_beginning
         await world.finish()
     assert world.there == list("abcdefgh")
     assert len(world.notices("was deleted and created again")) == 1
+    assert world.link.incidents == world.notices("was deleted and created again")
 
 
 @pytest.mark.parametrize("config", [WITH_SYNCS, WITHOUT], ids=["with_syncs", "without"])
@@ -231,4 +232,5 @@ async def test_a_remote_topic_made_again_is_told_once_and_gets_what_comes_next(w
             world.put(name)
             await world.committed(3 + number, FIRST)
     assert world.there == list("de")
-    assert len(world.notices("Topic A.orders on the target was deleted and created again, or has lost records")) == 1
+    lost = world.notices("Topic A.orders on the target was deleted and created again, or has lost records")
+    assert (len(lost), world.link.incidents) == (1, lost)

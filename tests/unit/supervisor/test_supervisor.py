@@ -668,3 +668,31 @@ async def test_secrets_are_kept_out_of_what_is_said_of_partitions(world: World) 
     process = await world.running(A)
     await process.say("RUNNING", standing=[f"t-0 {SECRET}"])
     assert SECRET not in str(world.events.states)
+
+
+async def test_what_has_happened_stays_in_the_trace_until_the_task_is_started_anew(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    await process.say("RUNNING", incidents=["t-0: offsets 3 to 5 are gone"])
+    await process.say("RUNNING", standing=["t-1 stops at offset 4"])
+    await process.say("RUNNING")
+    first, second, third = [trace.split("\n") for _, _, trace in world.events.states[1:]]
+    assert first[0] == "Has happened, until the task is restarted:"
+    assert first[1].endswith(" UTC t-0: offsets 3 to 5 are gone")
+    assert (second, third) == (["t-1 stops at offset 4", *first], first)
+
+
+async def test_what_has_happened_outlives_an_epoch(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    await process.say("EPOCH_ENDED", incidents=["t-0: offsets 3 to 5 are gone"])
+    process = await world.running(A)
+    assert "t-0: offsets 3 to 5 are gone" in str(world.events.states[-1])
+
+
+async def test_secrets_are_kept_out_of_what_has_happened(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    await process.say("RUNNING", incidents=[f"t-0 {SECRET}"])
+    assert "t-0" in str(world.events.states)
+    assert SECRET not in str(world.events.states) + caplog.text
