@@ -7,7 +7,6 @@ confirm what they read wrongly themselves (docs/decisions/0015).
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import sys
@@ -124,12 +123,14 @@ class Following:
             return why or f"its process ended (exit code {await process.wait()})"
         finally:
             process.stdin.close()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LAST_S):
-                    await process.communicate()
-            if process.returncode is None:
-                process.kill()
-                await process.communicate()
+            # Not asyncio.timeout: before Python 3.11.4 it ends in no TimeoutError where one is being cancelled.
+            last_words = asyncio.create_task(process.communicate())
+            try:
+                await asyncio.wait({last_words}, timeout=LAST_S)
+            finally:
+                if process.returncode is None:
+                    process.kill()
+            await last_words
 
     async def _positions(self) -> list[list[Any]]:
         store = await self._offsets_of(self._config)

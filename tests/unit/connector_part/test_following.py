@@ -226,3 +226,17 @@ async def test_it_ends_with_its_connector_even_if_it_does_not_want_to(world: Wor
     assert pid is not None
     await made.stop()
     assert not psutil.pid_exists(pid) or pid == os.getpid()
+
+
+async def test_its_process_ends_though_nobody_waits_for_it_any_longer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "LAST_S", 600.0)
+    made = world.start("import time\nwhile True: time.sleep(9)")
+    await world.until(world.pid)
+    pid = world.pid()
+    assert pid is not None
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await made.stop()
+    await world.until(lambda: not psutil.pid_exists(pid))
