@@ -5,12 +5,14 @@ The value type that hides itself is `Secret` of config_values.py; this module kn
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
+from urllib.parse import quote
 
 HIDDEN: Final = "[hidden]"
 
@@ -86,12 +88,31 @@ def _jaas_secrets(text: str) -> set[str]:
 
 def redact(text: str, secrets: Iterable[str]) -> str:
     """The text with every one of the secrets replaced by `[hidden]`; longer ones first, as one may be part of another."""
-    return _redact(text, sorted(set(secrets), key=len, reverse=True))
+    return _redact(text, _longest_first(secrets))
+
+
+def _longest_first(secrets: Iterable[str]) -> tuple[str, ...]:
+    written = frozenset().union(*map(_written, secrets))
+    return tuple(sorted(written - {""}, key=len, reverse=True))
+
+
+def _written(secret: str) -> set[str]:
+    """A secret as it is, and as programs quote it: an error that shows a value often shows Python's or JSON's form of it."""
+    if secret.isascii() and secret.isalnum():
+        return {secret}
+    octets = secret.encode(errors="surrogatepass")
+    quoted = (
+        repr(secret)[1:-1],
+        repr(octets)[2:-1],
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+    )
+    return {secret, *quoted, quote(octets, safe="")}
 
 
 def _redact(text: str, longest_first: Iterable[str]) -> str:
     for secret in longest_first:
-        if not secret or secret not in text:
+        if secret not in text:
             continue
         text = re.sub(_alone(secret), HIDDEN, text) if _occurs_in_others(secret) else text.replace(secret, HIDDEN)
     return text
@@ -106,9 +127,13 @@ def _occurs_in_others(secret: str) -> bool:
 
 
 def _alone(secret: str) -> str:
-    """An expression for a secret that is no part of a word; where it begins or ends otherwise, anything may be."""
-    before = _ALONE_BEFORE if secret[0].isalnum() else ""
-    after = _ALONE_AFTER if secret[-1].isalnum() else ""
+    """An expression for a secret that is no part of a word; where it begins or ends otherwise, anything may be.
+
+    But not around a blank or a dash, say, which would be every one of a text.
+    """
+    mark = not any(map(str.isalnum, secret))
+    before = _ALONE_BEFORE if mark or secret[0].isalnum() else ""
+    after = _ALONE_AFTER if mark or secret[-1].isalnum() else ""
     return f"{before}{re.escape(secret)}{after}"
 
 
@@ -160,7 +185,7 @@ class RedactingFilter(logging.Filter):
                 self._sort()
 
     def _sort(self) -> None:
-        self._longest_first = tuple(sorted(self._kept | self._learned.keys(), key=len, reverse=True))
+        self._longest_first = _longest_first(self._kept | self._learned.keys())
 
     def clean(self, text: str) -> str:
         """The text without what is known to be secret, for lines that don't go through a logger."""

@@ -112,6 +112,30 @@ def test_no_secret_is_left_in_what_programs_make_of_it(secret: str) -> None:
     assert {made_by: text for made_by, text in told.items() if secret in redact(text, [secret])} == {}
 
 
+ESCAPED = {
+    "python": repr,
+    "python's bytes": lambda secret: repr(secret.encode()),
+    "json": json.dumps,
+    "json as utf-8": lambda secret: json.dumps(secret, ensure_ascii=False),
+    "url": lambda secret: quote(secret, safe=""),
+}
+
+
+@pytest.mark.parametrize(
+    "secret", ['pa"ss\\w0rd', "it's", "p@ss w/ord1", "-----BEGIN KEY-----\nabc\n-----END", "tab\tpw", "ünï9"]
+)
+@pytest.mark.parametrize("made_by", ESCAPED)
+def test_a_secret_is_hidden_as_programs_quote_it_too(secret: str, made_by: str) -> None:
+    body = ESCAPED[made_by](secret).removeprefix("b").strip("\"'")
+    assert body not in redact(f"ValueError: {ESCAPED[made_by](secret)} is wrong", [secret])
+
+
+@pytest.mark.parametrize("secret", [" ", "-", ".", ":", "--", ", "])
+def test_a_blank_or_mark_as_a_secret_leaves_lines_readable(secret: str) -> None:
+    line = "2026-11-21: task orders-0, of a.b.c, is RUNNING--so it is"
+    assert redact(line, secrets_of({"a.password": secret})) == line
+
+
 def test_a_secret_that_needs_no_escape_is_hidden_in_every_form() -> None:
     assert len(_told("hunter")) == len(_told("123456")) == len(_told("pw")) > len(_told('"quoted"'))
 
