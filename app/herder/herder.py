@@ -499,8 +499,9 @@ def _state(status: Status) -> StateInfo:
 
 
 def _restarting(state: StateInfo) -> StateInfo:
-    """With its old trace, as Connect answers it."""
-    return StateInfo(State.RESTARTING, state.worker_id, state.version, state.trace)
+    """With its old trace if it had failed, as Connect answers it; others of ours tell of what is over now."""
+    trace = state.trace if state.state == State.FAILED else None
+    return StateInfo(State.RESTARTING, state.worker_id, state.version, trace)
 
 
 def _texts(config: Mapping[str, str | None]) -> dict[str, str]:

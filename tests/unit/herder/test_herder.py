@@ -381,6 +381,16 @@ async def test_a_restart_with_tasks_is_written_and_answers_the_plan(worker: Fake
     await eventually(lambda: worker.states("a") == restarted and worker.states("a-0")[1:] == restarted)
 
 
+async def test_what_a_restart_ends_is_not_told_as_what_is_restarted(worker: FakeWorker) -> None:
+    await running_a(worker)
+    worker.parts.silent.add("a")
+    await worker.herder.put("a", source_config(topics="others"))
+    await worker.state("a", "UNASSIGNED")
+    assert (await worker.herder.status("a")).connector.trace
+    plan = await worker.herder.restart_with_tasks("a", include_tasks=True, only_failed=False)
+    assert (plan.connector.state, plan.connector.trace) == ("RESTARTING", None)
+
+
 async def test_a_restart_of_what_failed_leaves_what_runs(worker: FakeWorker) -> None:
     worker.supervisor.failing[TASK_0] = "Boom\n"
     await worker.herder.create("a", source_config(tasks__max="2"), None)

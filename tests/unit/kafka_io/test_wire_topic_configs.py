@@ -85,7 +85,7 @@ def test_each_topic_is_told_refused_or_absent(
     assert (found.configs, found.absent) == ({"there": [RETENTION]}, {"gone"})
     assert found.refused == {
         "denied": "The source cluster at 127.0.0.1:1 denied it (the configs of topic denied can't be read): no rights "
-        "(PLAINTEXT)",
+        "(plaintext)",
         "odd": "the configs of topic odd can't be read: cannot (source cluster at 127.0.0.1:1)",
     }
 
