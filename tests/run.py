@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
+# Two files of tests at a time: most of their time is waiting for processes. The slowest ones are named at the end.
+TWO_AT_ONCE: Final = ("--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder", "--durations=15")
 LAST_FAILED: Final = ROOT / ".pytest_cache/v/cache/lastfailed"
 WITH_BROKERS: Final = ("tests/contract/", "tests/e2e/", "tests/integration/", "tests/spark/")
 # More than these are no accident.
@@ -36,7 +38,7 @@ def main(arguments: list[str]) -> int:
     # A shell starts what it runs in the background deaf to Ctrl-C, and so is all below it; tests press Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     LAST_FAILED.unlink(missing_ok=True)
-    code = _pytest(*arguments)
+    code = _pytest(*(arguments or TWO_AT_ONCE))
     if code != TESTS_FAILED:
         return code
     failed = list(json.loads(LAST_FAILED.read_text())) if LAST_FAILED.exists() else []
