@@ -1,9 +1,9 @@
 """Java regular expressions as Python ones: configs hold `java.util.regex` syntax, which MirrorMaker's users rely on.
 
 Translated: flags in the middle of a pattern, quoting, character classes with unions and intersections, properties,
-Java's escapes and named groups; possessive quantifiers and atomic groups are Python's own since 3.11. What Java refuses
-is refused with Java's words; the little that Python can't do (scripts and blocks, unbounded look-behind, \\G, \\X) is
-refused too, as matching something else would copy the wrong topics.
+Java's escapes and named groups; possessive quantifiers become atomic groups, as Python's own find too little before 3.11.5
+if a group is repeated. What Java refuses is refused with Java's words; the little that Python can't do (scripts and blocks,
+unbounded look-behind, \\G, \\X) is refused too, as matching something else would copy the wrong topics.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class _Group:
     """An open group: the flags in force in it, and those that were when it began."""
 
     outer: frozenset[str]
+    begins: int = 0  # where in `out`
     scoped: int = 0  # flag scopes opened inside, to be closed at its end and reopened after each `|`
     # Ways to match: alternatives that are complete, the present one without its last item, and that item.
     complete: float = 0.0
@@ -92,6 +93,7 @@ class _Translator:
         self.groups = [_Group(self.flags)]
         self.out: list[str] = []
         self.repeatable = False  # whether a quantifier may follow
+        self.item_begins = 0  # where in `out` the item does that one would repeat
         self.captures = 0
 
     def error(self, problem: str) -> JavaRegexError:
@@ -128,6 +130,7 @@ class _Translator:
         self.out.append(text)
         self.repeatable = repeatable
         if repeatable:
+            self.item_begins = len(self.out) - 1
             # Classes and line breaks are translated into alternatives, too.
             self.groups[-1].add_item(1.0 + text.count("|"))
 
@@ -155,7 +158,7 @@ class _Translator:
             raise self.error("Unknown inline modifier")
 
     def _begin(self, text: str, length: int, inner: frozenset[str]) -> None:
-        self.groups.append(_Group(self.flags))
+        self.groups.append(_Group(self.flags, begins=len(self.out)))
         self.flags = inner
         self.at += length
         self.emit(text, repeatable=False)
@@ -176,6 +179,7 @@ class _Translator:
         self.flags = group.outer
         self.at += 1
         self.emit(")" * (group.scoped + 1))
+        self.item_begins = group.begins
         self.groups[-1].item = group.ways()
 
     def alternative(self) -> None:
@@ -212,7 +216,7 @@ class _Translator:
             raise self.error("Illegal repetition range")
         if not self.repeatable:
             self.emit("(?:)")  # Java repeats the empty match
-        elif self.out[-1].endswith(("*", "+", "?", "}")) and self.out[-1][0] in "*+?{":
+        elif self.out[-1].endswith(("*", "+", "?", "}", ")")) and self.out[-1][0] in "*+?{":
             # Java lets counts follow a quantifier (a{2}{3}), Python wants a group around the first.
             raise self.error("A second quantifier needs a group")
         self._repeat(match[0], len(match[0]), low, most)
@@ -221,8 +225,13 @@ class _Translator:
         group = self.groups[-1]
         group.item = _ways_repeated(group.item, min(low, LONGEST_NAME), min(high, LONGEST_NAME))
         self.at += length
-        if self.at < len(self.pattern) and self.pattern[self.at] in "+?":
-            text += self.pattern[self.at]
+        following = self.pattern[self.at : self.at + 1]
+        if following == "+":
+            self.out[self.item_begins] = f"(?>{self.out[self.item_begins]}"
+            text += ")"
+            self.at += 1
+        elif following == "?":
+            text += "?"
             self.at += 1
         self.out.append(text)
         # After this only a count may follow in Java; `*`, `+`, `?` dangle.

@@ -43,3 +43,20 @@ def test_what_java_refuses_is_refused_in_its_words(vector: dict[str, Any]) -> No
 def test_what_cannot_be_translated_is_refused(pattern: str) -> None:
     with pytest.raises(JavaRegexError):
         compile_java(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "matches"),
+    [
+        (r"(?:ab|c)*+x", "abcabx", True),
+        (r"(?:(?!tmp).)*+", "order-tmp", False),
+        (r"([^-]|-(?!-))++--end", "a-b--end", True),
+        (r"(?i)[a-z&&[^x]]{2}+-(?:a|ab)?+c", "AB-ac", True),
+        (r"(?i)[a-z&&[^x]]{2}+-(?:a|ab)?+c", "AB-abc", False),
+        (r"((a)|b)*+\1c", "abbc", False),
+    ],
+)
+def test_what_is_possessive_takes_all_that_it_can_and_gives_nothing_back(
+    pattern: str, name: str, matches: bool
+) -> None:
+    assert (compile_java(pattern).fullmatch(name) is not None) is matches
