@@ -94,7 +94,8 @@ def _csv(text: str) -> list[str]:
     rest = text.lstrip()
     while rest:
         if rest.startswith('"'):
-            match = re.match(r'"((?:[^"\\]|\\.)*+)(\\?)(?:"|$)', rest, re.DOTALL)
+            # Not by `*+`, as a possessive group finds too little before Python 3.11.5.
+            match = re.match(r'"((?>(?:[^"\\]|\\.)*))(\\?)(?:"|$)', rest, re.DOTALL)
             assert match is not None
             entries.append(re.sub(r"\\(.)", r"\1", match[1], flags=re.DOTALL))
             _, _, rest = rest[match.end() :].partition(",")

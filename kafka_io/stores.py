@@ -20,8 +20,10 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from mirror_connect.connectors.errors import ConfigError
 
 # A body has no marks in it: what begins and has no end isn't looked for through all that follows, again and again.
-_CERTIFICATE: Final = re.compile(r"-----BEGIN CERTIFICATE-----(?:(?!-----).)*+-----END CERTIFICATE-----", re.DOTALL)
-_KEY: Final = re.compile(r"-----BEGIN ([A-Z ]*)PRIVATE KEY-----(?:(?!-----).)*+-----END \1PRIVATE KEY-----", re.DOTALL)
+# Not by `*+`: before Python 3.11.5 a repeated group that is possessive finds too little.
+_BODY: Final = r"(?>(?:(?!-----).)*)"
+_CERTIFICATE: Final = re.compile(rf"-----BEGIN CERTIFICATE-----{_BODY}-----END CERTIFICATE-----", re.DOTALL)
+_KEY: Final = re.compile(rf"-----BEGIN ([A-Z ]*)PRIVATE KEY-----{_BODY}-----END \1PRIVATE KEY-----", re.DOTALL)
 _JKS_MAGIC: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 
 
@@ -174,7 +176,7 @@ def _unfolded(text: str) -> str:
         body = match[2] if ":" in match[2] else "\n".join(match[2].split())
         return f"-----BEGIN {match[1]}-----\n{body.strip()}\n-----END {match[1]}-----"
 
-    return re.sub(r"-----BEGIN ([A-Z0-9 ]+)-----((?:(?!-----).)*+)-----END \1-----", lines, text, flags=re.DOTALL)
+    return re.sub(rf"-----BEGIN ([A-Z0-9 ]+)-----({_BODY})-----END \1-----", lines, text, flags=re.DOTALL)
 
 
 def _is_jks(content: bytes) -> bool:
