@@ -196,7 +196,8 @@ class Membership:
         without a coordinator.
         """
         deadline = self._clock() + timeout
-        begun, patience = self._clock(), self._session + _SESSION_END_SECONDS
+        begun = since = self._clock()
+        patience = self._session + _SESSION_END_SECONDS
         held = False
         while True:
             try:
@@ -206,6 +207,8 @@ class Membership:
                 if self._clock() + _RETRY_SECONDS > deadline:
                     raise ClusterUnreachable(str(problem)) from None
                 await asyncio.sleep(_RETRY_SECONDS)
+                # The next coordinator counts the session of a dead member from its beginning.
+                since = self._clock()
             except MembershipLost:
                 self._member_id = ""
             except RebalanceNeeded:
@@ -213,9 +216,9 @@ class Membership:
             except HeldByOthers as problem:
                 now = self._clock()
                 if not held:
-                    held, begun = True, now
+                    held, begun, since = True, now, now
                     log.warning("%s. %s", problem, _waits(patience))
-                elif now - begun > patience:
+                elif now - since > patience:
                     raise HeldByOthers(
                         f"{problem} (this worker has waited {patience:g} s for them, so they are alive, or were killed and "
                         f"have a longer session.timeout.ms than this worker)"

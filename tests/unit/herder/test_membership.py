@@ -317,6 +317,24 @@ async def test_a_coordinator_that_is_lost_while_others_are_waited_for_is_tried_a
         assert group.generation == 1
 
 
+async def test_another_coordinator_gives_a_dead_member_its_session_anew() -> None:
+    async with joining_beside_others(30_000) as (group, clock, joining):
+        clock.now += 20.0
+        asked = len(group.joins)
+        await until(lambda: len(group.joins) > asked)
+        group.join_failures = [CoordinatorLost("moved")]
+        await until(lambda: not group.join_failures)
+        asked = len(group.joins)
+        await until(lambda: len(group.joins) > asked)
+        clock.now += 20.0
+        asked = len(group.joins)
+        await until(lambda: len(group.joins) > asked + 1)
+        group.held = False
+        async with asyncio.timeout(60):
+            await joining
+        assert group.generation == 1
+
+
 @pytest.mark.parametrize(
     ("topics", "shown"),
     [
