@@ -12,7 +12,6 @@ from typing import Final
 from mirror_connect.spark_jobs.fetcher import SourcePartition
 
 MOST_LINES: Final = 20
-LONGEST_LINE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ def told(lines: Mapping[SourcePartition, str], common: Iterable[str] = ()) -> tu
     `common`: what concerns more than a partition; first, and without the empty ones.
     """
     every = (*(line for line in common if line), *(lines[partition] for partition in sorted(lines)))
-    different = list(dict.fromkeys(line[:LONGEST_LINE] for line in every))
+    different = list(dict.fromkeys(every))
     if len(different) <= MOST_LINES:
         return tuple(different)
     return (*different[:MOST_LINES], f"… and {len(different) - MOST_LINES} more lines like these; the log has all")

@@ -11,7 +11,7 @@ from typing import Final
 
 from mirror_connect.connectors.utc_time import utc
 
-# The newest of them are kept; a status is one record of Kafka's.
+# The newest of them are kept, and of each line so much; a status is one record of Kafka's.
 MOST_LINES: Final = 20
 LONGEST_LINE: Final = 500
 
@@ -24,7 +24,7 @@ class Incidents:
         self._count = 0
 
     def add(self, line: str, now: float) -> None:
-        """Keeps it; a line that is there already came with a report that was sent twice."""
+        """Keeps it, without secrets; a line that is there already came with a report that was sent twice."""
         line = line[:LONGEST_LINE]
         if all(line != kept for _, kept in self._kept):
             self._kept.append((now, line))

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from mirror_connect.app.supervisor.grants import regrant
+from mirror_connect.app.supervisor.incidents import LONGEST_LINE
 from mirror_connect.app.supervisor.launcher import SparkApplication
 from mirror_connect.app.supervisor.ports import ASSIGNED, STARTING, Application, SpecSource, TaskEvents, WantedTask
 from mirror_connect.app.supervisor.run import Phase, Run
@@ -224,9 +225,13 @@ class Supervisor:
     def _take(self, run: Run, report: TaskReport) -> None:
         now = self._clock()
         run.heard, run.report = now, report
-        for line in (*report.notices, *report.incidents):
-            log.warning("Task %s: %s", run.task, redact(line, run.secrets))
-        for line in report.incidents:
+        notices, incidents, standing = (
+            [redact(line, run.secrets) for line in lines]
+            for lines in (report.notices, report.incidents, report.standing)
+        )
+        for line in (*notices, *incidents):
+            log.warning("Task %s: %s", run.task, line)
+        for line in incidents:
             run.incidents.add(line, time.time())
         if report.topics and self._events:
             self._events.topics_written(run.task, report.topics)
@@ -240,7 +245,8 @@ class Supervisor:
             run.end_attempt(now)
             freed = True
         elif report.state == RUNNING:
-            told = redact("\n".join((*report.standing, *run.incidents.lines)), run.secrets) or None
+            # Cut here and not by the task: nothing finds half a secret any more.
+            told = "\n".join((*(line[:LONGEST_LINE] for line in standing), *run.incidents.lines)) or None
             if run.phase is Phase.STARTED or (run.phase is Phase.RUNNING and told != run.told):
                 # A task that copies some of its partitions runs; which ones stand still is its trace for so long.
                 run.phase, run.told = Phase.RUNNING, told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirror_connect.spark_jobs.fetcher import SourcePartition
-from mirror_connect.spark_jobs.standing import LONGEST_LINE, MOST_LINES, told
+from mirror_connect.spark_jobs.standing import MOST_LINES, told
 
 
 def test_partitions_are_told_in_their_order() -> None:
@@ -20,8 +20,3 @@ def test_one_reason_of_many_partitions_is_one_line() -> None:
 def test_of_many_lines_the_last_one_counts_the_others() -> None:
     lines = told({SourcePartition("a", number): f"a-{number}" for number in range(MOST_LINES + 7)})
     assert (len(lines), lines[-1].startswith("… and 7 more")) == (MOST_LINES + 1, True)
-
-
-def test_a_line_has_an_end() -> None:
-    (line,) = told({SourcePartition("a", 0): "x" * 10_000})
-    assert len(line) == LONGEST_LINE

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 import pytest
 
 from mirror_connect.app.supervisor import spark_keeper
+from mirror_connect.app.supervisor.incidents import LONGEST_LINE
 from mirror_connect.app.supervisor.ports import ASSIGNED, WantedTask
 from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import (
@@ -668,6 +669,16 @@ async def test_secrets_are_kept_out_of_what_is_said_of_partitions(world: World) 
     process = await world.running(A)
     await process.say("RUNNING", standing=[f"t-0 {SECRET}"])
     assert SECRET not in str(world.events.states)
+
+
+async def test_a_line_has_an_end_and_no_half_of_a_secret_stands_there(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    line = "x" * (LONGEST_LINE - 6) + SECRET + "y" * LONGEST_LINE
+    await process.say("RUNNING", standing=[line], incidents=[line])
+    told = world.events.states[-1][2]
+    assert told is not None
+    assert (SECRET[:6] in told, max(map(len, told.split("\n"))) < 1.1 * LONGEST_LINE) == (False, True)
 
 
 async def test_what_has_happened_stays_in_the_trace_until_the_task_is_started_anew(world: World) -> None:
