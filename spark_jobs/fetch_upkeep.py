@@ -247,8 +247,10 @@ class FetchUpkeep:
                 work.timestamp = LATEST  # nothing is as late as the time asked for
                 self._wanted.set()
             else:
+                skipped = 0 if work.lost is None else max(0, answer.offset - work.lost)
                 if line := work.moved(answer.offset):
-                    self._happened_together.tell(line, "source partitions whose position was not in the log any more")
+                    kind = "source partitions whose position was not in the log any more"
+                    self._happened_together.tell(line, kind, skipped)
                 self._lanes.place(work)
 
     def _reset_timestamp(self, work: PartitionWork) -> int:

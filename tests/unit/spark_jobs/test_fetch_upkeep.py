@@ -49,6 +49,21 @@ async def test_a_gap_left_by_retention_is_told_with_its_size() -> None:
     ]
 
 
+async def test_gaps_of_many_partitions_are_all_told_with_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(told_once, "MOMENT_S", 1.0)
+    source = FakeSource()
+    partitions = [SourcePartition("a", number) for number in range(MOST_TOLD + 10)]
+    for key in partitions:
+        source.log("a", key.partition, start=30, batches=1)
+    async with copying(source) as copy:
+        for key in partitions:
+            copy.fetcher.add(key, 12)
+        await until(lambda: len(copy.notices) > MOST_TOLD)
+    assert copy.notices[-1] == (
+        "10 more source partitions whose position was not in the log any more: 180 offsets of them skipped"
+    )
+
+
 async def test_a_position_beyond_the_end_is_told_and_reset() -> None:
     source = FakeSource()
     source.log("a", batches=1)

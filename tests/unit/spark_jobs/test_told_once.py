@@ -84,6 +84,16 @@ async def test_what_happens_to_many_at_a_time_is_told_of_some_and_counted(monkey
     assert lines == [*(f"t-{number} is new" for number in range(MOST_TOLD)), "40 more partitions are new"]
 
 
+async def test_what_was_skipped_in_those_that_are_counted_is_summed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(told_once, "MOMENT_S", 0.02)
+    lines: list[str] = []
+    together = ToldTogether(lines.append)
+    for number in range(MOST_TOLD + 3):
+        together.tell(f"t-{number}: 5 offsets skipped", "partitions had gaps", 5)
+    await moments(lines, MOST_TOLD + 1)
+    assert lines[-1] == "3 more partitions had gaps: 15 offsets of them skipped"
+
+
 async def test_what_happens_to_others_at_another_moment_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(told_once, "MOMENT_S", 0.02)
     lines: list[str] = []
