@@ -48,6 +48,8 @@ _ALONE_BEFORE: Final = (
     r"|(?<=%[0-9a-fA-F]{2})|(?<=\x1b\[[0-9]m)|(?<=\x1b\[[0-9]{2}m))"
 )
 _ALONE_AFTER: Final = r"(?![^\W_])"
+# Of a secret of several lines, a private key as a rule: one so long is found nowhere by accident.
+_TELLING_LINE: Final = 16
 # After a secret's last use, for lines that are still on their way: a connector's calls and clients end within minutes,
 # and the store of positions on another cluster is closed ten minutes after its last use.
 GRACE_S: Final = 900.0
@@ -107,7 +109,9 @@ def _written(secret: str) -> set[str]:
         json.dumps(secret)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1],
     )
-    return {secret, *quoted, quote(octets, safe="")}
+    # A trace of several exceptions, a log that is read by lines: what stands between the lines of a key is not of the key.
+    lines = [line for line in map(str.strip, secret.splitlines()) if len(line) >= _TELLING_LINE and line[:5] != "-----"]
+    return {secret, *quoted, quote(octets, safe=""), *lines}
 
 
 def _redact(text: str, longest_first: Iterable[str]) -> str:

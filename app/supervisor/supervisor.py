@@ -225,9 +225,8 @@ class Supervisor:
     def _take(self, run: Run, report: TaskReport) -> None:
         now = self._clock()
         run.heard, run.report = now, report
-        notices, incidents, standing = (
-            [redact(line, run.secrets) for line in lines]
-            for lines in (report.notices, report.incidents, report.standing)
+        notices, incidents = (
+            [redact(line, run.secrets) for line in lines] for lines in (report.notices, report.incidents)
         )
         for line in (*notices, *incidents):
             log.warning("Task %s: %s", run.task, line)
@@ -245,6 +244,7 @@ class Supervisor:
             run.end_attempt(now)
             freed = True
         elif report.state == RUNNING:
+            standing = redact("\n".join(report.standing), run.secrets).splitlines()
             # Cut here and not by the task: nothing finds half a secret any more.
             told = "\n".join((*(line[:LONGEST_LINE] for line in standing), *run.incidents.lines)) or None
             if run.phase is Phase.STARTED or (run.phase is Phase.RUNNING and told != run.told):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+import traceback
 from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
@@ -128,6 +129,15 @@ ESCAPED = {
 def test_a_secret_is_hidden_as_programs_quote_it_too(secret: str, made_by: str) -> None:
     body = ESCAPED[made_by](secret).removeprefix("b").strip("\"'")
     assert body not in redact(f"ValueError: {ESCAPED[made_by](secret)} is wrong", [secret])
+
+
+def test_a_key_of_several_lines_is_hidden_in_the_trace_of_a_group() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n"
+    net = RedactingFilter()
+    net.learn(secrets_of({"ssl.keystore.key": key}))
+    trace = "".join(traceback.format_exception(ExceptionGroup("two", [ValueError(key), OSError(1, key)])))
+    cleaned = net.clean(trace)
+    assert ("MIIEvQIBADANBgkq" in trace, "MIIEvQ" in cleaned, "hkiG9w" in cleaned) == (True, False, False)
 
 
 @pytest.mark.parametrize("secret", [" ", "-", ".", ":", "--", ", "])
