@@ -5,6 +5,7 @@ The value type that hides itself is `Secret` of config_values.py; this module kn
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import re
@@ -48,12 +49,14 @@ _ALONE_BEFORE: Final = (
     r"|(?<=%[0-9a-fA-F]{2})|(?<=\x1b\[[0-9]m)|(?<=\x1b\[[0-9]{2}m))"
 )
 _ALONE_AFTER: Final = r"(?![^\W_])"
-# Of a secret of several lines, a private key as a rule: one so long is found nowhere by accident.
+# Of a private key's lines: one so long is found nowhere by accident.
 _TELLING_LINE: Final = 16
+_MOST_LINES: Final = 200
 # After a secret's last use, for lines that are still on their way: a connector's calls and clients end within minutes,
 # and the store of positions on another cluster is closed ten minutes after its last use.
 GRACE_S: Final = 900.0
-# Each costs every line of the log some 50 ns, and whoever may ask for a validation may name as many as fit into a request.
+# Forms of them, see `_written`: each costs every line of the log some 50 ns, and whoever may ask for a validation may name
+# as many as fit into a request.
 MOST_LEARNED: Final = 10_000
 
 
@@ -90,12 +93,11 @@ def _jaas_secrets(text: str) -> set[str]:
 
 def redact(text: str, secrets: Iterable[str]) -> str:
     """The text with every one of the secrets replaced by `[hidden]`; longer ones first, as one may be part of another."""
-    return _redact(text, _longest_first(secrets))
+    return _redact(text, _longest_first(itertools.chain.from_iterable(map(_written, secrets))))
 
 
-def _longest_first(secrets: Iterable[str]) -> tuple[str, ...]:
-    written = frozenset().union(*map(_written, secrets))
-    return tuple(sorted(written - {""}, key=len, reverse=True))
+def _longest_first(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(texts) - {""}, key=len, reverse=True))
 
 
 def _written(secret: str) -> set[str]:
@@ -110,8 +112,9 @@ def _written(secret: str) -> set[str]:
         json.dumps(secret, ensure_ascii=False)[1:-1],
     )
     # A trace of several exceptions, a log that is read by lines: what stands between the lines of a key is not of the key.
-    lines = [line for line in map(str.strip, secret.splitlines()) if len(line) >= _TELLING_LINE and line[:5] != "-----"]
-    return {secret, *quoted, quote(octets, safe=""), *lines}
+    lines = [line.strip() for line in secret.splitlines()[:_MOST_LINES]] if "PRIVATE KEY-----" in secret else []
+    telling = [line for line in lines if len(line) >= _TELLING_LINE and not line.startswith("-----")]
+    return {secret, *quoted, quote(octets, safe=""), *telling}
 
 
 def _redact(text: str, longest_first: Iterable[str]) -> str:
@@ -170,8 +173,6 @@ class RedactingFilter(logging.Filter):
             for secret in heard:
                 self._learned.pop(secret, None)
             self._learned |= heard
-            for secret in list(self._learned)[: max(0, len(self._learned) - MOST_LEARNED)]:
-                del self._learned[secret]
             if not known:
                 self._sort()
 
@@ -189,7 +190,13 @@ class RedactingFilter(logging.Filter):
                 self._sort()
 
     def _sort(self) -> None:
-        self._longest_first = _longest_first(self._kept | self._learned.keys())
+        forms: set[str] = set()
+        for secret in reversed(list(self._learned)):
+            if len(forms) < MOST_LEARNED:
+                forms |= _written(secret)
+            else:
+                del self._learned[secret]
+        self._longest_first = _longest_first(forms.union(*map(_written, self._kept)))
 
     def clean(self, text: str) -> str:
         """The text without what is known to be secret, for lines that don't go through a logger."""

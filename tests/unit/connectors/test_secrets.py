@@ -7,7 +7,15 @@ from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
 
-from mirror_connect.connectors.secrets import GRACE_S, MOST_LEARNED, RedactingFilter, is_secret, redact, secrets_of
+from mirror_connect.connectors.secrets import (
+    GRACE_S,
+    HIDDEN,
+    MOST_LEARNED,
+    RedactingFilter,
+    is_secret,
+    redact,
+    secrets_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -193,6 +201,14 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def test_however_many_lines_a_secret_has_the_log_looks_for_few_of_them() -> None:
+    net = RedactingFilter()
+    lines = [f"line {number:020}" for number in range(5_000)]
+    net.learn(["\n".join([f"-----BEGIN PRIVATE KEY-----{number}", *lines]) for number in range(100)])
+    assert (net.clean(lines[0]), net.clean(lines[-1])) == (HIDDEN, lines[-1])
+    assert len(net._longest_first) <= 2 * MOST_LEARNED
 
 
 def test_a_secret_is_forgotten_a_while_after_its_last_use_and_not_before() -> None:
