@@ -37,4 +37,4 @@ def told(lines: Mapping[SourcePartition, str], common: Iterable[str] = ()) -> tu
     different = list(dict.fromkeys(every))
     if len(different) <= MOST_LINES:
         return tuple(different)
-    return (*different[:MOST_LINES], f"… and {len(different) - MOST_LINES} more lines like these; the log has all")
+    return (*different[:MOST_LINES], f"… and {len(different) - MOST_LINES} more lines like these")
