@@ -29,6 +29,7 @@ from mirror_connect.spark_jobs.fetch_state import LEADERSHIP_ERRORS, NOWHERE, TO
 from mirror_connect.spark_jobs.fetched import SourcePartition
 from mirror_connect.spark_jobs.told_once import ToldTogether
 
+RESET: Final = "source.consumer.auto.offset.reset"
 _MADE_AGAIN: Final = "of source topics that were deleted and created again"
 
 
@@ -214,13 +215,21 @@ class FetchUpkeep:
             leader = self._cluster.leader(*work.key)
             if work.position is None and leader is not None and work.is_due():
                 if work.timestamp is None and self._settings.reset.timestamp is None:
-                    where = "has no known position" if work.lost is None else f"has no offset {work.lost}"
-                    why = "auto.offset.reset is none: set it to earliest or latest"
-                    line = f"source partition {work.key} {where} and {why}"
-                    self._fail(work, line, f"source partitions have no position to be read from, and {why}")
+                    self._fail_without_position(work)
                 else:
                     by_node.setdefault(leader.node_id, []).append(work)
         await asyncio.gather(*(self._look_up(node, works) for node, works in by_node.items()))
+
+    def _fail_without_position(self, work: PartitionWork) -> None:
+        where = "has no position yet" if work.lost is None else f"has no offset {work.lost} any more, or not yet"
+        todo = (
+            "begin with earliest or latest, and set none afterwards"
+            if work.lost is None
+            else "earliest goes on behind what is gone by retention or deletion"
+        )
+        reset = f"{RESET} is none"
+        line = f"source partition {work.key} {where}, and {reset}: {todo}"
+        self._fail(work, line, f"source partitions have no position to be read from, and {reset}")
 
     async def _look_up(self, node: int, works: Iterable[PartitionWork]) -> None:
         asked: dict[tuple[str, int], tuple[PartitionWork, int]] = {}

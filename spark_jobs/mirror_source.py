@@ -50,6 +50,7 @@ SETTLE_S: Final = 1.5
 LAST_RUNS_S: Final = 0.15
 LAST_COMMIT_S: Final = 0.25
 FETCH_BUFFER: Final = 32 << 20
+ALL_STAND: Final = "No partition of this task can be copied: restart it when that is mended"
 STOP_AT_NEW_TOPIC: Final = (
     f"To have the new one copied from its beginning, set {NEW_TOPICS}={COPY}; to go on elsewhere in it, stop the connector "
     "and set the offset by REST"
@@ -155,7 +156,7 @@ class SourceTask:
                 if ended.done() and not ended.cancelled():
                     ended.result()
             if self._standing.all_stand.is_set():
-                raise PartitionRefusedError("\n".join(self._link.standing))
+                raise PartitionRefusedError("\n".join((*self._link.standing, ALL_STAND)))
         finally:
             for task in (*working, ending, refused):
                 task.cancel()

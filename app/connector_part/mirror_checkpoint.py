@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mirror_connect.app.connector_part.host import PartHost
 from mirror_connect.app.connector_part.internal_topics import make_internal_topic
+from mirror_connect.app.connector_part.nothing_translated import nothing_translated
 from mirror_connect.app.connector_part.rounds import Rounds
 from mirror_connect.app.connector_part.source_groups import SeenGroups, see_groups
 from mirror_connect.app.connector_part.target_choice import TargetChooser
@@ -28,10 +29,11 @@ NAMES_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one look at the source found, and a line for each thing that is in trouble."""
+    """What one look at the source found, and a line for each thing that is in trouble; `nothing`: why there is no group."""
 
     groups: SeenGroups
     troubles: Sequence[str]
+    nothing: str | None = None
 
 
 class MirrorCheckpointPart:
@@ -55,6 +57,7 @@ class MirrorCheckpointPart:
         self._selection = checkpoint_selection(settings)
         self._dealt: Sequence[str] = previous
         self._named: set[str] = set()
+        self._nothing: str | None = None
         self._topic_made = False
         self._source: ClusterAdmin | None = None
         refreshes = settings.boolean("refresh.groups.enabled")
@@ -76,6 +79,9 @@ class MirrorCheckpointPart:
     def _deal(self, found: Found) -> None:
         seen = found.groups
         self._name_others(seen.untranslatable)
+        if found.nothing is not None and self._nothing is None:
+            log.warning("Connector %s: %s", self._name, found.nothing)
+        self._nothing = found.nothing
         # Who can't be read now was read before: to drop it would restart tasks, and again when it can be read.
         kept = {group for group in self._dealt if group in seen.unreadable}
         gone = [group for group in self._dealt if group not in seen.listed]
@@ -117,7 +123,7 @@ class MirrorCheckpointPart:
         identity = client_id(settings.originals, "checkpoint-source-admin", configured=properties.get("client.id"))
         seen = see_groups(properties, identity, self._selection, timeout)
         troubles += [f"group {group} can't be read: {why}" for group, why in sorted(seen.unreadable.items())]
-        return Found(seen, troubles)
+        return Found(seen, troubles, nothing_translated(settings, self._selection, seen))
 
     def _make_topic(self, timeout: float) -> list[str]:
         settings = self._settings

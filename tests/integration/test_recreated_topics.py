@@ -267,6 +267,8 @@ async def test_without_a_reset_records_that_are_gone_stop_their_partition_in_fro
         with pytest.raises(PartitionRefusedError) as failed:
             await task.until(lambda: False)
     assert str(failed.value) == (
-        f"source partition {link.topic}-0 has no offset 100 and auto.offset.reset is none: set it to earliest or latest"
+        f"source partition {link.topic}-0 has no offset 100 any more, or not yet, and source.consumer.auto.offset.reset is "
+        "none: earliest goes on behind what is gone by retention or deletion\n"
+        "No partition of this task can be copied: restart it when that is mended"
     )
     assert (link.there, link.position) == (list(range(100)), (99, link.topic_id()))

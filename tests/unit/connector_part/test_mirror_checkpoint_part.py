@@ -124,6 +124,16 @@ async def test_a_group_that_vanished_while_nobody_looked_is_named_too(world: Wor
     assert [line for line in warnings() if line.endswith(": gone")] != []
 
 
+async def test_groups_that_match_nothing_are_told_once(world: World, warnings: Warnings) -> None:
+    world.seen = seen(others=("shop",))
+    host = world.start(groups="shp-.*")
+    await host.rounds(3)
+    assert warnings() == [
+        "Connector c: groups=shp-.* matches none of the 1 group of source cluster A, so nothing is translated; names and "
+        "expressions stand for whole group names"
+    ]
+
+
 async def test_a_group_that_cannot_be_read_stays_where_it_was_and_the_others_are_dealt(world: World) -> None:
     host = world.start("g2")
     world.seen = seen("g1", others=("g2", "g9"), unreadable={"g2": "denied", "g9": "denied"})

@@ -33,7 +33,8 @@ async def test_without_a_reset_an_unknown_position_fails_that_partition_alone() 
         copy.fetcher.add(B0, 0)
         await until(lambda: copy.fetcher.state(A0).failed and copy.reached(B0) == 10)
     assert copy.notices == [
-        "source partition a-0 has no known position and auto.offset.reset is none: set it to earliest or latest"
+        "source partition a-0 has no position yet, and source.consumer.auto.offset.reset is none: begin with earliest or "
+        "latest, and set none afterwards"
     ]
 
 

@@ -130,7 +130,7 @@ async def test_a_task_of_which_every_partition_is_refused_fails_with_their_lines
     async with world.copying("orders", "parcels"):
         with pytest.raises(PartitionRefusedError) as failed:
             await world.until(lambda: False)
-    assert [line.split(" ")[0] for line in str(failed.value).splitlines()] == ["orders-0", "parcels-0"]
+    assert [line.split(" ")[0] for line in str(failed.value).splitlines()] == ["orders-0", "parcels-0", "No"]
 
 
 async def test_a_partition_that_its_source_does_not_have_is_in_the_status_until_it_is_there(world: World) -> None:

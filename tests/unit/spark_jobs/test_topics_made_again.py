@@ -179,7 +179,8 @@ async def test_told_to_stop_at_a_topic_made_again_the_task_fails_with_what_to_do
     assert str(failed.value) == (
         f"source topic orders was deleted and created again (its id was {topic_id_text(FIRST)} and is "
         f"{topic_id_text(SECOND)}): partition 0 stands still. To have the new one copied from its beginning, set "
-        "on.topic.recreated=copy; to go on elsewhere in it, stop the connector and set the offset by REST"
+        "on.topic.recreated=copy; to go on elsewhere in it, stop the connector and set the offset by REST\n"
+        "No partition of this task can be copied: restart it when that is mended"
     )
     assert (world.position, world.there) == ((2, topic_id_text(FIRST)), list("abc"))
     async with world.copying(**WITHOUT):

@@ -693,6 +693,16 @@ async def test_what_has_happened_stays_in_the_trace_until_the_task_is_started_an
     assert (second, third) == (["t-1 stops at offset 4", *first], first)
 
 
+async def test_what_has_happened_is_told_with_a_failure_that_follows(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    await process.say("RUNNING", incidents=["t-0: offsets 3 to 5 are gone"])
+    await process.say("FAILED", trace="ConfigError: no")
+    task, state, trace = world.events.states[-1]
+    assert (task, state, trace.splitlines()[0]) == (A, "FAILED", "ConfigError: no")
+    assert trace.endswith(" UTC t-0: offsets 3 to 5 are gone")
+
+
 async def test_what_has_happened_outlives_an_epoch(world: World) -> None:
     world.supervisor.want({A: wanted("t-0")})
     process = await world.running(A)
