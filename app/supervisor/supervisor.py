@@ -325,7 +325,7 @@ class Supervisor:
         self._reconcile()
 
     def _fail(self, run: Run, trace: str) -> None:
-        trace = redact("\n".join((trace, *run.incidents.lines)), run.secrets)
+        trace = "\n".join((redact(trace, run.secrets), *run.incidents.lines))
         first = trace.splitlines()[0] if trace else ""
         if run.is_over:
             # It was ending anyway, for a restart or another config: these must not be taken for failed.
