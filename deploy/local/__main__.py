@@ -1,4 +1,4 @@
-"""`python -m deploy.local up kafka-1 kafka-2 [--sasl]`: clusters for trying things by hand, until Ctrl-C."""
+"""`python -m deploy.local up kafka-1 kafka-2:9092 [--sasl]`: clusters for trying things by hand, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m deploy.local", description="Kafka clusters on loopback.")
     commands = parser.add_subparsers(required=True)
     up = commands.add_parser("up", help="start clusters and stay until Ctrl-C")
-    up.add_argument("names", nargs="+", metavar="NAME")
+    up.add_argument(
+        "clusters", nargs="+", metavar="NAME[:PORT]", type=_named, help="PORT: where its first broker listens"
+    )
     up.add_argument("--brokers", type=int, default=1, help="brokers of each cluster (1)")
     up.add_argument("--sasl", action="store_true", help="SASL_PLAINTEXT with the user admin, password admin-secret")
     up.add_argument("--tls", action="store_true", help="encrypt the connections")
@@ -30,17 +32,19 @@ def main(arguments: list[str] | None = None) -> int:
     }
     listener = kinds[options.sasl, options.tls]
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    clusters = [
-        LocalCluster(
-            name,
-            options.brokers,
-            listeners=[listener],
-            users={"admin": "admin-secret"} if listener.sasl else {},
-            directory=options.directory / name if options.directory else None,
-        )
-        for name in options.names
-    ]
+    clusters: list[LocalCluster] = []
     try:
+        for name, port in options.clusters:
+            clusters.append(
+                LocalCluster(
+                    name,
+                    options.brokers,
+                    listeners=[listener],
+                    users={"admin": "admin-secret"} if listener.sasl else {},
+                    directory=options.directory / name if options.directory else None,
+                    port=port,
+                )
+            )
         start_all(*clusters)
         for cluster in clusters:
             _describe(cluster)
@@ -55,6 +59,13 @@ def main(arguments: list[str] | None = None) -> int:
     finally:
         for cluster in clusters:
             cluster.close()
+
+
+def _named(text: str) -> tuple[str, int | None]:
+    name, colon, port = text.partition(":")
+    if colon and not (port.isdecimal() and 0 < int(port) < 1 << 16):
+        raise argparse.ArgumentTypeError(f"{port!r} is no port: it has to be a number from 1 to 65535")
+    return name, int(port) if colon else None
 
 
 def _describe(cluster: LocalCluster) -> None:

@@ -41,7 +41,7 @@ from deploy.local.broker_config import (
     write_properties,
 )
 from deploy.local.errors import LocalError
-from deploy.local.free_ports import free_port, give_back
+from deploy.local.free_ports import claimed, free_port, give_back
 from deploy.local.java_process import QUICK
 from deploy.local.kafka_jars import KAFKA_VERSION
 from deploy.local.kafka_releases import release
@@ -61,8 +61,9 @@ class LocalCluster:
     `authorizer` is on: principals' names, as `admin` or `CN=client`. `properties`: for all brokers; `broker_properties`:
     node → properties, nodes count from 1. `directory`: where data, logs and certificates go and stay, to be opened again
     later; a temporary one that is removed unless given. `heap`, `jvm_options`: of each broker; measurements want more
-    than the defaults, which make it start soon and stay small. `version`: of Kafka; its jars must be there
-    (`kafka_jars.ensure`). One before 3.0 has a ZooKeeper beside it; one before 4.0 takes the brokers among themselves
+    than the defaults, which make it start soon and stay small. `port`: of the first broker's first listener, LocalError
+    if it is taken. `version`: of Kafka; its jars must be there (`kafka_jars.ensure`). One before 3.0 has a ZooKeeper
+    beside it; one before 4.0 takes the brokers among themselves
     without a password, so with an authorizer its client listeners should be such as say who comes.
     """
 
@@ -83,6 +84,7 @@ class LocalCluster:
         heap: str = "384m",
         jvm_options: Sequence[str] = QUICK,
         version: str = KAFKA_VERSION,
+        port: int | None = None,
     ) -> None:
         self.name = name
         self.version = version
@@ -117,7 +119,10 @@ class LocalCluster:
         )
         nodes = range(1, brokers + 1)
         names = [*kinds, INTERNAL, CONTROLLER]
-        self._ports = {node: {str(listener): free_port(HOST) for listener in names} for node in nodes}
+        first = {} if port is None else {(1, str(kinds[0])): claimed(port, HOST)}
+        self._ports = {
+            node: {str(name): first.get((node, str(name))) or free_port(HOST) for name in names} for node in nodes
+        }
         self.brokers = [
             Broker(
                 self._config,

@@ -32,6 +32,17 @@ def free_port(host: str = "127.0.0.1") -> int:
     raise LocalError(f"no free port between {RANGE.start} and {RANGE.stop} on {host}")
 
 
+def claimed(port: int, host: str = "127.0.0.1") -> int:
+    """This very port, ours until it is given back; LocalError if it is somebody's."""
+    if port in _held or (descriptor := _lock(port)) is None:
+        raise LocalError(f"port {port} on {host} is taken by another cluster: choose another one")
+    if not _is_free(host, port):
+        os.close(descriptor)
+        raise LocalError(f"port {port} on {host} is in use: choose another one, or end what listens there")
+    _held[port] = descriptor
+    return port
+
+
 def give_back(port: int) -> None:
     """Nobody here needs `port` any more."""
     descriptor = _held.pop(port, None)

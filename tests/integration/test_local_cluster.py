@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 
 from deploy.local import Listener, LocalCluster, LocalError, start_all
+from deploy.local.free_ports import free_port, give_back
 from deploy.local.kafka_tools import run_tool
 
 pytestmark = pytest.mark.brokers
@@ -198,18 +200,38 @@ def test_nothing_survives_a_kill_of_the_process_that_started_it() -> None:
 
 
 def test_command_line_stays_until_ctrl_c_and_leaves_nothing() -> None:
-    command = [sys.executable, "-m", "deploy.local", "up", "by-hand", "--sasl"]
+    port = free_port()
+    give_back(port)
+    command = [sys.executable, "-m", "deploy.local", "up", f"by-hand:{port}", "--sasl"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             assert process.stdout is not None
             said = [process.stdout.readline() for _ in range(3)]
             directory = Path(said[1].split(": ")[1].strip()).parent
-            settings = {"bootstrap.servers": said[0].split()[1]} | SASL
+            assert said[0].split()[1] == f"127.0.0.1:{port}"
+            settings = {"bootstrap.servers": f"localhost:{port}"} | SASL
             assert AdminClient(settings).list_topics(timeout=10).brokers.keys() == {1}
             os.killpg(process.pid, signal.SIGINT)
             assert (process.wait(60), directory.exists()) == (0, False)
         finally:
             process.kill()
+
+
+def test_a_port_that_is_in_use_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "deploy.local", "up", f"by-hand:{port}"]
+        said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    line = f"port {port} on 127.0.0.1 is in use: choose another one, or end what listens there\n"
+    assert (said.returncode, said.stderr) == (1, line)
+
+
+def test_what_is_no_port_is_named() -> None:
+    command = [sys.executable, "-m", "deploy.local", "up", "by-hand:kafka"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (said.returncode, "'kafka' is no port: it has to be a number from 1 to 65535" in said.stderr) == (2, True)
 
 
 def until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
