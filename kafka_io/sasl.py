@@ -35,7 +35,10 @@ class SaslSettings:
         """
         mechanism = settings.text("sasl.mechanism")
         if mechanism not in MECHANISMS:
-            raise ConfigError("sasl.mechanism", mechanism, f"it has to be one of {', '.join(MECHANISMS)}")
+            unset = f"it is not set, and Kafka's default {mechanism} is not supported; "
+            prefix = "" if "sasl.mechanism" in settings.originals else unset
+            value = None if prefix else mechanism
+            raise ConfigError("sasl.mechanism", value, f"{prefix}it has to be one of {', '.join(MECHANISMS)}")
         module = login_module(settings)
         if module is None:
             example = (

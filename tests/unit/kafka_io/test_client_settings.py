@@ -80,6 +80,14 @@ def test_client_credentials_of_the_settings_go_before_those_of_the_login() -> No
 SASL = properties(security_protocol="SASL_PLAINTEXT")
 
 
+def test_a_mechanism_that_is_not_set_is_not_called_a_wrong_value() -> None:
+    with pytest.raises(ConfigError) as caught:
+        wire_settings(SASL, "c")
+    assert str(caught.value).startswith(
+        "Invalid sasl.mechanism: it is not set, and Kafka's default GSSAPI is not supported; it has to be one of PLAIN, "
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "name"),
     [
