@@ -22,7 +22,7 @@ _LINE_EVERY_S: Final = 10.0
 _STATUS_EVERY_S: Final = 5.0
 _NEW_LINE: Final = "\r\x1b[2K"
 _WIDE: Final = 200
-_OPTIONAL: Final = ("passed", "gone", "repeated", *map(str, Kind))
+_OPTIONAL: Final = ("passed", "gone", "unaccounted", "repeated", *map(str, Kind))
 _WORDS: Final = (
     "What was compared is equal to its source.",
     "The copy differs from its source.",
@@ -126,6 +126,8 @@ def progress_line(report: FollowReport) -> str:
         f"{faults:,} wrong" if faults else "no fault",
         f"{report.own_cpu:.1f} CPU s",
     ]
+    if unaccounted := report.total("unaccounted"):
+        parts.insert(2, f"{unaccounted:,} more on the target than is accounted for")
     if not report.whole and report.copying_cpu:
         parts[-1] += f" for {report.copying_cpu:.1f} or more of copying"
     if report.troubles:
@@ -142,7 +144,7 @@ def print_follow_report(report: FollowReport, console: Console) -> None:
         counts = topics.setdefault((topic, remote), Counter())
         found = each.tally.findings
         counts["copied"] += each.copied
-        for name in ("compared", "counted", "passed", "gone"):
+        for name in ("compared", "counted", "passed", "gone", "unaccounted"):
             counts[name] += getattr(each.tally, name)
         counts["repeated"] += found.repeated
         for kind in Kind:

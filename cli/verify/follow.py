@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
+from mirror_connect.cli.verify.baseline import Baselines, TargetEnd
 from mirror_connect.cli.verify.cpu_share import CpuShare
 from mirror_connect.cli.verify.follow_report import FollowReport, FollowWatcher
 from mirror_connect.cli.verify.followed import FollowedPartition
@@ -87,6 +88,10 @@ class Follower:
         self._target = self._reader("target", committed=True)
         self._began = time.monotonic()
         self._ids = TopicIds(self._source, self._target)
+        self._baselines = Baselines(link, self._source, self._target)
+        # Where targets were seen to end behind partitions at rest, and when that is looked at again.
+        self._ends: dict[Key, TargetEnd] = {}
+        self._ends_at = 0.0
         self._topics_at = 0.0
         # Positions of a topic that is no more.
         self._stale: dict[Key, int] = {}
@@ -130,12 +135,15 @@ class Follower:
     async def _round(self) -> None:
         began = self._share.used()
         try:
-            await self._hear()
+            wanted = await self._hear()
+            if self._first_round:
+                await self._baselines.look_at_untouched(wanted)
         except (CannotCompareError, ClusterUnreachable, NotAuthorized) as error:
             if self._first_round:
                 raise
             self._trouble(_POSITIONS, str(error))
             return
+        await self._place_what_rests(wanted)
         self._first_round = False
         self._well(_POSITIONS)
         self._copied = self._copied_bytes()
@@ -180,8 +188,8 @@ class Follower:
         else:
             self._well(name)
 
-    async def _hear(self) -> None:
-        """How far the link has come."""
+    async def _hear(self) -> Positions:
+        """How far the link has come, in what it is to copy."""
         positions = await self._positions()
         if positions is None:
             raise CannotCompareError("the worker doesn't tell the link's positions: it has no such connector any more")
@@ -196,6 +204,29 @@ class Follower:
             self._stale.pop(key, None)
             if key in self.report.partitions:
                 self.report.partitions[key][1].until = offset + 1
+        return wanted
+
+    async def _place_what_rests(self, wanted: Positions) -> None:
+        """Where nothing is in flight, what comes to the target from now on is known to belong to what comes next."""
+        if self._ends_at > time.monotonic():
+            return
+        following = {
+            key: each.until
+            for key, (_, each) in self.report.partitions.items()
+            # Of a topic made again, 0, no position needs to be told.
+            if each.unplaced and each.until in (0, wanted.get(key, -1) + 1)
+        }
+        if following:
+            try:
+                ends = await self._baselines.target_ends(following)
+            except (CannotCompareError, ClusterUnreachable, NotAuthorized):
+                ends = {}  # whoever looks at them will say so
+            for key, end in ends.items():
+                # Of a topic that had the name before, something may be in flight still: then it is looked at twice.
+                at_rest = end.at_rest and (self._first_round or self._ends.get(key) == end)
+                self.report.partitions[key][1].target_ended(end.offset, at_rest=at_rest)
+            self._ends = ends
+        self._ends_at = time.monotonic() + _REST_S
 
     async def _add(self, new: list[Key], positions: Positions) -> None:
         if not new:
@@ -216,10 +247,11 @@ class Follower:
         target_last = await self._target.offsets(dict.fromkeys(remotes.values(), LATEST))
         for key in new:
             remote = remotes[key]
+            untouched = None if self._first_round else self._baselines.untouched(key)
             partition = FollowedPartition(
                 ClusterPeek(self._source, SourcePartition(*key), self._price),
                 ClusterPeek(self._target, SourcePartition(*remote), self._price),
-                max(begin[key], first[key] or 0),
+                max(begin[key], first[key] or 0) if untouched is None else untouched.source,
                 rng=self._rng,
                 doubt=partial(self._still_the_same, key),
                 on_fault=partial(self._watcher.fault, key),
@@ -227,6 +259,8 @@ class Follower:
             )
             behind = (target_last[remote] or 0) - positions[key] - 1
             partition.guesses = ((target_first[remote] or 0) - (first[key] or 0), behind)
+            if untouched is not None:
+                partition.target_ended(untouched.target, at_rest=True)
             self.report.partitions[key] = remote[0], partition
 
     # --- topics -----------------------------------------------------------------------------------------------------
@@ -258,7 +292,11 @@ class Follower:
                 if at_source and not partition.set_back:
                     # Until the link tells a position of the new one.
                     self._stale[key] = partition.until - 1
-                partition.restart(0 if at_source else partition.until)
+                if at_source:
+                    partition.restart(0)
+                else:
+                    partition.restart(partition.until, 0)
+                self._ends.pop(key, None)
                 partition.guesses = (0,)
 
     # --- the account ------------------------------------------------------------------------------------------------

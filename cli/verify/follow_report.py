@@ -62,7 +62,7 @@ class FollowReport:
             "outcome": ("equal", "different", "not compared")[self.outcome],
             "faults": self.faults,
             "copied": self.copied,
-            **{name: self.total(name) for name in ("compared", "counted", "passed", "gone")},
+            **{name: self.total(name) for name in ("compared", "counted", "passed", "gone", "unaccounted")},
             "records_equal": sum(each.tally.findings.equal for _, each in self.partitions.values()),
             "repeated": sum(each.tally.findings.repeated for _, each in self.partitions.values()),
             "bytes_read": self.read_bytes,
@@ -83,6 +83,7 @@ class FollowReport:
                     "counted": each.tally.counted,
                     "passed": each.tally.passed,
                     "gone": each.tally.gone,
+                    "unaccounted": each.tally.unaccounted,
                     "counts_by_offsets": not each.thin,
                     **each.tally.findings.as_json(),
                 }

@@ -36,13 +36,15 @@ class Tally:
 
     `compared`: record by record or by batches of the same bytes; `counted`: between two places that prove their number;
     `passed`: neither; `gone`: retention had taken them before they were looked at. `read`: offsets that `size` bytes of
-    the source were for.
+    the source were for. `unaccounted`: target offsets passed over before the first place that was found, more of them than
+    of the source's.
     """
 
     compared: int = 0
     counted: int = 0
     passed: int = 0
     gone: int = 0
+    unaccounted: int = 0
     findings: Findings = field(default_factory=Findings)
     read: int = 0
     size: int = 0
@@ -81,6 +83,8 @@ class FollowedPartition:
         self._delta: int | None = None
         # Whether `_at` and `_delta` are of one place, so that records from there on can be counted.
         self._firm = False
+        # Where the target ended when this began, until the first place is found; None if nobody knows.
+        self._target_began: int | None = None
         self._gaps = 0
         self._whole = False
         self._planned: list[tuple[int, int]] = []
@@ -103,6 +107,11 @@ class FollowedPartition:
         return max(0, self.until - max(self._looked_to, self._at))
 
     @property
+    def unplaced(self) -> bool:
+        """Whether all is settled, and it isn't known where the next record's copy belongs."""
+        return not self._firm and self._at == self.until
+
+    @property
     def set_back(self) -> bool:
         """Whether the link has gone back behind what is verified already."""
         return self.until < self._at
@@ -117,8 +126,24 @@ class FollowedPartition:
         """Of the source's log, as far as it was read; 0 while nothing was."""
         return self.tally.size / self.tally.read if self.tally.read else 0.0
 
-    def restart(self, position: int) -> None:
-        """Another topic has the name: nothing that was known is true of it."""
+    def target_ended(self, offset: int, *, at_rest: bool) -> None:
+        """The target ended before `offset` when the link had copied all up to `until`.
+
+        `at_rest`: and no source record behind it was there yet. So the copies of later ones come from `offset` on, and
+        whatever else comes there is a fault. Otherwise it is only known that nothing before `until` comes there.
+        """
+        if not self.unplaced:
+            return
+        if self._target_began is None:
+            self._target_began = offset
+        if at_rest:
+            self._move_to(Pair(self._at, offset), counted=False)
+
+    def restart(self, position: int, target: int | None = None) -> None:
+        """Another topic has the name: nothing that was known is true of it. `target`: where that began, or had ended."""
+        if target is None and self._firm and self._delta is not None and self._at == self.until:
+            target = self._at + self._delta
+        self._target_began = target
         self._copied_before += max(0, self.until - self._began)
         self.tally.passed += max(0, self.until - self._at)
         self._at = self._began = self.until = self._planned_to = self._looked_to = position
@@ -220,6 +245,10 @@ class FollowedPartition:
             self.tally.counted += between
         else:
             self.tally.passed += between
+            if self._target_began is not None:
+                came = pair.target - self._target_began
+                self.tally.unaccounted += max(0, came - (pair.source - self._began))
+        self._target_began = None
         self._at, self._delta, self._firm = pair.source, pair.delta, True
 
     async def _chunk(self, offset: int) -> Fetched:

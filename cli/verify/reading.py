@@ -89,12 +89,14 @@ class ClusterReader:
         """Whether the partition existed when its topic was last asked for."""
         return key[1] < (self._cluster.partition_count(key[0]) or 0)
 
-    async def offsets(self, wanted: Mapping[Key, int]) -> dict[Key, int | None]:
+    async def offsets(self, wanted: Mapping[Key, int], *, open_too: bool = False) -> dict[Key, int | None]:
         """The offset at a timestamp (ms), EARLIEST or LATEST of each partition; None where no record is as late.
 
-        LATEST is what readers see: up to the first open transaction if they read committed records. CannotCompareError.
+        LATEST is what readers see: up to the first open transaction if they read committed records and don't ask for what
+        is `open_too`. CannotCompareError.
         """
         found: dict[Key, int | None] = {}
+        committed = self.committed and not open_too
 
         async def ask() -> bool:
             by_node: dict[int, dict[Key, tuple[int, int]]] = {}
@@ -103,7 +105,7 @@ class ClusterReader:
                     leader = self._leader(key)
                     by_node.setdefault(leader.node_id, {})[key] = timestamp, leader.epoch
             for node, asked in by_node.items():
-                for each in await self._cluster.send(node, ListOffsets(asked, read_committed=self.committed)):
+                for each in await self._cluster.send(node, ListOffsets(asked, read_committed=committed)):
                     if each.error == codes.NONE:
                         found[each.topic, each.partition] = None if each.offset < 0 else each.offset
                     elif each.error not in LEADERSHIP_ERRORS:

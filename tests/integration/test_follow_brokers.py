@@ -8,7 +8,8 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -96,9 +97,16 @@ class Followed(FollowWatcher):
 
 @contextlib.asynccontextmanager
 async def following(
-    source: LocalCluster, target: LocalCluster, topic: str, *, options: FollowOptions = WHOLE, **config: str
+    source: LocalCluster,
+    target: LocalCluster,
+    topic: str,
+    *,
+    options: FollowOptions = WHOLE,
+    positions: Mapping[tuple[str, int], int] = MappingProxyType({}),
+    **config: str,
 ) -> AsyncIterator[Followed]:
     followed = Followed(link_of("m", config_of(source, target, topic, **config)), options)
+    followed.positions = dict(positions)
     followed.task = asyncio.ensure_future(followed.follower.run())
     try:
         await followed.until(lambda: followed.told > 1)
@@ -183,6 +191,24 @@ async def test_a_record_that_is_missing_between_two_samples_is_found_by_counting
     ((_, fault),) = followed.faults
     assert (str(fault.kind), fault.source, fault.count) == ("missing", (30_000, 30_000), 1)
     assert 0 < followed.report.total("compared") < 60_000
+
+
+@pytest.mark.parametrize("copied", [0, 120])
+async def test_a_record_of_somebody_elses_that_comes_first_to_a_link_at_rest_is_named(
+    one_broker: LocalCluster, target_cluster: LocalCluster, copied: int
+) -> None:
+    topic = both(one_broker, target_cluster)
+    for cluster, name in ((one_broker, topic), (target_cluster, f"A.{topic}")):
+        produce(cluster, name, some(copied))
+    before = {(topic, 0): copied - 1} if copied else {}
+    async with following(one_broker, target_cluster, topic, positions=before) as followed:
+        produce(target_cluster, f"A.{topic}", [{**some(1)[0], "value": b"stranger"}])
+        for cluster, name in ((one_broker, topic), (target_cluster, f"A.{topic}")):
+            produce(cluster, name, some(20, copied))
+        followed.positions = {(topic, 0): copied + 19}
+        await followed.verified(20)
+    ((_, fault),) = followed.faults
+    assert (str(fault.kind), fault.target, followed.report.outcome) == ("foreign", (copied, copied), 1)
 
 
 async def test_what_retention_took_first_is_no_fault(one_broker: LocalCluster, target_cluster: LocalCluster) -> None:

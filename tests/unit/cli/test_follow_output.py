@@ -66,6 +66,16 @@ def test_the_table_ends_with_the_sentence_that_counts() -> None:
     assert last.startswith("The copy differs from its source. 3.1 % of the 10,000 records")
 
 
+def test_what_came_to_the_target_unaccounted_is_in_the_table_and_in_the_sentence() -> None:
+    some = report()
+    some.partitions["orders", 3][1].tally.unaccounted = 2
+    head, row, last = printed(some)
+    assert head.split() == ["topic", "target", "copied", "compared", "counted", "unaccounted"]
+    assert row.split() == ["orders", "A.orders", "10,000", "310", "9,000", "2"]
+    assert ", 2 more on the target than is accounted for, no fault" in last
+    assert some.as_json(partitions=True)["partitions"][0]["unaccounted"] == 2
+
+
 def test_the_json_has_every_partition() -> None:
     shown = json.loads(json.dumps(report(FAULT).as_json(partitions=True)))
     assert (shown["outcome"], shown["since"], shown["sample"]) == (
