@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from mirror_connect.cli.verify.link import Link
-from mirror_connect.cli.verify.placing import Pair, Piece
+from mirror_connect.cli.verify.placing import Piece
 from mirror_connect.cli.verify.plan import Topics, topics_of
 from mirror_connect.cli.verify.reading import CannotCompareError, ClusterReader, Key
 from mirror_connect.kafka_io.wire import EARLIEST, LATEST
@@ -31,6 +31,14 @@ class TargetEnd(NamedTuple):
     at_rest: bool
 
 
+class Untouched(NamedTuple):
+    """Where both logs of a partition stood of which the link had no position. `certain`: that they belong together."""
+
+    source: int
+    target: int
+    certain: bool
+
+
 class Baselines:
     """Of one link, by the readers of both clusters. Errors are those of ClusterReader.offsets and topic_ids."""
 
@@ -39,7 +47,7 @@ class Baselines:
         self._source = source
         self._target = target
         self._topics: Topics | None = None
-        self._untouched: dict[Key, Pair] = {}
+        self._untouched: dict[Key, Untouched] = {}
 
     async def target_ends(self, following: Mapping[Key, int]) -> dict[Key, TargetEnd]:
         """Of partitions of which all source records below `following` are on the target: that has to be known before."""
@@ -54,8 +62,6 @@ class Baselines:
 
     async def look_at_untouched(self, told: Collection[Key]) -> None:
         """Learns where partitions begin of which the link has told no position yet: asked before, `told` are the others."""
-        if self._link.source.consumer.get(_RESET, "earliest") != "earliest":
-            return  # the link may begin anywhere
         try:
             self._topics = await topics_of(self._link)
         except CannotCompareError:
@@ -73,18 +79,23 @@ class Baselines:
         for key in keys:
             end = ends.get(remotes[key], 0)
             # Either nothing was written to the one, or there was nothing in the other.
-            if (remotes[key] in whole or remotes[key] not in ends) and (end == 0 or last[key] == 0):
-                self._untouched[key] = Pair(first[key] or 0, end)
+            certain = (remotes[key] in whole or remotes[key] not in ends) and (end == 0 or last[key] == 0)
+            self._untouched[key] = Untouched(first[key] or 0, end, certain and self._from_the_beginning)
 
-    def untouched(self, key: Key) -> Pair | None:
-        """Where a partition that is heard of only now began on both sides; None where that can't be known."""
+    def untouched(self, key: Key) -> Untouched | None:
+        """Where a partition that is heard of only now began on both sides; None where nobody has looked."""
         if key in self._untouched or self._topics is None:
             return self._untouched.get(key)
         ours, theirs, _ = self._topics
         # Made on both sides meanwhile.
         remote = self._link.remote_topic(key[0])
         made = key[1] >= ours.get(key[0], 0) and key[1] >= theirs.get(remote, 0)
-        return Pair(0, 0) if made else None
+        return Untouched(0, 0, self._from_the_beginning) if made else None
+
+    @property
+    def _from_the_beginning(self) -> bool:
+        """Whether the link copies all of what it has no position of; else it may begin anywhere."""
+        return self._link.source.consumer.get(_RESET, "earliest") == "earliest"
 
     async def _is_end(self, key: Key, offset: int, end: int) -> bool:
         """Whether the source has no data from there on; the markers of the last transactions may follow."""

@@ -251,7 +251,7 @@ class Follower:
             partition = FollowedPartition(
                 ClusterPeek(self._source, SourcePartition(*key), self._price),
                 ClusterPeek(self._target, SourcePartition(*remote), self._price),
-                max(begin[key], first[key] or 0) if untouched is None else untouched.source,
+                untouched.source if untouched and untouched.certain else max(begin[key], first[key] or 0),
                 rng=self._rng,
                 doubt=partial(self._still_the_same, key),
                 on_fault=partial(self._watcher.fault, key),
@@ -260,7 +260,7 @@ class Follower:
             behind = (target_last[remote] or 0) - positions[key] - 1
             partition.guesses = ((target_first[remote] or 0) - (first[key] or 0), behind)
             if untouched is not None:
-                partition.target_ended(untouched.target, at_rest=True)
+                partition.target_ended(untouched.target, at_rest=untouched.certain)
             self.report.partitions[key] = remote[0], partition
 
     # --- topics -----------------------------------------------------------------------------------------------------
