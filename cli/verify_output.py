@@ -15,12 +15,14 @@ from rich.text import Text
 
 from mirror_connect.cli.verify.findings import Fault, Kind
 from mirror_connect.cli.verify.plan import Job
+from mirror_connect.cli.verify.remarks import gone, repeats
 from mirror_connect.cli.verify.run import EQUAL, NOT_COMPARED, Report, Result, Watcher
 
 _LINE_EVERY_S: Final = 10.0
 _OPTIONAL: Final = ("not copied yet", "repeated", "not comparable", *map(str, Kind))
 # Of what is no terminal: a file or a pipe has no margin.
 _WIDE: Final = 200
+_NOTES_SHOWN: Final = 20
 _WORDS: Final = (
     "The copy is equal to its source.",
     "The copy differs from its source.",
@@ -144,27 +146,41 @@ def print_report(report: Report, console: Console) -> None:
     for (topic, remote), counts in topics.items():
         table.add_row(Text(topic), Text(remote), *(f"{counts[name]:,}" for name in columns))
     console.print(table)
-    for result in report.results:
-        for line in _lines(result):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for line in report.notices:
+    lines = [line for result in report.results for line in _lines(result)]
+    for line in [*lines, *_notes(report.results), *report.notices]:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     size = sum(each.findings.bytes for each in report.results)
     rate = size / report.seconds / 1e6 if report.seconds else 0.0
     console.print(
         f"{_verdict(report)} {size / 1e6:,.1f} MB read in {report.seconds:.1f} s ({rate:,.1f} MB/s).",
         highlight=False,
+        soft_wrap=True,
     )
 
 
 def _verdict(report: Report) -> str:
     if report.nothing_copied and report.outcome == NOT_COMPARED:
         return "Nothing is copied yet that could be compared."
-    if report.behind and report.outcome == EQUAL:
+    if report.outcome != EQUAL:
+        return _WORDS[report.outcome]
+    limits, details = [], []
+    if report.behind:
         # Of transactions the last offset is a marker, and nobody knows without reading.
         left = "1 offset is" if report.behind == 1 else f"{report.behind:,} offsets are"
-        return f"The copy is equal to its source as far as it has come: {left} not copied yet, or no record."
-    return _WORDS[report.outcome]
+        limits.append("it has come")
+        details.append(f"{left} not copied yet, or no record")
+    if any(report.gone):
+        limits.append("both still have it")
+        details += gone(*report.gone)
+    again = [each.findings for each in report.results if each.findings.repeated]
+    if again:
+        details.append(repeats(sum(each.repeated for each in again), sum(each.equal for each in again)))
+    if any(report.gone) and not any(each.findings.equal for each in report.results):
+        return f"Nothing that could be compared is on both sides: {'; '.join(details)}."
+    if not details:
+        return _WORDS[EQUAL]
+    as_far = f" as far as {' and '.join(limits)}" if limits else ""
+    return f"The copy is equal to its source{as_far}: {'; '.join(details)}."
 
 
 def _by_topic(results: Sequence[Result]) -> dict[tuple[str, str], Counter[str]]:
@@ -188,10 +204,16 @@ def _lines(result: Result) -> list[str]:
     unlisted = found.counts.total() - sum(fault.count for fault in found.listed)
     if unlisted > 0:
         lines.append(f"{name}: and {unlisted:,} more")
-    lines += [f"{name}: {note}" for note in found.notes]
     if found.error:
         lines.append(f"{name}: not compared to its end: {found.error}")
     return lines
+
+
+def _notes(results: Sequence[Result]) -> list[str]:
+    """Retention takes something of thousands of partitions at a time: some are enough to see what it is."""
+    notes = [f"{each.job.topic}-{each.job.partition}: {note}" for each in results for note in each.findings.notes]
+    more = len(notes) - _NOTES_SHOWN
+    return notes if more <= 0 else [*notes[:_NOTES_SHOWN], f"and {more:,} more notes; --json has them all"]
 
 
 def fault_line(fault: Fault) -> str:

@@ -365,6 +365,8 @@ class Comparer:
         excused = min(target.holes(passed), len(records))
         target.use_holes(passed, excused)
         self._findings.gone_from_target += excused
+        if not self._findings.equal:
+            self._findings.before_target_start += excused
         for record in records[excused:]:
             mark = hash(self._content(record))
             stray = self._strays.pop(mark, None)
@@ -388,6 +390,8 @@ class Comparer:
         self._excusable -= more
         excused += more
         findings.gone_from_source += excused
+        if not findings.equal:
+            findings.before_source_start += excused
         rest, at = places[excused:], 0
         while at < len(rest):
             record = theirs[rest[at]]

@@ -86,7 +86,8 @@ class Findings:
 
     `equal`: found on the target as they are at the source, `by_batch` of them because whole batches have the same bytes.
     `repeated`: copied again from an earlier offset on after a restart, as at-least-once allows. `gone_from_source`,
-    `gone_from_target`: on one side only, where the other side's log has a gap (compaction, retention).
+    `gone_from_target`: on one side only, where the other side's log has a gap (compaction, retention);
+    `before_source_start` and `before_target_start` of them before the first that both have, where a log now begins.
     `behind`: offsets at the source's end that needn't be on the target yet. `error`: why it wasn't compared to its end.
     """
 
@@ -96,6 +97,8 @@ class Findings:
     repeated: int = 0
     gone_from_source: int = 0
     gone_from_target: int = 0
+    before_source_start: int = 0
+    before_target_start: int = 0
     behind: int = 0
     bytes: int = 0
     counts: Counter[Kind] = field(default_factory=Counter)

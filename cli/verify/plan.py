@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from mirror_connect.cli.verify.link import Link
@@ -25,7 +25,8 @@ class Job:
     """One partition. Source records from `start` on are compared, those below `until` have to be on the target.
 
     `source_end`, `target_end`: where the logs ended; `target_start`: where the target's begins. `absent`: why the target
-    has no such partition.
+    has no such partition. `cut`: `start` is where the source's log begins, and retention took what was before.
+    `asked_from`: the target's first offset that was asked for: `target_start`, or that of the time to begin with.
     """
 
     topic: str
@@ -37,6 +38,8 @@ class Job:
     target_start: int = 0
     target_end: int = 0
     absent: str = ""
+    cut: bool = False
+    asked_from: int = 0
 
 
 class Topics(NamedTuple):
@@ -92,7 +95,7 @@ async def plan(
     remotes = {key: (link.remote_topic(key[0]), key[1]) for key in keys}
     there = {key: remote for key, remote in remotes.items() if remote[1] < theirs.get(remote[0], 0)}
 
-    first = await source.offsets(dict.fromkeys(keys, EARLIEST))
+    begins = first = await source.offsets(dict.fromkeys(keys, EARLIEST))
     until: Mapping[Key, int | None]
     if link.positions is not None:
         until = {key: link.positions.get(key, -1) + 1 for key in keys}
@@ -101,9 +104,14 @@ async def plan(
     target_first = await target.offsets(dict.fromkeys(there.values(), EARLIEST))
     target_last = await target.offsets(dict.fromkeys(there.values(), LATEST))
     last = await source.offsets(dict.fromkeys(keys, LATEST))
+    asked_from = target_first
     if from_ms is not None:
         later = await source.offsets(dict.fromkeys(keys, from_ms))
-        first = {key: max(first[key] or 0, _or(later[key], last[key] or 0)) for key in keys}
+        first = {key: max(begins[key] or 0, _or(later[key], last[key] or 0)) for key in keys}
+        later = await target.offsets(dict.fromkeys(there.values(), from_ms))
+        asked_from = {
+            place: max(target_first[place] or 0, _or(later[place], target_last[place] or 0)) for place in later
+        }
 
     jobs = []
     for key in keys:
@@ -112,12 +120,20 @@ async def plan(
         job = Job(*key, remote, start, min(until[key] or 0, end), end)
         if key in there:
             place = remote, partition
-            jobs.append(Job(*key, remote, start, job.until, end, target_first[place] or 0, target_last[place] or 0))
+            jobs.append(
+                replace(
+                    job,
+                    target_start=target_first[place] or 0,
+                    target_end=target_last[place] or 0,
+                    cut=0 < start == begins[key],
+                    asked_from=asked_from[place] or 0,
+                )
+            )
         else:
             absent = f"the target has no topic {remote}"
             if remote in theirs:
                 absent = f"the target's topic {remote} has {theirs[remote]} partitions, the source's {ours[key[0]]}"
-            jobs.append(Job(*key, remote, start, job.until, end, absent=absent))
+            jobs.append(replace(job, absent=absent))
     return sorted(jobs, key=lambda job: job.start - job.source_end)
 
 

@@ -15,6 +15,7 @@ from mirror_connect.cli.verify.link import Link
 from mirror_connect.cli.verify.plan import Job, plan, topics_of
 from mirror_connect.cli.verify.rate import Rate
 from mirror_connect.cli.verify.reading import CannotCompareError, ClusterReader, PartitionLog
+from mirror_connect.cli.verify.remarks import remarks
 from mirror_connect.cli.verify.side import Side
 from mirror_connect.spark_jobs.fetched import SourcePartition
 
@@ -62,6 +63,12 @@ class Report:
         return sum(each.findings.behind for each in self.results)
 
     @property
+    def gone(self) -> tuple[int, int]:
+        """Records that the source has no longer, and those that the target has no longer."""
+        found = [each.findings for each in self.results]
+        return sum(each.gone_from_source for each in found), sum(each.gone_from_target for each in found)
+
+    @property
     def nothing_copied(self) -> bool:
         """Whether there is something to copy and nothing of it was to be compared yet."""
         return self.behind > 0 and not any(each.findings.compared for each in self.results)
@@ -91,6 +98,8 @@ class Report:
                     "target_topic": each.job.remote,
                     "source_offsets": [each.job.start, each.job.until],
                     **each.findings.as_json(),
+                    "before_source_start": each.findings.before_source_start,
+                    "before_target_start": each.findings.before_target_start,
                 }
                 for each in self.results
             ],
@@ -191,6 +200,7 @@ async def _compare(
         return
     if job.start >= job.source_end > 0:
         findings.note("the source has no records left to compare")
+        before_the_logs(job, findings, job.target_end)
         return
     ours = source.log(SourcePartition(job.topic, job.partition), job.start, job.source_end)
     place = SourcePartition(job.remote, job.partition)
@@ -209,11 +219,29 @@ async def _compare(
             progress=lambda offset: watcher.advanced(job, offset),
         ).run()
         findings.error = findings.error or unread(job, left, right)
+        before_the_logs(job, findings, begin)
     finally:
         left.close()
         right.close()
         ours.close()
         theirs.close()
+
+
+def before_the_logs(job: Job, findings: Findings, begin: int) -> None:
+    """What lies before the beginning of the other side's log; of the target everything before `begin` was not read."""
+    read = findings.before_source_start
+    if job.cut:
+        unread_before = max(0, begin - job.asked_from)
+        findings.gone_from_source += unread_before
+        findings.before_source_start = unread_before + min(read, job.start)
+    else:
+        findings.before_source_start = 0
+        if job.start:
+            findings.gone_from_source -= read  # it is there, and was not asked for
+    # What came before the first equal record may have been compacted, too.
+    findings.before_target_start = min(findings.before_target_start, job.target_start)
+    for line in remarks(job, findings):
+        findings.note(line)
 
 
 def unread(job: Job, source: Side, target: Side) -> str | None:

@@ -216,7 +216,45 @@ def test_what_the_sources_retention_took_is_not_foreign(one_broker: LocalCluster
     produce(target, f"A.{topic}", some(500))
     delete_before(one_broker, topic, 321)
     code, report = verify(one_broker, target, topic)
-    assert (code, report["partitions"][0]["equal"]) == (0, 179)
+    found = report["partitions"][0]
+    assert (code, found["equal"], found["before_source_start"]) == (0, 179, 321)
+
+
+def test_what_was_copied_of_records_that_the_source_has_no_longer_is_not_called_equal(
+    one_broker: LocalCluster, target: LocalCluster
+) -> None:
+    topic = both(one_broker, target)
+    produce(one_broker, topic, some(202))
+    # 89 records were gone before they were copied.
+    produce(target, f"A.{topic}", some(101) + some(12, 190))
+    delete_before(one_broker, topic, 190)
+    told = (
+        "101 records of the target are of source offsets before 190, where the source's log begins now: not comparable; "
+        "of those source offsets 89 or more were never copied, or held no record"
+    )
+    code, report = verify(one_broker, target, topic)
+    (found,) = report["partitions"]
+    assert (code, found["equal"], found["gone_from_source"], found["before_source_start"]) == (0, 12, 101, 101)
+    assert found["notes"] == [told]
+    lines = command(one_broker, target, topic).stdout.splitlines()
+    assert f"{topic}-0: {told}" in lines
+    assert lines[-1].startswith("The copy is equal to its source as far as both still have it: 101 records ")
+    # Of what was asked for nothing is gone.
+    code, report = verify(one_broker, target, topic, "--from", str(NOW + 195))
+    (found,) = report["partitions"]
+    assert (code, found["equal"], found["gone_from_source"], found["notes"]) == (0, 7, 0, [])
+
+
+def test_a_topic_that_two_links_copy_to_the_same_place_is_not_just_called_equal(
+    one_broker: LocalCluster, target: LocalCluster
+) -> None:
+    topic = both(one_broker, target)
+    produce(one_broker, topic, some(50))
+    for _ in range(2):
+        produce(target, f"A.{topic}", some(50), **{"enable.idempotence": True})
+    done = command(one_broker, target, topic)
+    assert done.returncode == 0
+    assert "The copy is equal to its source: 50 records are there again, so more than once (so many: " in done.stdout
 
 
 def test_what_the_targets_retention_took_is_not_missing(one_broker: LocalCluster, target: LocalCluster) -> None:
@@ -226,7 +264,7 @@ def test_what_the_targets_retention_took_is_not_missing(one_broker: LocalCluster
     delete_before(target, f"A.{topic}", 321)
     code, report = verify(one_broker, target, topic)
     found = report["partitions"][0]
-    assert (code, found["equal"], found["gone_from_target"]) == (0, 179, 321)
+    assert (code, found["equal"], found["gone_from_target"], found["before_target_start"]) == (0, 179, 321, 321)
 
 
 def delete_before(cluster: LocalCluster, topic: str, offset: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,54 @@ def test_a_link_that_has_copied_nothing_is_no_success() -> None:
     idle = report(Findings(behind=40))
     assert idle.outcome == NOT_COMPARED
     assert printed(idle).splitlines()[-1].startswith("Nothing is copied yet that could be compared.")
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        pytest.param(
+            Findings(equal=12, gone_from_source=101),
+            "The copy is equal to its source as far as both still have it: "
+            "101 records of the target are gone from the source.",
+            id="source_retention",
+        ),
+        pytest.param(
+            Findings(equal=12, gone_from_target=1),
+            "The copy is equal to its source as far as both still have it: "
+            "1 record of the source is gone from the target.",
+            id="target_retention",
+        ),
+        pytest.param(
+            Findings(equal=12, gone_from_source=2, gone_from_target=3, behind=4, repeated=1),
+            "The copy is equal to its source as far as it has come and both still have it: "
+            "4 offsets are not copied yet, or no record; 2 records of the target are gone from the source; "
+            "3 records of the source are gone from the target; "
+            "1 record is there again, so more than once (a restart repeats some).",
+            id="everything",
+        ),
+        pytest.param(
+            Findings(gone_from_source=101),
+            "Nothing that could be compared is on both sides: 101 records of the target are gone from the source.",
+            id="nothing_left_to_compare",
+        ),
+        pytest.param(
+            Findings(equal=50, repeated=50),
+            "The copy is equal to its source: 50 records are there again, so more than once (so many: another connector "
+            "or worker copies the same topic there, or the link began it anew).",
+            id="copied_twice",
+        ),
+    ],
+)
+def test_the_last_sentence_claims_no_more_than_was_compared(found: Findings, told: str) -> None:
+    assert report(found).outcome == EQUAL
+    assert printed(report(found)).splitlines()[-1].startswith(told)
+
+
+def test_of_many_notes_some_are_shown() -> None:
+    partitions = [replace(JOB, partition=number) for number in range(30)]
+    shown = printed(Report("m", [Result(job, Findings(equal=1, notes=["told"])) for job in partitions])).splitlines()
+    assert sum(line.endswith(": told") for line in shown) == 20
+    assert "and 10 more notes; --json has them all" in shown
 
 
 def test_two_empty_topics_are_equal() -> None:
