@@ -39,4 +39,6 @@ def nothing_translated(settings: Settings, selection: CheckpointSelection, seen:
     }
     left_out["having no position in a topic that is copied"] = len(matching) - sum(left_out.values())
     why = ", ".join(f"{number} by {reason}" for reason, number in left_out.items() if number)
-    return f"{named} matches {len(matching)} of the {count} of {cluster}, but all are left out ({why}): none is translated"
+    return (
+        f"{named} matches {len(matching)} of the {count} of {cluster}, but all are left out ({why}): none is translated"
+    )
