@@ -284,8 +284,8 @@ def copying_beside(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Ai
                 (
                     f"{LABELS[each['side']]}, {moment['when']}",
                     *(f"{moment[name]:.1f}" for name in ("floor_p50", "p50", "floor_p99", "p99")),
-                    f"+{moment['p50'] - moment['floor_p50']:.1f}",
-                    f"+{moment['p99'] - moment['floor_p99']:.1f}",
+                    f"{moment['p50'] - moment['floor_p50']:+.1f}",
+                    f"{moment['p99'] - moment['floor_p99']:+.1f}",
                     f"{moment['received']:,} of {moment['sent']:,}",
                 )
             )
