@@ -80,7 +80,9 @@ class MirrorCheckpointPart:
         seen = found.groups
         self._name_others(seen.untranslatable)
         if found.nothing is not None and self._nothing is None:
-            log.warning("Connector %s: %s", self._name, found.nothing)
+            # A cluster without groups is new, as a rule, and nothing is wrong with it.
+            level = logging.WARNING if seen.listed else logging.INFO
+            log.log(level, "Connector %s: %s", self._name, found.nothing)
         self._nothing = found.nothing
         # Who can't be read now was read before: to drop it would restart tasks, and again when it can be read.
         kept = {group for group in self._dealt if group in seen.unreadable}

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
 
-from mirror_connect.connectors.bounded_match import shortened
+from mirror_connect.app.connector_part.matching_nothing import UselessFilter
 from mirror_connect.connectors.config_table import Settings
 from mirror_connect.connectors.filters import TopicSelection
-from mirror_connect.connectors.user_class import is_user_class
-
-_LONGEST: Final = 200
 
 
 def nothing_copied(settings: Settings, selection: TopicSelection, topics: Collection[str]) -> str | None:
@@ -18,26 +14,17 @@ def nothing_copied(settings: Settings, selection: TopicSelection, topics: Collec
 
     Heartbeats are copied whatever `topics` says: they alone are no sign that it is right, unless it is empty.
     """
-    policy, entries = selection.policy, settings.texts("topics")
+    policy = selection.policy
     theirs = [topic for topic in topics if selection.topics.matches(topic)]
     if any(selection.should_replicate(topic) for topic in theirs):
         return None
     heartbeats = any(selection.should_replicate(topic) for topic in topics)
     only = "only heartbeats are copied" if heartbeats else "nothing is copied"
-    cluster = f"source cluster {settings.text('source.cluster.alias')}"
-    filter_class = settings.originals.get("topic.filter.class")
-    if is_user_class(filter_class):
-        named = f"topic.filter.class={filter_class}"
-    elif entries:
-        named = f"topics={shortened(','.join(entries), _LONGEST)}"
-    else:
+    wanted = UselessFilter.of(settings, "topic", len(topics), only)
+    if wanted is None:
         return None if heartbeats else "topics is empty, so nothing is copied: give it names or expressions"
-    if not topics:
-        return f"{cluster} has no topic that this login may see, so {only}"
-    count = f"{len(topics)} topic{'s' if len(topics) > 1 else ''}"
     if not theirs:
-        hint = "" if is_user_class(filter_class) else "; names and expressions stand for whole topic names"
-        return f"{named} matches none of the {count} of {cluster}, so {only}{hint}"
+        return wanted.matches_none()
     left_out = {
         "topics.exclude": sum(1 for topic in theirs if selection.excluded.matches(topic)),
         "being internal": sum(1 for topic in theirs if policy.is_internal(topic)),
@@ -45,5 +32,4 @@ def nothing_copied(settings: Settings, selection: TopicSelection, topics: Collec
             1 for topic in theirs if policy.is_cycle(topic, selection.target_alias)
         ),
     }
-    why = ", ".join(f"{number} by {reason}" for reason, number in left_out.items() if number)
-    return f"{named} matches {len(theirs)} of the {count} of {cluster}, but all of them are left out ({why}), so {only}"
+    return wanted.leaves_all_out(len(theirs), left_out)

@@ -65,7 +65,7 @@ def bring_up_to_date(
         if topic not in refused and not changes.there[topic]:
             without = ", ".join(f"{name}={value}" for name, value in left_out.get(topic, {}).items())
             changes.made.append(
-                f"created remote topic {topic} with {each.partitions} partitions"
+                f"created remote topic {topic} with {each.partitions} partition{'s' if each.partitions > 1 else ''}"
                 + (f", without {without}: the brokers of the target know no such config" if without else "")
             )
             changes.there[topic] = each.partitions

@@ -43,6 +43,18 @@ async def until(true: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
+async def fetching(fetcher: Fetcher) -> AsyncIterator[None]:
+    """It runs meanwhile, and nothing may end it before."""
+    running = asyncio.create_task(fetcher.run())
+    try:
+        yield
+        assert not running.done(), running
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+@asynccontextmanager
 async def copying(
     source: FakeSource, limit: int = 1 << 20, stop_at_new_topic: str | None = None, **settings: str
 ) -> AsyncIterator[Copy]:
@@ -57,10 +69,5 @@ async def copying(
         buffer_limit_bytes=limit,
         stop_at_new_topic=stop_at_new_topic,
     )
-    running = asyncio.create_task(copy.fetcher.run())
-    try:
+    async with fetching(copy.fetcher):
         yield copy
-        assert not running.done(), running
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)

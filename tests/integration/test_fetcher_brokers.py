@@ -15,6 +15,7 @@ from deploy.local import LocalCluster
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.wire import Fetch
 from mirror_connect.spark_jobs.fetcher import Fetched, Fetcher, SourcePartition
+from tests.fakes.fetched_copy import fetching
 
 pytestmark = [pytest.mark.brokers, pytest.mark.timeout(180)]
 
@@ -85,13 +86,10 @@ async def copying(brokers: LocalCluster, limit: int = 32 << 20, **settings: str)
     copy.fetcher = Fetcher(
         cluster, named, on_records=copy.take, on_notice=copy.notices.append, buffer_limit_bytes=limit
     )
-    running = asyncio.create_task(copy.fetcher.run())
     try:
-        yield copy
-        assert not running.done(), running
+        async with fetching(copy.fetcher):
+            yield copy
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
         await cluster.close()
 
 

@@ -53,8 +53,8 @@ def test_nothing_is_told_of_a_connector_that_has_groups(seen: SeenGroups) -> Non
         pytest.param(
             ".*",
             SeenGroups((), frozenset({"shop", "console-consumer-1", "s"}), {}, {"s": "share"}),
-            "groups=.* matches 3 of the 3 groups of source cluster A, but all are left out (1 by groups.exclude, 1 by being "
-            "no consumer group, 1 by having no position in a topic that is copied): none is translated",
+            "groups=.* matches 3 of the 3 groups of source cluster A, but all of them are left out (1 by groups.exclude, "
+            "1 by being no consumer group, 1 by having no position in a topic that is copied), so nothing is translated",
             id="left_out",
         ),
     ],

@@ -121,7 +121,7 @@ def test_configs_that_the_targets_release_lacks_are_left_out_and_told() -> None:
     found = bring_up_to_date(cast("ClusterAdmin", admin), {"t": 1}, {}, 2, {"t": configs})
     assert (admin.configs, found.there, found.refused) == ({"flush.ms": "9"}, {"t": 1}, {})
     assert found.made == [
-        "created remote topic t with 1 partitions, without new.one=7, new.two=8: "
+        "created remote topic t with 1 partition, without new.one=7, new.two=8: "
         "the brokers of the target know no such config"
     ]
 

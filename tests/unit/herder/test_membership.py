@@ -106,6 +106,12 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
+async def asked_again(group: FakeGroup, times: int = 1) -> None:
+    """Until somebody has tried to join so often from now on."""
+    asked = len(group.joins)
+    await until(lambda: len(group.joins) >= asked + times)
+
+
 @asynccontextmanager
 async def member(leader: str = "me", session_ms: int = 10_000, interval_ms: int = 5) -> AsyncIterator[Member]:
     group, clock, heard = FakeGroup(leader), Clock(), list[Standing]()
@@ -287,8 +293,7 @@ async def joining_beside_others(session_ms: int) -> AsyncIterator[tuple[FakeGrou
 async def test_a_dead_member_of_another_kind_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     async with joining_beside_others(30_000) as (group, clock, joining):
         clock.now += 30.0
-        asked = len(group.joins)
-        await until(lambda: len(group.joins) > asked)
+        await asked_again(group)
         group.held = False
         async with asyncio.timeout(60):
             await joining
@@ -307,8 +312,7 @@ async def test_a_member_of_another_kind_that_stays_for_longer_than_a_session_ref
 async def test_a_coordinator_that_is_lost_while_others_are_waited_for_is_tried_again() -> None:
     async with joining_beside_others(30_000) as (group, clock, joining):
         clock.now += 20.0
-        asked = len(group.joins)
-        await until(lambda: len(group.joins) > asked)
+        await asked_again(group)
         group.join_failures = [CoordinatorLost("moved")]
         await until(lambda: not group.join_failures)
         group.held = False
@@ -320,15 +324,12 @@ async def test_a_coordinator_that_is_lost_while_others_are_waited_for_is_tried_a
 async def test_another_coordinator_gives_a_dead_member_its_session_anew() -> None:
     async with joining_beside_others(30_000) as (group, clock, joining):
         clock.now += 20.0
-        asked = len(group.joins)
-        await until(lambda: len(group.joins) > asked)
+        await asked_again(group)
         group.join_failures = [CoordinatorLost("moved")]
         await until(lambda: not group.join_failures)
-        asked = len(group.joins)
-        await until(lambda: len(group.joins) > asked)
+        await asked_again(group)
         clock.now += 20.0
-        asked = len(group.joins)
-        await until(lambda: len(group.joins) > asked + 1)
+        await asked_again(group, 2)
         group.held = False
         async with asyncio.timeout(60):
             await joining
