@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
+from mirror_connect.spark_jobs.in_flight import InFlight
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing
 from mirror_connect.spark_jobs.record_rewrite import build
@@ -25,7 +25,11 @@ class OwnRecords:
         self.target: TargetPartition = producer.partition(topic, partition, self, ahead=True)
         self._producer = producer
         self._waiting: deque[Outgoing] = deque()
-        self._unacked: deque[_Written] = deque()
+        self._in_flight = InFlight()
+        # One of each batch that waits or is in flight.
+        self._acks: deque[asyncio.Future[None]] = deque()
+        # The records are numbered: those of a later batch come behind those of an earlier one.
+        self._next_number = 0
         self._error: PartitionRefusedError | None = None
 
     async def write(self, records: Sequence[NewRecord]) -> None:
@@ -34,10 +38,11 @@ class OwnRecords:
             raise self._error
         acks = []
         for batch in _batches(records):
-            written = _Written(len(batch), asyncio.get_running_loop().create_future())
-            self._waiting.append(build(batch))
-            self._unacked.append(written)
-            acks.append(written.ack)
+            ack: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(build(batch, self._next_number))
+            self._next_number += len(batch)
+            self._acks.append(ack)
+            acks.append(ack)
         if acks:
             self._producer.wake(self.target)
             await asyncio.gather(*acks)
@@ -50,33 +55,28 @@ class OwnRecords:
 
     def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
         """See Feed."""
-        return self._waiting.popleft() if self._waiting else None
+        if not self._waiting:
+            return None
+        outgoing = self._waiting.popleft()
+        self._in_flight.given(outgoing)
+        return outgoing
 
     def acked(self, outgoing: Outgoing, base_offset: int) -> None:
         """See Feed. A batch that was split comes in pieces."""
-        head = self._unacked[0]
-        head.missing -= outgoing.count
-        if head.missing <= 0:
-            self._unacked.popleft()
-            if not head.ack.done():
-                head.ack.set_result(None)
+        if self._in_flight.acked(outgoing):
+            ack = self._acks.popleft()
+            if not ack.done():
+                ack.set_result(None)
 
     def failed(self, error: PartitionRefusedError) -> None:
         """See Feed."""
         self._error = error
         self._waiting.clear()
-        while self._unacked:
-            ack = self._unacked.popleft().ack
+        self._in_flight.clear()
+        while self._acks:
+            ack = self._acks.popleft()
             if not ack.done():
                 ack.set_exception(error)
-
-
-@dataclass(slots=True)
-class _Written:
-    """A batch on its way: how many of its records are not acknowledged."""
-
-    missing: int
-    ack: asyncio.Future[None]
 
 
 def _batches(records: Sequence[NewRecord]) -> Iterator[list[NewRecord]]:

@@ -10,8 +10,9 @@ backlog, and a fetched megabyte of tiny batches isn't turned into thousands of o
 - Merged: small neighbours, when there is a backlog. Merging a record costs about as much CPU as a batch of some ten
   records copied raw, so larger batches are merged only where latency bounds the partition (a slow link).
 
-The position is the last source offset of which everything at or below is on the target or was dropped. It is one of a
-topic: another one made under its name begins when all that was taken of the former is acknowledged.
+The position is the last source offset of which everything at or below is on the target or was dropped: it lies in front of
+the oldest offset that is not. It is one of a topic: another one made under its name begins when all that was taken of the
+former is acknowledged.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Final
 from mirror_connect.connectors.job_contract import TaskPartition
 from mirror_connect.spark_jobs.aborted import AbortedFilter
 from mirror_connect.spark_jobs.fetcher import Fetched
+from mirror_connect.spark_jobs.in_flight import InFlight
 from mirror_connect.spark_jobs.positions_writer import Position
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import (
@@ -48,7 +50,7 @@ MERGED_RECORDS: Final = 4_000
 
 
 class PartitionFlow:
-    """The feed (target_partition.Feed) of one partition. `position`: NOTHING_YET until something was copied or dropped.
+    """The feed (target_partition.Feed) of one partition. `position`: NOTHING_YET while it is not known where to begin.
 
     `on_corrupt(flow, error)` hears of a batch that can't be copied: the flow has stopped in front of it; `restart` goes on.
     `on_others(flow, offset, count)` hears that the target partition has `count` records from `offset` on that are not ours;
@@ -99,8 +101,7 @@ class PartitionFlow:
         self._aborted: AbortedFilter | None = None
         # Decided, not sent: what was looked at while merging and didn't fit.
         self._held: deque[Outgoing] = deque()
-        self._taken: int = 0
-        self._acked = NOTHING_YET
+        self._in_flight = InFlight()
         self._looked_at = Position(NOTHING_YET, None)
 
     def __str__(self) -> str:
@@ -109,10 +110,11 @@ class PartitionFlow:
     @property
     def position(self) -> int:
         """The offset to commit: the last one of which nothing at or below is missing on the target."""
-        if self._taken == 0 and not self._held and self.next_offset is not None:
+        oldest = self._in_flight.oldest
+        if oldest is None:
             # What was dropped behind the last copied batch counts too: a restart needn't look at it again.
-            return self.next_offset - 1
-        return self._acked
+            oldest = self._held[0].first_offset if self._held else self.next_offset
+        return NOTHING_YET if oldest is None else oldest - 1
 
     def moved(self) -> Position | None:
         """The position, if it is another one than when this was last asked."""
@@ -169,7 +171,14 @@ class PartitionFlow:
         first = self._merged_singles(limit) or self._next()
         if first is None:
             return None
-        self._taken += 1
+        # Before its neighbours are looked at: behind it another topic of the same name must not begin.
+        self._in_flight.given(first)
+        outgoing = self._merged(first, limit, slow_link=slow_link)
+        self._in_flight.merged(outgoing)
+        return outgoing
+
+    def _merged(self, first: Outgoing, limit: int, *, slow_link: bool) -> Outgoing:
+        """The batch, or one of it and the small ones behind it."""
         if not _is_small(first, limit, slow_link=slow_link):
             return first
         group, size, records = [first], first.size, first.count
@@ -201,8 +210,7 @@ class PartitionFlow:
 
     def acked(self, outgoing: Outgoing, base_offset: int) -> None:
         """The target has this batch, and all before it."""
-        self._taken -= 1
-        self._acked = outgoing.last_offset
+        self._in_flight.acked(outgoing)
         counters = self._counters
         counters["records"] = counters.get("records", 0) + outgoing.count
         counters["bytes"] = counters.get("bytes", 0) + outgoing.size
@@ -222,7 +230,7 @@ class PartitionFlow:
         if error.offset >= 0:
             # All below is on the target or was dropped; what was taken from there on is given up, and read again.
             self.next_offset = error.offset
-        self._taken = 0
+        self._in_flight.clear()
         self._on_refused(self, error)
 
     # --- decide -----------------------------------------------------------------------------------------------------
@@ -299,10 +307,9 @@ class PartitionFlow:
         """Another topic of the same name waits until the target has all of the former: a position is one of a topic."""
         if following.topic_id in (None, self.topic_id):
             return True
-        if self.topic_id is not None or following.fetch_offset < (self.next_offset or 0):
-            if self._taken or self._held:
-                return False
-            self._acked = NOTHING_YET
+        another = self.topic_id is not None or following.fetch_offset < (self.next_offset or 0)
+        if another and (self._in_flight or self._held):
+            return False
         self.topic_id = following.topic_id
         return True
 

@@ -10,19 +10,16 @@ With each goes the id of the topic that it is an offset of, in one record, so th
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections import deque
 from typing import NamedTuple
 
 from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
 from mirror_connect.connectors.partitioner import partition_for
 from mirror_connect.connectors.positions import position_headers, position_key, position_value
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
+from mirror_connect.spark_jobs.own_records import OwnRecords
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing
-from mirror_connect.spark_jobs.record_rewrite import build
-from mirror_connect.spark_jobs.target_partition import TargetPartition
+from mirror_connect.spark_jobs.record_batch import NewRecord
 
 
 class Position(NamedTuple):
@@ -30,26 +27,6 @@ class Position(NamedTuple):
 
     offset: int
     topic_id: bytes | None
-
-
-class _OffsetsFeed:
-    """One partition of the offsets topic: the batches of positions that wait for it."""
-
-    def __init__(self, writer: PositionsWriter) -> None:
-        self._writer = writer
-        self.batches: deque[Outgoing] = deque()
-
-    def waiting(self) -> bool:
-        return bool(self.batches)
-
-    def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
-        return self.batches.popleft() if self.batches else None
-
-    def acked(self, outgoing: Outgoing, base_offset: int) -> None:
-        self._writer.one_acked()
-
-    def failed(self, error: PartitionRefusedError) -> None:
-        self._writer.failed(error)
 
 
 class PositionsWriter:
@@ -60,12 +37,12 @@ class PositionsWriter:
         self.commits = 0
         self._producer = producer
         self._spec = spec
-        self._targets: dict[int, tuple[TargetPartition, _OffsetsFeed]] = {}
+        self._offsets_topic: dict[int, OwnRecords] = {}
         self._committed: dict[TaskPartition, Position] = {}
         self._noted: dict[TaskPartition, Position] = {}
-        self._pending = 0
-        self._settled = asyncio.Event()
-        self._settled.set()
+        # The commit under way, and what it holds of partitions that are still this task's.
+        self._writing: asyncio.Task[None] | None = None
+        self._written: dict[TaskPartition, Position] = {}
 
     def note(self, partition: TaskPartition, position: Position) -> None:
         """Where a partition has got to, for the next commit."""
@@ -76,41 +53,68 @@ class PositionsWriter:
 
         One at a time: the next one has the newer positions anyway, so a slow target gets no queue of old ones.
         """
-        if self._pending:
+        if self._writing is not None and not self._writing.done():
             return False
         noted, self._noted = self._noted, {}
-        changed = {p: each for p, each in noted.items() if each.offset >= 0 and self._committed.get(p) != each}
+        self._written = {p: each for p, each in noted.items() if each.offset >= 0 and self._committed.get(p) != each}
+        if self._written:
+            self._writing = asyncio.create_task(self._write(self._records()), name="positions")
+        return True
+
+    def _records(self) -> dict[int, list[NewRecord]]:
+        """What is to be written, by the partition of the offsets topic."""
         now = int(time.time() * 1000)
         records: dict[int, list[NewRecord]] = {}
-        for partition, (offset, topic_id) in changed.items():
+        for partition, (offset, topic_id) in self._written.items():
             key = position_key(self._spec.connector, self._spec.source_alias, partition.topic, partition.partition)
             number = partition_for(key, self._spec.offsets_partitions)
             record = NewRecord(key, position_value(offset), now, position_headers(topic_id))
             records.setdefault(number, []).append(record)
-        for number, batch in records.items():
-            target, feed = self._target(number)
-            feed.batches.append(build(batch))
-            self._pending += 1
-            self._settled.clear()
-            self._producer.wake(target)
-        self._committed.update(changed)
-        return True
+        return records
+
+    async def _write(self, records: dict[int, list[NewRecord]]) -> None:
+        try:
+            await asyncio.gather(*(self._partition(number).write(each) for number, each in records.items()))
+        except PartitionRefusedError as error:
+            if not self.failure.done():
+                self.failure.set_exception(error)
+            return
+        self._committed.update(self._written)
+        self._written = {}
+        self.commits += 1
+
+    def _partition(self, number: int) -> OwnRecords:
+        if number not in self._offsets_topic:
+            self._offsets_topic[number] = OwnRecords(self._producer, self._spec.offsets_topic, number)
+        return self._offsets_topic[number]
 
     async def flush(self, seconds: float) -> bool:
         """Commits, and waits until the target has the positions; False when time is up before."""
         deadline = time.monotonic() + seconds
-        committed = False
         while True:
-            if not committed:
-                committed = self.commit()
-            if committed and not self._pending:
+            committed = self.commit()
+            if self._writing is None:
                 return True
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
+            await asyncio.wait({self._writing}, timeout=max(0.0, deadline - time.monotonic()))
+            if not self._writing.done() or self.failure.done():
                 return False
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(remaining):
-                    await self._settled.wait()
+            if committed:
+                return True
+
+    async def withdraw(self) -> None:
+        """Gives up the commit under way: after this, nothing of it arrives on the target. The next commit has it again.
+
+        For a hand-over that did not commit in time. The new owner reads the positions and writes newer ones; one that
+        came behind those would take the partition back.
+        """
+        if self._writing is None or self._writing.done():
+            return
+        self._writing.cancel()
+        await asyncio.gather(self._writing, return_exceptions=True)
+        await self._producer.release([each.target for each in self._offsets_topic.values()], 0.0)
+        self._offsets_topic.clear()
+        self._noted = {**self._written, **self._noted}
+        self._written = {}
 
     def known(self, partition: TaskPartition, position: Position) -> None:
         """What the topic holds already need not be written again."""
@@ -118,34 +122,19 @@ class PositionsWriter:
 
     def forget(self, partition: TaskPartition) -> None:
         """Another task has the partition now; should it come back, its position is written again."""
-        self._committed.pop(partition, None)
-        self._noted.pop(partition, None)
+        for kept in (self._committed, self._noted, self._written):
+            kept.pop(partition, None)
 
     @property
     def trouble(self) -> str:
         """One line while the topic of positions doesn't take them; "" otherwise."""
-        return next((target.trouble for target, _ in self._targets.values() if target.trouble), "")
+        return next((each.target.trouble for each in self._offsets_topic.values() if each.target.trouble), "")
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Nothing is written after this."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.gather(self._writing, return_exceptions=True)
         if self.failure.done() and not self.failure.cancelled():
             self.failure.exception()
         self.failure.cancel()
-
-    def _target(self, number: int) -> tuple[TargetPartition, _OffsetsFeed]:
-        if number not in self._targets:
-            feed = _OffsetsFeed(self)
-            self._targets[number] = (self._producer.partition(self._spec.offsets_topic, number, feed, ahead=True), feed)
-        return self._targets[number]
-
-    def one_acked(self) -> None:
-        """One batch of positions is on the target."""
-        self._pending -= 1
-        if not self._pending:
-            self.commits += 1
-            self._settled.set()
-
-    def failed(self, error: PartitionRefusedError) -> None:
-        """The offsets topic refuses positions."""
-        if not self.failure.done():
-            self.failure.set_exception(error)
