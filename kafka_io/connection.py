@@ -50,6 +50,10 @@ class ConnectionLost(ConnectionError):
     """A request has no answer, and nobody knows whether the broker carried it out. Names the broker and the reason."""
 
 
+class RequestTimedOut(ConnectionLost):
+    """No answer within request.timeout.ms: the broker hangs, or the link carries less than was asked of it in that time."""
+
+
 class UnsupportedByBroker(Exception):
     """The broker knows no version of a request that is written here."""
 
@@ -249,14 +253,14 @@ class Connection:
 
     def _timed_out(self, correlation: int) -> None:
         kind = next((type(w.request).__name__ for w in self._waiting if w.correlation == correlation), "request")
-        self.lost(f"no answer to {kind} within {round(self._timeout * 1000)} ms (request.timeout.ms)")
+        self.lost(f"no answer to {kind} within {round(self._timeout * 1000)} ms (request.timeout.ms)", RequestTimedOut)
 
     def hung_up(self) -> str:
         """Why the broker may have closed the connection: one that wants another protocol does so at once."""
         return wrong_protocol.hung_up(self.protocol, self._correlation)
 
-    def lost(self, reason: str) -> None:
-        """The connection is of no use any more: everything in flight fails."""
+    def lost(self, reason: str, error: type[ConnectionLost] = ConnectionLost) -> None:
+        """The connection is of no use any more: everything in flight fails with `error`."""
         if self.broken is None:
             self.broken = reason
             if self.transport is not None:
@@ -265,7 +269,7 @@ class Connection:
             waiting = self._waiting.popleft()
             waiting.timer.cancel()
             if not waiting.answer.done():
-                waiting.answer.set_exception(ConnectionLost(f"broker {self.address}: {self.broken}"))
+                waiting.answer.set_exception(error(f"broker {self.address}: {self.broken}"))
                 # Whoever stopped waiting must not draw a warning for an exception never fetched.
                 waiting.answer.exception()
         self.writable.set()

@@ -6,7 +6,8 @@ only while it is on the wire. Work and wake-ups are per request: a batch costs n
 
 What a broker knows of a producer it drops when the newest *record* it wrote to a partition is older than
 producer.id.expiration.ms (one day): at its restart, and now and then. Mirrored records keep their old times, so for old
-records a repetition after a lost answer may be written twice, and the lease alone holds off a former owner.
+records a repetition after a lost answer may be written twice, and the lease alone holds off a former owner. Their order
+is kept all the same: target_partition.py has one batch of them in flight.
 
 Delivery never times out. What ends it: `failed` (fenced, credentials refused), or a partition's own refusal, which its
 feed hears of. Nothing is written while the lease is not valid.
@@ -21,20 +22,19 @@ from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
+from mirror_connect.kafka_io.connection import ConnectionLost, RequestTimedOut, UnsupportedByBroker
 from mirror_connect.kafka_io.wire import Produce, ProducePartition, ProduceResponse
 from mirror_connect.kafka_io.wire_codec import Writer
 from mirror_connect.spark_jobs import produce_outcome as codes
 from mirror_connect.spark_jobs.copier_settings import ProducerSettings
 from mirror_connect.spark_jobs.outage import Outage
+from mirror_connect.spark_jobs.oversize import largest_message, too_large
 from mirror_connect.spark_jobs.produce_outcome import FencedError, Outcome, PartitionRefusedError
 from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
 from mirror_connect.spark_jobs.target_broker import TargetBroker
-from mirror_connect.spark_jobs.target_partition import Feed, ProducerId, Sent, TargetPartition
+from mirror_connect.spark_jobs.target_partition import MERGE_LIMIT, Feed, ProducerId, Sent, TargetPartition
 from mirror_connect.spark_jobs.told_once import ToldOnce
 
-# Below the broker's default max.message.bytes (1,048,588), as merged batches should never have to be split again.
-MERGE_LIMIT: Final = 1_000_000
 WIRE_LIMIT: Final = 16 << 20
 # The broker remembers the last five batches of a producer in a partition; more in flight could not be told apart.
 WINDOW: Final = 5
@@ -86,6 +86,7 @@ class BatchProducer:
         self._cluster = cluster
         self._away = away or Outage("The target cluster can't be reached")
         self._settings = settings
+        self._timeout_s = settings.request_timeout_ms / 1000
         self._identity = ProducerIdentity(cluster, transactional_id, notice, idempotent=settings.idempotent)
         self._transactional_id = transactional_id
         self._lease = lease
@@ -106,6 +107,7 @@ class BatchProducer:
         self._stale = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._told = ToldOnce(notice)
+        self._limits_asked: set[str] = set()
 
     # --- what a task calls ------------------------------------------------------------------------------------------
 
@@ -129,7 +131,8 @@ class BatchProducer:
         window = min(WINDOW, self._settings.max_in_flight) if self._producer.idempotent else 1
         target = TargetPartition(topic, partition, feed, window, MERGE_LIMIT, ahead)
         if known is not None:
-            target.next_sequence, target.limit = known.next_sequence, known.limit
+            target.next_sequence = known.next_sequence
+            target.limit, target.largest = known.limit, known.largest
         self._partitions[topic, partition] = target
         return target
 
@@ -240,6 +243,8 @@ class BatchProducer:
             most, limit = self._settings.max_in_flight, self._settings.max_request_bytes
             if now < node.paced_until:
                 most, limit = 1, min(limit, node.paced_bytes)
+            if node.carries is not None:
+                most, limit = 1, min(limit, node.carries)
             while (
                 (node.ahead or node.ready)
                 and node.requests < most
@@ -263,11 +268,16 @@ class BatchProducer:
         batches = [ProducePartition(target.topic, target.partition, [sent.payload]) for target, sent in taken]
         answer: ProduceResponse | None = None
         lost = "the connection to the target was lost"
+        sent_at = self._loop.time()
         try:
             request = _LeasedProduce(batches, self._settings.request_timeout_ms, self._lease)
             answer = await self._cluster.send(node.node_id, request, purpose="produce")
+            node.answered_after(self._loop.time() - sent_at, self._timeout_s, self._settings.max_request_bytes)
         except LeaseLostError:
             pass
+        except RequestTimedOut as error:
+            lost = str(error)
+            node.timed_out(self._loop.time(), sent_at, size)
         except (ClusterUnreachable, ConnectionLost) as error:
             lost = str(error)
         except (NotAuthorized, UnsupportedByBroker) as error:
@@ -327,12 +337,7 @@ class BatchProducer:
         head = target.is_head(sent)
         # What can't be made smaller ends its partition, which only the head may do: those in front of it are not known yet.
         if outcome is Outcome.TOO_LARGE and target.failure is None and (head or sent.outgoing.count > 1):
-            try:
-                target.split(sent, self._producer)
-            except PartitionRefusedError as error:
-                if head:
-                    target.fail(error)
-            target.answered(sent, Outcome.RETRY, absent=True)
+            self._make_smaller(target, sent, head=head)
             return
         # A gap in the sequences or a batch too large is found before anything is written; of other errors nobody knows.
         target.answered(sent, Outcome.RETRY, absent=outcome in (Outcome.SEQUENCE, Outcome.TOO_LARGE))
@@ -356,6 +361,32 @@ class BatchProducer:
                 )
         else:
             self._retry(target, code, message, elsewhere=outcome is Outcome.RETRY_ELSEWHERE)
+
+    def _make_smaller(self, target: TargetPartition, sent: Sent, *, head: bool) -> None:
+        try:
+            target.split(sent, self._producer)
+        except PartitionRefusedError as error:
+            if head:
+                target.fail(error)
+        else:
+            self._ask_for_limit(target.topic, sent.size)
+        target.answered(sent, Outcome.RETRY, absent=True)
+
+    def _ask_for_limit(self, topic: str, refused: int) -> None:
+        """Once for each topic: with its limit known, larger batches are split before they are sent."""
+        if topic not in self._limits_asked:
+            self._limits_asked.add(topic)
+            self._spawn(self._take_limit(topic, refused))
+
+    async def _take_limit(self, topic: str, refused: int) -> None:
+        largest = await largest_message(self._cluster, topic)
+        # One that was raised meanwhile, or that is not the reason: halves go on telling.
+        if largest is not None and largest >= refused:
+            largest = None
+        for target in self._partitions.values():
+            if largest is not None and target.topic == topic:
+                target.told(largest)
+        self._notice(too_large(topic, refused, largest))
 
     def _retry(self, target: TargetPartition, code: int, message: str, *, elsewhere: bool) -> None:
         refused = code == codes.TOPIC_AUTHORIZATION_FAILED

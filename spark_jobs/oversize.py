@@ -1,4 +1,4 @@
-"""A record larger than its remote topic takes: what its topic's limit is, and what to say of one that is given up."""
+"""Batches and records larger than their remote topic takes: what its limit is, and what to say of them."""
 
 from __future__ import annotations
 
@@ -31,4 +31,15 @@ def given_up(source: str, error: OversizeRecordError, limit: int | None) -> str:
     return (
         f"{source}: the record at offset {error.record} is skipped: it has {error.size} bytes, more than topic "
         f"{error.topic} on the target {takes}, and {OVERSIZE_RECORDS} is {SKIP}; reading on at {error.behind}"
+    )
+
+
+def too_large(topic: str, size: int, limit: int | None) -> str:
+    """The line for the log about a topic whose batches have to be split; `limit` where it is known."""
+    takes = (
+        f"takes batches of {limit} bytes at most ({LIMIT})" if limit is not None else f"refuses a batch of {size} bytes"
+    )
+    return (
+        f"Topic {topic} on the target {takes}: larger ones are split, which costs CPU time. To have them copied as they "
+        f"are, set its {LIMIT} to that of the source's topic"
     )

@@ -47,15 +47,6 @@ class CorruptBatchError(Exception):
         self.reason = reason
 
 
-class RecordTooLargeError(Exception):
-    """One record alone makes a batch larger than allowed; `size` is that batch's size in bytes."""
-
-    def __init__(self, offset: int, size: int) -> None:
-        super().__init__(f"the record at offset {offset} makes a batch of {size} bytes")
-        self.offset = offset
-        self.size = size
-
-
 class BatchView:
     """One batch in a fetch buffer: header fields, and the bytes where they are. Legacy messages are views too."""
 

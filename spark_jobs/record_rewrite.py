@@ -18,7 +18,6 @@ from mirror_connect.spark_jobs.record_batch import (
     CorruptBatchError,
     NewRecord,
     Outgoing,
-    RecordTooLargeError,
 )
 
 # (source offset, timestamp, what follows the two deltas)
@@ -31,6 +30,8 @@ _LATEST: Final = (1 << 63) - 1
 MERGED_UNFOLDED: Final = 8 << 20
 # Some hundred bytes of objects for each record; a batch may hold millions that are nearly empty.
 REWRITTEN_RECORDS: Final = 50_000
+# How full the pieces of a split batch are meant to be: what compression leaves of them is only known afterwards.
+FILLED: Final = 0.95
 
 
 def rewrite(view: BatchView, from_offset: int) -> Iterator[Outgoing]:
@@ -170,18 +171,22 @@ def _unfolded(outgoings: Sequence[Outgoing]) -> list[bytes]:
 
 
 def split(outgoing: Outgoing, limit: int) -> list[Outgoing]:
-    """The batch as several of at most `limit` bytes each. RecordTooLargeError for a record that is larger alone."""
-    offsets = _source_offsets(outgoing)
+    """The batch as several of at most `limit` bytes each; a record that is larger alone has a batch of its own.
+
+    Together they cover what the whole covered. CorruptBatchError where its records can't be read.
+    """
     records = [
         (offset, timestamp, rest)
         for offset, (_, timestamp, rest) in zip(
-            offsets,
+            _source_offsets(outgoing),
             _records(outgoing.records, outgoing.codec, outgoing.first_offset, outgoing.base_timestamp, outgoing.count),
             strict=True,
         )
     ]
-    pieces = list(_pieces(records, outgoing.codec, limit))
-    # Together they cover what the whole covered: offsets without a record before, between and behind.
+    if outgoing.size <= limit:
+        return [outgoing]
+    pieces = list(_pieces(records, outgoing.codec, outgoing.size, limit))
+    # Also the offsets without a record in front of the first one and behind the last.
     first = pieces[0]
     if first.upstream_offsets is None and first.first_offset != outgoing.first_offset:
         first.upstream_offsets = ((first.first_offset, first.count),)
@@ -189,29 +194,37 @@ def split(outgoing: Outgoing, limit: int) -> list[Outgoing]:
     return pieces
 
 
-def _pieces(records: list[Record], codec: int, limit: int) -> Iterator[Outgoing]:
-    piece = _pack(records, codec, records[0][0], records[-1][0])
-    if piece.size <= limit:
-        yield piece
-    elif len(records) == 1:
-        raise RecordTooLargeError(records[0][0], piece.size)
-    else:
-        # Halves by bytes: what compression leaves of them is only known afterwards.
-        half, total = 0, sum(len(rest) for _, _, rest in records) / 2
-        middle = 0
-        while middle < len(records) - 1 and (middle == 0 or half < total):
-            half += len(records[middle][2])
-            middle += 1
-        yield from _pieces(records[:middle], codec, limit)
-        yield from _pieces(records[middle:], codec, limit)
+def _pieces(records: list[Record], codec: int, size: int, limit: int) -> Iterator[Outgoing]:
+    """`size`: about what the records measure as one batch."""
+    for group in _groups(records, limit * FILLED / size):
+        piece = _pack(group, codec, group[0][0], group[-1][0])
+        if piece.size <= limit or len(group) == 1:
+            yield piece
+        else:
+            yield from _pieces(group, codec, piece.size, limit)
 
 
-def build(records: Iterable[NewRecord]) -> Outgoing:
-    """An uncompressed batch of records of our own."""
+def _groups(records: list[Record], part: float) -> Iterator[list[Record]]:
+    """Neighbours in groups that hold at most `part` of all bytes, and at most half: two or more, of two or more records."""
+    most = sum(len(rest) for _, _, rest in records) * min(part, 0.5)
+    group: list[Record] = []
+    size = 0
+    for record in records:
+        if group and size + len(record[2]) > most:
+            yield group
+            group, size = [], 0
+        group.append(record)
+        size += len(record[2])
+    yield group
+
+
+def build(records: Iterable[NewRecord], first: int = 0) -> Outgoing:
+    """An uncompressed batch of records of our own, numbered from `first` on as if these were offsets of a source."""
     packed = [
-        (number, each.timestamp, _rest(each.key, each.value, each.headers)) for number, each in enumerate(records)
+        (number, each.timestamp, _rest(each.key, each.value, each.headers))
+        for number, each in enumerate(records, first)
     ]
-    return _pack(packed, 0, 0, len(packed) - 1)
+    return _pack(packed, 0, first, first + len(packed) - 1)
 
 
 def _rest(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()) -> bytes:

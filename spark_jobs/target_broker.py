@@ -23,12 +23,16 @@ ROUND_TRIP_EVERY_S: Final = 60.0
 MUTE_S: Final = 0.5
 # As long as a broker remembers what it was sent (quota.window.num × quota.window.size.seconds, by default).
 PACED_S: Final = 11.0
+# An answer within this part of request.timeout.ms: twice as much would have come through, too.
+QUICK: Final = 0.25
 
 
 @dataclass(slots=True, eq=False)
 class TargetBroker:
     """`requests`: how many are under way. `round_trip`: to it and back in seconds, without any load; 0: not known.
 
+    `carries`: how many bytes a request may have, one at a time, since one got no answer in time (at
+    `limited_at`); None: no such limit.
     `ahead` and `ready`: partitions with something to send; the first ones always come first. Times are those of the loop.
     """
 
@@ -39,6 +43,8 @@ class TargetBroker:
     throttled_until: float = 0.0
     paced_until: float = 0.0
     paced_bytes: int = 0
+    carries: int | None = None
+    limited_at: float = 0.0
     round_trip: float = 0.0
 
     def row(self, target: TargetPartition) -> dict[TargetPartition, None]:
@@ -70,6 +76,18 @@ class TargetBroker:
         self.throttled_until = now + seconds
         self.paced_until = self.throttled_until + PACED_S
         self.paced_bytes = int(size * MUTE_S / seconds)
+
+    def timed_out(self, now: float, sent_at: float, size: int) -> None:
+        """A request of `size` bytes got no answer in time. The same again would get none either, on a link so thin."""
+        # Those that were under way beside one that timed out are lost with its connection, and tell nothing more.
+        if sent_at >= self.limited_at:
+            self.limited_at = now
+            self.carries = max(1, min(size, self.carries or size) // 2)
+
+    def answered_after(self, seconds: float, timeout: float, largest: int) -> None:
+        """An answer came. Requests may grow to `largest` bytes again, while they stay far from the time-out."""
+        if self.carries is not None and seconds < timeout * QUICK:
+            self.carries = None if self.carries * 2 >= largest else self.carries * 2
 
     async def keep_round_trip(self, cluster: Cluster, silent: Callable[[], None]) -> None:
         """Measures it for ever; `silent` hears when no answer comes.

@@ -8,24 +8,27 @@ No I/O and no clock here: batch_producer.py sends, this decides. The rules, for 
   everything unacknowledged goes again, in order, with the same sequences and the same bytes, so that the broker can
   tell a repetition from a new batch.
 - The head (the oldest unacknowledged) decides: a sequence error of a later batch only says that the head is missing.
-- Until its first batch is acknowledged a producer (id and epoch) has one batch in flight: a broker that has no state of
-  it takes any sequence, so the second batch would be let in although the first one failed, and the first never again.
-- Splitting a batch changes no sequence of those behind it: the pieces hold the same number of records.
+- A broker that has no state of a producer (id and epoch) takes any sequence, so the second batch would be let in although
+  the first one failed, and the first never again. So there is one batch in flight until one is acknowledged whose records
+  are new enough for the broker to keep the state: it drops that when the last batch's newest record is older than
+  producer.id.expiration.ms, and mirrored records keep their old times.
+- Splitting a batch changes no sequence of those behind it: the pieces hold the same number of records. What a partition
+  has refused once tells how large a batch may be: larger ones are split before they are sent.
 """
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Protocol
+from typing import Final, Protocol
 
 from mirror_connect.spark_jobs.produce_outcome import Outcome, OversizeRecordError, PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import (
     CorruptBatchError,
     Outgoing,
-    RecordTooLargeError,
     next_sequence,
     stamp,
 )
@@ -33,6 +36,12 @@ from mirror_connect.spark_jobs.record_rewrite import split
 
 NO_PRODUCER_ID = -1
 NO_SEQUENCE = -1
+# Below the broker's default max.message.bytes (1,048,588), as merged batches should never have to be split again.
+MERGE_LIMIT: Final = 1_000_000
+# Half of the brokers' default for producer.id.expiration.ms: their clocks are not ours.
+REMEMBERED_MS: Final = 12 * 3600 * 1000
+# A limit learned from a refusal is not smaller than this: each batch of some records fits.
+SMALLEST_LIMIT: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +101,11 @@ class Sent:
 
 @dataclass(slots=True, eq=False)
 class TargetPartition:
-    """One target partition of a producer. `limit`: what a batch may measure, learned from refusals.
+    """One target partition of a producer. `limit`: what a merged batch may measure, in bytes.
 
-    `ahead`: what it has goes before what others have.
+    `largest`: what any batch may measure, as refusals or the topic's config have told; None while nothing was refused.
+    `ahead`: what it has goes before what others have. `remembered_until`: up to when (ms since the epoch) the broker keeps
+    its state of this producer, by the newest record that it has acknowledged.
     `trouble`: one line, while the target doesn't take what it has; "" otherwise.
     `closing`: no more is taken from the feed; `given_up`: what is unacknowledged isn't sent again either.
     """
@@ -105,11 +116,12 @@ class TargetPartition:
     window: int
     limit: int
     ahead: bool = False
+    largest: int | None = None
     next_sequence: int = 0
     unacked: deque[Sent] = field(default_factory=deque)
     again: deque[Sent] = field(default_factory=deque)
     on_wire: int = 0
-    established: bool = False
+    remembered_until: float = 0.0
     recovering: bool = False
     closing: bool = False
     given_up: bool = False
@@ -121,6 +133,11 @@ class TargetPartition:
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def established(self) -> bool:
+        """Whether the broker has state of this producer, and refuses a batch whose predecessor is missing."""
+        return time.time() * 1000 < self.remembered_until
 
     def sendable(self) -> bool:
         """Whether `next_batch` may have something now."""
@@ -139,18 +156,30 @@ class TargetPartition:
             outgoing = self.feed.take(self.limit, slow_link=slow_link)
             if outgoing is None:
                 return None
-            sent = self._stamped(outgoing, producer)
-            self.unacked.append(sent)
+            stamped = [self._stamped(piece, producer) for piece in self._fitting(outgoing)]
+            self.unacked.extend(stamped)
+            sent, *rest = stamped
+            self.again.extend(rest)
         sent.on_wire = True
         self.on_wire += 1
         return sent
 
+    def _fitting(self, outgoing: Outgoing) -> list[Outgoing]:
+        """The batch in pieces that the target takes, as far as that is known: each refusal costs the batch's bytes."""
+        if self.largest is None or outgoing.size <= self.largest or outgoing.count == 1:
+            return [outgoing]
+        try:
+            return split(outgoing, self.largest)
+        except CorruptBatchError:
+            return [outgoing]  # should the target refuse it, it says why
+
     def _stamped(self, outgoing: Outgoing, producer: ProducerId) -> Sent:
         if not producer.idempotent:
-            return Sent(outgoing, NO_SEQUENCE, stamp(outgoing, NO_PRODUCER_ID, -1, NO_SEQUENCE))
+            return Sent(outgoing, NO_SEQUENCE, stamp(outgoing, NO_PRODUCER_ID, -1, NO_SEQUENCE), absent=True)
         sequence = self.next_sequence
         self.next_sequence = next_sequence(sequence, outgoing.count)
-        return Sent(outgoing, sequence, stamp(outgoing, producer.producer_id, producer.epoch, sequence))
+        payload = stamp(outgoing, producer.producer_id, producer.epoch, sequence)
+        return Sent(outgoing, sequence, payload, absent=True)
 
     def answered(self, sent: Sent, outcome: Outcome, base_offset: int = -1, *, absent: bool = False) -> None:
         """Takes the answer for one batch in; Outcome.RETRY stands for a lost connection too. `absent`: see Sent."""
@@ -158,7 +187,7 @@ class TargetPartition:
         sent.absent = absent
         self.on_wire -= 1
         if outcome is Outcome.WRITTEN:
-            self.established = True
+            self.remembered_until = sent.outgoing.max_timestamp + REMEMBERED_MS
             sent.acked, sent.base_offset = True, base_offset
             self.failures_in_row = 0
             self.trouble = ""
@@ -196,21 +225,19 @@ class TargetPartition:
             alone = sent.outgoing
             record = alone.upstream_offsets[0][0] if alone.upstream_offsets else alone.first_offset
             raise OversizeRecordError(self.topic, self.partition, record, alone.last_offset + 1, alone.size)
-        # The limit itself is not told, so halves are tried; a record larger than a half is tried alone.
-        limit = max(1, sent.outgoing.size // 2)
-        while True:
-            try:
-                pieces = split(sent.outgoing, limit)
-                break
-            except RecordTooLargeError as error:
-                limit = max(limit + 1, error.size)
-            except CorruptBatchError as error:
-                raise PartitionRefusedError(
-                    f"Batch at offset {sent.outgoing.first_offset} for {self} has {sent.outgoing.size} bytes, more than "
-                    f"the target takes, and can't be split: {error.reason}; raise max.message.bytes of topic {self.topic} "
-                    "on the target (or message.max.bytes of its brokers)"
-                ) from None
-        self.limit = min(self.limit, max(limit, 1024))
+        # The limit itself may not be told, so a half is tried.
+        limit = sent.outgoing.size // 2
+        if self.largest is not None and self.largest < sent.outgoing.size:
+            limit = self.largest
+        try:
+            pieces = split(sent.outgoing, limit)
+        except CorruptBatchError as error:
+            raise PartitionRefusedError(
+                f"Batch at offset {sent.outgoing.first_offset} for {self} has {sent.outgoing.size} bytes, more than "
+                f"the target takes, and can't be split: {error.reason}; raise max.message.bytes of topic {self.topic} "
+                "on the target (or message.max.bytes of its brokers)"
+            ) from None
+        self._learn(limit)
         sequence, replacement = sent.sequence, []
         for piece in pieces:
             if producer.idempotent:
@@ -224,6 +251,16 @@ class TargetPartition:
         for offset, piece_sent in enumerate(replacement):
             self.unacked.insert(at + offset, piece_sent)
 
+    def told(self, largest: int) -> None:
+        """The topic's config says how many bytes a batch may measure: better than what refusals alone have taught."""
+        self.largest = None
+        self._learn(largest)
+
+    def _learn(self, largest: int) -> None:
+        largest = max(largest, SMALLEST_LIMIT)
+        self.largest = largest if self.largest is None else min(self.largest, largest)
+        self.limit = min(MERGE_LIMIT, self.largest)
+
     def restamp(self, producer: ProducerId) -> None:
         """Begins anew with another producer id or epoch, sequences from 0. Nothing of any partition may be on the wire.
 
@@ -231,10 +268,12 @@ class TargetPartition:
         epoch, so it is there twice: at least once is kept, exactly once is not, as with Java's producer (KIP-360).
         """
         self.next_sequence = 0
-        self.established = False
+        self.remembered_until = 0.0
         for sent in self.unacked:
             restamped = self._stamped(sent.outgoing, producer)
             sent.sequence, sent.payload = restamped.sequence, restamped.payload
+            # Also what was acknowledged behind a missing head: it goes again behind it, and is not there before that.
+            sent.acked, sent.base_offset = False, -1
         self.recovering = False
         self._send_again(self.unacked)
 

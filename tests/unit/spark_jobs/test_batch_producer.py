@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import deque
 from collections.abc import AsyncIterator
 
 import pytest
 
+from mirror_connect.kafka_io.connection import RequestTimedOut
+from mirror_connect.kafka_io.wire import Produce
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import ProducerSettings
 from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError, advice
@@ -24,7 +27,7 @@ OUT_OF_ORDER, UNKNOWN_PRODUCER_ID, INVALID_EPOCH, INVALID_RECORD, TOPIC_DENIED =
 
 def batch(first: int, sizes: list[int]) -> Outgoing:
     """A batch of records whose values have these sizes, from source offset `first`."""
-    outgoing = build([NewRecord(b"k", random.randbytes(size), 0) for size in sizes])
+    outgoing = build([NewRecord(b"k", random.randbytes(size), int(time.time() * 1000)) for size in sizes])
     outgoing.first_offset, outgoing.last_offset = first, first + len(sizes) - 1
     return outgoing
 
@@ -394,6 +397,33 @@ async def test_a_broker_that_throttles_gets_no_more_at_once_than_it_takes_in_hal
     first, second, *_ = (len(request.batches) for request in rig.target.requests)
     assert first == 12
     assert second == 3
+
+
+async def test_a_request_that_the_link_does_not_carry_in_time_is_made_smaller_and_grows_again(rig: Rig) -> None:
+    carries = [100_000]
+    sizes: list[int] = []
+
+    def before(request: Produce) -> int:
+        size = sum(len(part) for batch in request.batches for part in batch.batch)
+        sizes.append(size)
+        if size > carries[0]:
+            raise RequestTimedOut("broker fake:1: no answer to Produce within 30000 ms (request.timeout.ms)")
+        return 0
+
+    rig.target.before = before
+    feeds = [Feed([batch(0, [40_000])]) for _ in range(20)]
+    for partition, feed in enumerate(feeds):
+        rig.feed(feed, partition)
+    await until(lambda: all(feed.acknowledged for feed in feeds))
+    assert max(sizes) > 700_000
+    assert any(size <= 100_000 for size in sizes)
+    carries[0] = 1 << 30
+    sizes.clear()
+    more = [Feed([batch(0, [40_000]) for _ in range(5)]) for _ in range(20)]
+    for partition, feed in enumerate(more, 20):
+        rig.feed(feed, partition)
+    await until(lambda: all(len(feed.acknowledged) == 5 for feed in more))
+    assert max(sizes) > 200_000
 
 
 async def test_a_partition_without_a_leader_waits_for_one(rig: Rig) -> None:

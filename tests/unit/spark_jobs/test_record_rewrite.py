@@ -16,7 +16,6 @@ from mirror_connect.spark_jobs.record_batch import (
     CorruptBatchError,
     NewRecord,
     Outgoing,
-    RecordTooLargeError,
     as_is,
     split_fetch,
     stamp,
@@ -253,13 +252,17 @@ def test_a_batch_that_fits_is_one_piece() -> None:
     assert len(split(as_is(only(encode(some_records(1, 5)))), 1 << 20)) == 1
 
 
-def test_a_record_too_large_alone_is_named_with_its_offset_and_size() -> None:
+def test_a_record_too_large_alone_has_a_piece_of_its_own_and_the_others_fit() -> None:
     big = Plain(12, NOW, None, random.Random(1).randbytes(5_000), ())
     records = [*some_records(1, 2, first=10, size=10), big, *some_records(2, 2, first=13, size=10)]
-    with pytest.raises(RecordTooLargeError) as caught:
-        split(as_is(only(encode(records))), 2_000)
-    assert caught.value.offset == 12
-    assert caught.value.size > 5_000
+    pieces = split(as_is(only(encode(records))), 2_000)
+    assert [(piece.first_offset, piece.count) for piece in pieces if piece.size > 2_000] == [(12, 1)]
+    assert [offset for piece in pieces for offset in offsets_of(piece)] == [10, 11, 12, 13, 14]
+
+
+def test_a_split_makes_hardly_more_pieces_than_the_limit_asks_for() -> None:
+    whole = as_is(only(encode([Plain(n, NOW, None, bytes(1_000), ()) for n in range(900)])))
+    assert len(split(whole, 150_000)) == 7
 
 
 @every_codec

@@ -1,0 +1,297 @@
+"""What is in flight, by offsets; and how the positions of all feeds follow from it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import struct
+import time
+from collections import deque
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mirror_connect.connectors.job_contract import TaskPartition
+from mirror_connect.spark_jobs.batch_producer import BatchProducer
+from mirror_connect.spark_jobs.copier_settings import ProducerSettings
+from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
+from mirror_connect.spark_jobs.in_flight import InFlight, NotInFlightError
+from mirror_connect.spark_jobs.partition_flow import PartitionFlow
+from mirror_connect.spark_jobs.positions_writer import Position, PositionsWriter
+from mirror_connect.spark_jobs.produce_outcome import Outcome
+from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing, stamp
+from mirror_connect.spark_jobs.record_rewrite import build, split
+from mirror_connect.spark_jobs.target_partition import REMEMBERED_MS, ProducerId, Sent, TargetPartition
+from tests.fakes.target_cluster import FakeTarget
+
+RECORDS = 100
+PRODUCER = ProducerId(1, 0)
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def batch(first: int, count: int = RECORDS, size: int = 1_000, at: int | None = None) -> Outgoing:
+    noise = random.Random(first)
+    records = [NewRecord(b"k", noise.randbytes(size), now_ms() if at is None else at) for _ in range(count)]
+    return build(records, first)
+
+
+def test_a_batch_is_acknowledged_when_its_last_piece_is() -> None:
+    whole = batch(100)
+    flying = InFlight()
+    flying.given(whole)
+    pieces = split(whole, whole.size // 3)
+    assert len(pieces) > 2
+    assert [flying.acked(piece) for piece in pieces] == [False] * (len(pieces) - 1) + [True]
+    assert flying.oldest is None
+
+
+def test_the_oldest_offset_follows_the_pieces() -> None:
+    whole, behind = batch(100), batch(200)
+    flying = InFlight()
+    flying.given(whole)
+    flying.given(behind)
+    for piece in split(whole, whole.size // 3):
+        flying.acked(piece)
+        assert flying.oldest == piece.last_offset + 1
+
+
+@pytest.mark.parametrize("wrong", [batch(0), batch(200), batch(50)], ids=["older", "newer", "overlapping"])
+def test_what_was_not_given_out_is_no_acknowledgement(wrong: Outgoing) -> None:
+    flying = InFlight()
+    with pytest.raises(NotInFlightError):
+        flying.acked(wrong)
+    flying.given(batch(100))
+    with pytest.raises(NotInFlightError):
+        flying.acked(wrong)
+
+
+# --- a partition of the source ----------------------------------------------------------------------------------------
+
+
+def flow_of(*batches: Outgoing, topic_id: bytes | None = None) -> PartitionFlow:
+    flow = PartitionFlow(
+        TaskPartition("t", 0, "A.t"),
+        0,
+        {},
+        check_crcs=True,
+        read_committed=False,
+        on_corrupt=lambda _flow, error: pytest.fail(str(error)),
+        on_refused=lambda _flow, error: pytest.fail(str(error)),
+        on_written=lambda _flow: None,
+    )
+    flow.put(fetched(0, *batches, topic_id=topic_id))
+    return flow
+
+
+def fetched(offset: int, *batches: Outgoing, topic_id: bytes | None = None) -> Fetched:
+    data = b"".join(struct.pack(">q", each.first_offset) + stamp(each, -1, -1, -1)[8:] for each in batches)
+    end = batches[-1].last_offset + 1
+    return Fetched(SourcePartition("t", 0), memoryview(data), offset, end, end, end, 0, (), topic_id)
+
+
+def target_of(flow: Any) -> TargetPartition:
+    return TargetPartition("A.t", 0, flow, 5, 1_000_000)
+
+
+def sent_by(target: TargetPartition) -> Sent:
+    sent = target.next_batch(PRODUCER, slow_link=False)
+    assert sent is not None
+    return sent
+
+
+def refuse_as_too_large(target: TargetPartition, sent: Sent) -> None:
+    target.split(sent, PRODUCER)
+    target.answered(sent, Outcome.RETRY, absent=True)
+
+
+def acknowledge_pieces(target: TargetPartition) -> int:
+    base = 0
+    while target.again:
+        piece = sent_by(target)
+        target.answered(piece, Outcome.WRITTEN, base)
+        base += piece.outgoing.count
+    return base
+
+
+def test_the_position_passes_no_piece_that_is_not_acknowledged() -> None:
+    flow = flow_of(batch(0), batch(100))
+    target = target_of(flow)
+    refuse_as_too_large(target, sent_by(target))
+    while target.again:
+        piece = sent_by(target)
+        assert flow.position == piece.outgoing.first_offset - 1
+        target.answered(piece, Outcome.WRITTEN, piece.outgoing.first_offset)
+    assert flow.position == 99
+
+
+def test_after_a_split_the_position_waits_for_each_batch_in_flight() -> None:
+    flow = flow_of(batch(0), batch(100, size=10), batch(200, size=10))
+    target = target_of(flow)
+    refuse_as_too_large(target, sent_by(target))
+    acknowledge_pieces(target)
+    assert flow.position == 99
+    first, second = sent_by(target), sent_by(target)
+    assert flow.position == 99
+    target.answered(second, Outcome.WRITTEN, 200)
+    assert flow.position == 99
+    target.answered(first, Outcome.WRITTEN, 100)
+    assert flow.position == 299
+
+
+def test_a_topic_made_again_begins_after_a_split() -> None:
+    flow = flow_of(batch(0), topic_id=b"old")
+    target = target_of(flow)
+    refuse_as_too_large(target, sent_by(target))
+    flow.put(fetched(0, batch(0), topic_id=b"new"))
+    assert flow.take(1_000_000, slow_link=False) is None
+    acknowledge_pieces(target)
+    assert flow.take(1_000_000, slow_link=False) is not None
+    assert flow.topic_id == b"new"
+
+
+# --- positions --------------------------------------------------------------------------------------------------------
+
+
+async def test_commits_go_on_after_a_batch_of_positions_was_split() -> None:
+    target = FakeTarget()
+    target.limit = 100_000
+    producer = BatchProducer(target, ProducerSettings(retry_backoff_s=0.001), "g-c-0", lambda: True, lambda _: None)  # type: ignore[arg-type]
+    await producer.start()
+    spec = SimpleNamespace(connector="c", source_alias="A", offsets_partitions=1, offsets_topic="connect-offsets")
+    writer = PositionsWriter(producer, spec)  # type: ignore[arg-type]
+    try:
+        for number in range(8_000):
+            writer.note(TaskPartition(f"some.topic.name.{number}", 0, "x"), Position(5, b"1" * 16))
+        assert await writer.flush(30)
+        writer.note(TaskPartition("some.topic.name.1", 0, "x"), Position(6, b"1" * 16))
+        assert writer.commit()
+        assert await writer.flush(30)
+        assert target.log("connect-offsets", 0).end == 8_001
+    finally:
+        await writer.close()
+        await producer.close()
+
+
+async def test_positions_that_are_withdrawn_do_not_arrive_and_are_committed_again() -> None:
+    target = FakeTarget()
+    leased = [True]
+    producer = BatchProducer(
+        target, ProducerSettings(retry_backoff_s=0.001), "g-c-0", lambda: leased[0], lambda _: None
+    )  # type: ignore[arg-type]
+    await producer.start()
+    spec = SimpleNamespace(connector="c", source_alias="A", offsets_partitions=1, offsets_topic="connect-offsets")
+    writer = PositionsWriter(producer, spec)  # type: ignore[arg-type]
+    try:
+        leaving, staying = TaskPartition("leaving", 0, "x"), TaskPartition("staying", 0, "x")
+        leased[0] = False
+        writer.note(leaving, Position(5, None))
+        writer.note(staying, Position(7, None))
+        assert not await writer.flush(0.05)
+        await writer.withdraw()
+        writer.forget(leaving)
+        leased[0] = True
+        await asyncio.sleep(0.2)
+        assert target.log("connect-offsets", 0).end == 0
+        assert await writer.flush(10)
+        written = b"".join(each.payload for each in target.log("connect-offsets", 0).batches)
+        assert b"staying" in written
+        assert b"leaving" not in written
+    finally:
+        await writer.close()
+        await producer.close()
+
+
+# --- the sending side -------------------------------------------------------------------------------------------------
+
+
+class Row:
+    """A feed of these batches; what was acknowledged, by source offsets."""
+
+    def __init__(self, *batches: Outgoing) -> None:
+        self.batches = deque(batches)
+        self.acknowledged: list[tuple[int, int]] = []
+
+    def waiting(self) -> bool:
+        return bool(self.batches)
+
+    def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
+        return self.batches.popleft() if self.batches else None
+
+    def acked(self, outgoing: Outgoing, base_offset: int) -> None:
+        self.acknowledged.append((outgoing.first_offset, base_offset))
+
+    def failed(self, error: Exception) -> None:
+        pytest.fail(str(error))
+
+
+def established(target: TargetPartition) -> None:
+    target.answered(sent_by(target), Outcome.WRITTEN, 0)
+
+
+def test_a_batch_acknowledged_behind_a_missing_one_counts_again_when_it_goes_again() -> None:
+    feed = Row(*(batch(number, 1) for number in range(3)))
+    target = target_of(feed)
+    established(target)
+    head, behind = sent_by(target), sent_by(target)
+    target.answered(behind, Outcome.WRITTEN, 2)
+    target.answered(head, Outcome.RETRY)
+    target.restamp(ProducerId(1, 1))
+    again = sent_by(target)
+    assert again is head
+    target.answered(again, Outcome.WRITTEN, 1)
+    assert [first for first, _ in feed.acknowledged] == [0, 1]
+    assert sent_by(target) is behind
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "in_flight"),
+    [
+        pytest.param(0, 5, id="of_today"),
+        pytest.param(REMEMBERED_MS - 60_000, 5, id="of_this_morning"),
+        pytest.param(REMEMBERED_MS + 60_000, 1, id="of_yesterday"),
+    ],
+)
+def test_records_whose_producer_the_broker_may_forget_go_one_batch_at_a_time(age_ms: int, in_flight: int) -> None:
+    target = target_of(Row(*(batch(number, 1, at=now_ms() - age_ms) for number in range(10))))
+    established(target)
+    count = 0
+    while target.sendable():
+        sent_by(target)
+        count += 1
+    assert count == in_flight
+
+
+def test_after_a_refusal_batches_are_split_before_they_are_sent() -> None:
+    feed = Row(*(batch(number * RECORDS) for number in range(3)))
+    target = target_of(feed)
+    refuse_as_too_large(target, sent_by(target))
+    acknowledge_pieces(target)
+    limit = target.largest
+    assert limit is not None
+    sizes = []
+    while target.sendable():
+        sent = sent_by(target)
+        sizes.append(sent.size)
+        target.answered(sent, Outcome.WRITTEN, -1)
+    assert len(sizes) >= 4
+    assert max(sizes) <= limit
+    assert [first for first, _ in feed.acknowledged] == sorted(first for first, _ in feed.acknowledged)
+
+
+def test_the_limit_that_the_topic_tells_replaces_the_one_that_was_tried() -> None:
+    feed = Row(batch(0), batch(RECORDS))
+    target = target_of(feed)
+    refuse_as_too_large(target, sent_by(target))
+    acknowledge_pieces(target)
+    target.told(90_000)
+    sizes = []
+    while target.sendable():
+        sent = sent_by(target)
+        sizes.append(sent.size)
+        target.answered(sent, Outcome.WRITTEN, -1)
+    assert len(sizes) == 2
+    assert max(sizes) <= 90_000
