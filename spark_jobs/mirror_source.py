@@ -4,8 +4,9 @@ The order of the start is what makes a takeover safe: the producer id first (fro
 the positions (nothing newer than them can appear), then fetching. A kill at any point loses nothing: positions follow the
 acknowledgements. It repeats what was acknowledged since the last commit, half a second at most while the target answers.
 
-How it ends: told to finish, it stops fetching, waits up to 1.5 s for what is in flight, commits, returns. Told to abandon,
-it returns at once. Unreachable clusters are waited for, as MirrorMaker 2 does it; wrong credentials or settings raise.
+How it ends: told to finish, it stops fetching, waits up to 1.5 s for what is in flight, commits, returns. At the end of its
+epoch it waits longer, as nobody waits for it, and what a thin link carries needn't be sent twice. Told to abandon, it
+returns at once. Unreachable clusters are waited for, as MirrorMaker 2 does it; wrong credentials or settings raise.
 A partition that can't go on stands still, named in the task's status, and is tried again; the others go on. Only when
 every partition of the task needs a user's deed the task fails, after a commit (docs/decisions/0013).
 """
@@ -35,6 +36,7 @@ from mirror_connect.spark_jobs.connecting import until_connected
 from mirror_connect.spark_jobs.copier_settings import consumer_settings, notices, producer_settings
 from mirror_connect.spark_jobs.fetcher import Fetched, Fetcher, SourcePartition
 from mirror_connect.spark_jobs.offset_mapping import offset_mapping
+from mirror_connect.spark_jobs.offset_runs_writer import WRITE_WAIT_S
 from mirror_connect.spark_jobs.outage import Outage, cluster_away
 from mirror_connect.spark_jobs.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.positions_writer import Position, PositionsWriter
@@ -47,6 +49,8 @@ from mirror_connect.spark_jobs.worker_link import WorkerLink
 COMMIT_S: Final = 0.5
 # Told to finish, everything is over within two seconds: 1.5 for acknowledgements, the rest for the commit.
 SETTLE_S: Final = 1.5
+# An epoch's end: longer than any request may take, so that only a target that is away leaves something unacknowledged.
+EPOCH_SETTLE_S: Final = 60.0
 LAST_RUNS_S: Final = 0.15
 LAST_COMMIT_S: Final = 0.25
 FETCH_BUFFER: Final = 32 << 20
@@ -150,6 +154,8 @@ class SourceTask:
                     lost.result()
             if not self._link.abandon_wanted:
                 self._fetcher.pause()
+                # Positions are committed meanwhile: a kill must not repeat more than at any other time.
+                await self._settle()
                 committing.cancel()
                 await self._finish()
             for ended in (*working, ending):
@@ -167,7 +173,7 @@ class SourceTask:
         await self._standing.close()
         await self._producer.close()
         await self._mapping.close()
-        self._positions.close()
+        await self._positions.close()
         await self._source.close()
         await self._target.close()
 
@@ -184,23 +190,58 @@ class SourceTask:
 
         await until_connected(cluster, name, away, self._link, tell)
 
+    async def _settle(self) -> None:
+        """Waits until what is in flight is acknowledged: SETTLE_S from the moment on that somebody waits for the end."""
+        settling = asyncio.create_task(self._producer.settle(self._targets.values(), EPOCH_SETTLE_S))
+        try:
+            await self._while_nobody_waits(settling)
+            if not self._link.abandon_wanted:
+                await asyncio.wait({settling}, timeout=SETTLE_S)
+        finally:
+            settling.cancel()
+            await asyncio.gather(settling, return_exceptions=True)
+
     async def _finish(self) -> None:
-        await self._producer.settle(self._targets.values(), SETTLE_S)
-        if self._producer.failed.done():
-            self._producer.failed.result()
-        if not self._link.abandon_wanted:
+        for lost in (self._producer.failed, self._positions.failure):
+            if lost.done():
+                lost.result()
+        committing = asyncio.create_task(self._commit_now(WRITE_WAIT_S, EPOCH_SETTLE_S))
+        try:
+            await self._while_nobody_waits(committing)
+        finally:
+            committed = committing.done()
+            committing.cancel()
+            await asyncio.gather(committing, return_exceptions=True)
+        if not committed and not self._link.abandon_wanted:
             await self._commit_now(LAST_RUNS_S, LAST_COMMIT_S)
+
+    async def _while_nobody_waits(self, work: asyncio.Task[bool]) -> None:
+        """Until it is done, or the worker waits for this task: for its end, or for partitions that another is to have.
+
+        At the end of its epoch nobody does. What a thin link carries is waited for then, and needn't be sent twice.
+        """
+        link = self._link
+        while link.finish_wanted and not work.done():
+            if link.end_ordered or link.orders.assignment_version > link.assignment_version:
+                return
+            link.changed.clear()
+            heard = asyncio.create_task(link.changed.wait())
+            await asyncio.wait({work, heard}, return_when=asyncio.FIRST_COMPLETED)
+            heard.cancel()
 
     async def _commit_now(self, runs_s: float, positions_s: float) -> bool:
         """Runs first, then the positions that belong to them; False if those didn't get through in time."""
         async with self._committing:
             self._mapping.committed()
             syncs = asyncio.create_task(self._mapping.flush(positions_s))
-            self._note_positions()
-            await self._mapping.before_commit(runs_s)
-            flushed = await self._positions.flush(positions_s)
-            await syncs
-            return flushed
+            try:
+                self._note_positions()
+                await self._mapping.before_commit(runs_s)
+                flushed = await self._positions.flush(positions_s)
+                await syncs
+                return flushed
+            finally:
+                syncs.cancel()
 
     # --- orders -----------------------------------------------------------------------------------------------------
 
@@ -250,6 +291,9 @@ class SourceTask:
             self._fetcher.remove(partition)
         await self._producer.release([self._targets[p] for p in leaving], SETTLE_S)
         if leaving and not await self._commit_now(SETTLE_S, SETTLE_S):
+            async with self._committing:
+                # Behind the new owner's positions these would take its partitions back.
+                await self._positions.withdraw()
             self._link.notice(
                 "Positions of partitions that were taken away are not committed in time; some records repeat"
             )

@@ -167,6 +167,11 @@ class WorkerClient:
         return self.epoch_over or self.orders.finish or self.orders.abandon
 
     @property
+    def end_ordered(self) -> bool:
+        """Whether the worker waits for the task's end; at an epoch's end it doesn't."""
+        return self.orders.finish or self.orders.abandon
+
+    @property
     def abandon_wanted(self) -> bool:
         """Return at once without committing: another may be writing already."""
         return self.orders.abandon

@@ -37,6 +37,10 @@ class WorkerLink(Protocol):
         """Stop fetching, let what is in flight be acknowledged, commit, return."""
 
     @property
+    def end_ordered(self) -> bool:
+        """Whether somebody waits for the task's end: the worker has ordered it, and not only the epoch's time is over."""
+
+    @property
     def abandon_wanted(self) -> bool:
         """Return at once without committing: another may be writing already."""
 

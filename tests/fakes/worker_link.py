@@ -30,11 +30,16 @@ class FakeWorkerLink:
         self.incidents: list[str] = []
         self.topics: set[str] = set()
         self.lease = True
+        self.epoch_over = False
         self._spec = spec
         self._stored = stored
 
     @property
     def finish_wanted(self) -> bool:
+        return self.epoch_over or self.end_ordered
+
+    @property
+    def end_ordered(self) -> bool:
         return self.orders.finish or self.orders.abandon
 
     @property
@@ -69,6 +74,11 @@ class FakeWorkerLink:
     def finish(self) -> None:
         """Orders the task to commit and return."""
         self.orders = TaskOrders(lease_ms=10_000, finish=True, assignment_version=self.orders.assignment_version)
+        self.changed.set()
+
+    def end_epoch(self) -> None:
+        """The epoch's time is over, nobody waits for the task."""
+        self.epoch_over = True
         self.changed.set()
 
     def abandon(self) -> None:
