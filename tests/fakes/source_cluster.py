@@ -56,6 +56,9 @@ class FakeSource:
     `takes_ids`: as brokers from 3.1 on, which read topics by id where they are told ids.
     """
 
+    # Seconds between two looks of a fetch that waits for records.
+    POLL_S = 0.002
+
     def __init__(self) -> None:
         self.logs: dict[Key, Log] = {}
         self.known: dict[Key, Log] = {}
@@ -141,7 +144,7 @@ class FakeSource:
             left = deadline - asyncio.get_running_loop().time()
             if parts or left <= 0:
                 return FetchResponse(0, 0, 99, parts, 50 + sum(len(p.records) for p in parts))
-            await asyncio.sleep(min(left, 0.002))
+            await asyncio.sleep(min(left, self.POLL_S))
 
     def _other_topic(self, request: Fetch, key: Key, wanted: FetchPartition) -> FetchedPartition | None:
         if self.takes_ids and request.names is not None and wanted.topic_id != self.ids.get(key[0]):
