@@ -71,6 +71,21 @@ def wait_for(
     return value
 
 
+async def state_reached(
+    condition: Callable[[], Any], what: str, seconds: float = 60.0, pause: float = 0.05, *, in_thread: bool = False
+) -> Any:
+    """`wait_for_state` for tests within an event loop; `in_thread`: the condition may block."""
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            while not (value := await asyncio.to_thread(condition) if in_thread else condition()):
+                await asyncio.sleep(pause)
+    except TimeoutError:
+        if not limit.expired():  # the condition's own
+            raise
+        raise WaitTimedOut(f"not within {seconds:g} s: {what}") from None
+    return value
+
+
 def _first_true(
     condition: Callable[[], Any], seconds: float, pause: float, arrived: Callable[[], object] | None
 ) -> Any:

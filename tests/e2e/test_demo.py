@@ -18,7 +18,7 @@ from typing import Final
 import psutil
 import pytest
 
-from tests.e2e.product import wait_for
+from tests.e2e.product import wait_for_state
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 # The worker hands its Spark application only a part of its environment: names that begin so are in it.
@@ -76,14 +76,14 @@ class Demo:
             assert self.process.poll() is None or words in text, text
             return words in text
 
-        wait_for(said, f"the demo says {words!r}", DEMO_S)
+        wait_for_state(said, f"the demo says {words!r}", DEMO_S)
 
     def wait_ended(self) -> int:
         def ended() -> bool:
             self.text()  # a full terminal would hold it up
             return self.process.poll() is not None
 
-        wait_for(ended, "the demo has ended", DEMO_S)
+        wait_for_state(ended, "the demo has ended", DEMO_S)
         return int(self.process.returncode)
 
     def hang_up(self) -> None:

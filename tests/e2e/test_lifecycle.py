@@ -11,7 +11,7 @@ import pytest
 
 from deploy.local import LocalCluster
 from tests.e2e.numbered import Writer, read
-from tests.e2e.product import Product, end_offsets, mirror_config, wait_ends, wait_for
+from tests.e2e.product import Product, end_offsets, mirror_config, wait_ends, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -113,9 +113,9 @@ def test_a_deleted_connector_copies_nothing_and_goes_on_where_it_was_when_create
         link.wait_copying()
         asked = time.monotonic()
         product.delete(name)
-        wait_for(lambda: not product.status(name), f"{name} has no status", 10)
+        wait_for_state(lambda: not product.status(name), f"{name} has no status", 10)
         took("gone", asked)
-        wait_for(lambda: not task_runs(link), "its task has ended", 10)
+        wait_for_state(lambda: not task_runs(link), "its task has ended", 10)
         took("no task", asked)
         link.stands_still()
         product.put(name, link.config)
@@ -205,7 +205,7 @@ def test_a_source_that_is_away_is_told_and_waited_for(link: Link, strict: LocalC
     strict.stop()
     try:
         product.put("waiting", mirror_config(strict, link.target, "late"))
-        wait_for(lambda: product.status("waiting").get("connector", {}).get("trace"), "the trouble is told", 60)
+        wait_for_state(lambda: product.status("waiting").get("connector", {}).get("trace"), "the trouble is told", 60)
         connector = product.status("waiting")["connector"]
         assert connector["state"] == "RUNNING"
         assert strict.bootstrap_servers in connector["trace"].splitlines()[0]

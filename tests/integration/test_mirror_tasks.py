@@ -28,6 +28,7 @@ from mirror_connect.kafka_io.consumer_groups import ConsumerGroups, GroupKind, P
 from mirror_connect.spark_jobs.mirror_checkpoint import run_checkpoint_task
 from mirror_connect.spark_jobs.mirror_heartbeat import run_heartbeat_task
 from tests.integration.mirror_rig import OFFSETS_PARTITIONS, OFFSETS_TOPIC, fresh_topic, messages, produce, running
+from tests.waiting import wait_for_state
 
 pytestmark = pytest.mark.brokers
 MIRROR = "org.apache.kafka.connect.mirror.Mirror"
@@ -167,10 +168,12 @@ def member(cluster: LocalCluster, group: str, topic: str, **settings: Any) -> It
     )
     try:
         consumer.subscribe([topic])
-        until = time.monotonic() + 30
-        while not consumer.assignment():
-            assert time.monotonic() < until, "the group has not settled within 30 s"
+
+        def settled() -> bool:
             consumer.poll(0.2)
+            return bool(consumer.assignment())
+
+        wait_for_state(settled, "the group has settled", 30, 0)
         yield consumer
     finally:
         consumer.close()

@@ -10,7 +10,7 @@ import pytest
 
 from deploy.local import LocalError, NotInTime
 from tests.seeds import chance
-from tests.waiting import PROLONGED, WaitTimedOut, only_waited, wait_for, wait_for_state
+from tests.waiting import PROLONGED, WaitTimedOut, only_waited, state_reached, wait_for, wait_for_state
 
 
 def test_the_value_that_was_waited_for_is_returned() -> None:
@@ -71,3 +71,18 @@ def test_chance_has_the_same_dice_for_a_name_and_others_for_another(monkeypatch:
     assert once.random() == again.random() != other.random()
     monkeypatch.setenv("TESTS_SEED", "8")
     assert chance("kill").random() != chance("kill-").random()
+
+
+async def test_within_a_loop_a_state_may_come_late_and_what_a_condition_raises_is_no_wait() -> None:
+    numbers = count()
+    assert await state_reached(lambda: next(numbers) // 2, "two", 5, 0) == 1
+    assert await state_reached(lambda: next(numbers), "five", 5, 0, in_thread=True) == 3
+    with pytest.raises(WaitTimedOut, match=r"^not within 0.05 s: the task runs$") as raised:
+        await state_reached(lambda: False, "the task runs", 0.05, 0)
+    assert only_waited(raised.value)
+
+    def refused() -> bool:
+        raise TimeoutError("of the product")
+
+    with pytest.raises(TimeoutError, match="of the product"):
+        await state_reached(refused, "the task runs", 5, 0)

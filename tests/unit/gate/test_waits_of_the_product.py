@@ -1,0 +1,70 @@
+"""The waits of tests/e2e/product.py: which of them may be tried again."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any, cast
+
+import psutil
+import pytest
+
+from deploy.local import LocalCluster
+from tests.e2e import product
+from tests.e2e.product import Product, wait_ends, wait_gone
+from tests.waiting import WaitTimedOut, only_waited
+
+
+class Silent(Product):
+    """A worker that is a process which does nothing; its one connector has this state."""
+
+    def __init__(self, process: subprocess.Popen[bytes], state: str) -> None:
+        self._process, self._state = process, state
+
+    def status(self, name: str) -> dict[str, Any]:
+        return {"name": name, "connector": {"state": "RUNNING"}, "tasks": [{"id": 0, "state": self._state}]}
+
+    def log_text(self) -> str:
+        return "its log"
+
+
+@pytest.fixture
+def process() -> Any:
+    with subprocess.Popen(["sleep", "60"]) as running:
+        yield running
+        running.kill()
+
+
+def test_a_state_that_is_not_reached_may_come_late(process: subprocess.Popen[bytes]) -> None:
+    with pytest.raises(WaitTimedOut, match=r"^not within 0.1 s: copy is .*'UNASSIGNED'.*\nits log$") as raised:
+        Silent(process, "UNASSIGNED").wait_running("copy", seconds=0.1)
+    assert only_waited(raised.value)
+
+
+def test_a_task_that_has_failed_is_not_late(process: subprocess.Popen[bytes]) -> None:
+    with pytest.raises(AssertionError, match="copy has failed: ") as raised:
+        Silent(process, "FAILED").wait_running("copy", seconds=0.1)
+    assert not only_waited(raised.value)
+
+
+def test_a_worker_that_has_ended_is_not_late() -> None:
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait(10)
+    with pytest.raises(AssertionError, match="the worker ended with code 0") as raised:
+        Silent(ended, "UNASSIGNED").wait_running("copy", seconds=0.1)
+    assert not only_waited(raised.value)
+
+
+def test_an_end_may_come_late(process: subprocess.Popen[bytes]) -> None:
+    with pytest.raises(WaitTimedOut) as raised:
+        Silent(process, "RUNNING").wait_ended(0.1)
+    assert only_waited(raised.value)
+    with pytest.raises(WaitTimedOut) as raised:
+        wait_gone([psutil.Process(process.pid)], 0.1)
+    assert only_waited(raised.value)
+
+
+def test_records_that_do_not_come_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "end_offsets", lambda _cluster, _topic: {0: 9})
+    with pytest.raises(AssertionError, match=r"A.t ends at \{0: 10\}; it ends at \{0: 9\}$") as raised:
+        wait_ends(cast(LocalCluster, None), "A.t", {0: 10}, 0.1)
+    assert not only_waited(raised.value)
