@@ -11,10 +11,11 @@ With CI set a skip is a failure.
 from __future__ import annotations
 
 import copy
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -43,11 +44,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--waits-again", action="store_true", help="try tests whose waits ran out once more, if nothing else failed"
     )
+    parser.addoption("--outcomes", metavar="FILE", help="a line of JSON for each test that ends (make soak)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[WAITED] = Waited()
     seed()
+    if config.option.outcomes and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Outcomes(Path(config.option.outcomes)))
 
 
 def pytest_report_header() -> str:
@@ -132,6 +136,33 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Ite
         terminalreporter.write_line(f"{len(skipped)} skipped, a failure where CI is set:")
         for where in sorted({f"{report.nodeid.partition('::')[0]}: {_reason(report)}" for report in skipped}):
             terminalreporter.write_line(f"  {where}")
+
+
+class Outcomes:
+    """Writes down of each test how it ended: passed, failed, skipped, or waited when only a wait ran out."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._phases: dict[str, list[pytest.TestReport]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A phase of a test; the clean-up is the last."""
+        phases = self._phases.setdefault(report.nodeid, [])
+        phases.append(report)
+        # A test process that dies takes its test's clean-up with it.
+        if report.when == "teardown" or report.when not in ("setup", "call"):
+            del self._phases[report.nodeid]
+            seconds = sum(each.duration for each in phases)
+            line = json.dumps({"test": report.nodeid, "outcome": _outcome(phases), "seconds": seconds})
+            with self._file.open("a") as lines:
+                lines.write(f"{line}\n")
+
+
+def _outcome(phases: Sequence[pytest.TestReport]) -> str:
+    failed = [report for report in phases if report.failed]
+    if failed:
+        return "waited" if all(getattr(report, "only_waited", False) for report in failed) else "failed"
+    return "skipped" if any(report.skipped and not hasattr(report, "wasxfail") for report in phases) else "passed"
 
 
 def _count_as_passed(terminal: Any, late: list[pytest.TestReport]) -> None:
