@@ -15,6 +15,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--waits-again", action="store_true", help="try tests whose waits ran out once more, if nothing else failed"
     )
+    parser.addoption("--slowest-files", type=int, default=0, metavar="N", help="name the N files that took longest")
     parser.addoption("--outcomes", metavar="FILE", help="a line of JSON for each test that ends (make soak)")
 
 
@@ -125,6 +127,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Ite
     yield
     waited = config.stash[WAITED]
     skipped = terminalreporter.stats.get("skipped", ())
+    if config.option.slowest_files:
+        terminalreporter.section("slowest files, with what their tests share")
+        for seconds, file in _slowest_files(terminalreporter)[: config.option.slowest_files]:
+            terminalreporter.write_line(f"{seconds:6.1f} s {file}")
     if waited.first or skipped:
         terminalreporter.section("late and left out")
     if waited.first:
@@ -153,9 +159,15 @@ class Outcomes:
         if report.when == "teardown" or report.when not in ("setup", "call"):
             del self._phases[report.nodeid]
             seconds = sum(each.duration for each in phases)
-            line = json.dumps({"test": report.nodeid, "outcome": _outcome(phases), "seconds": seconds})
+            line = json.dumps(
+                {"test": report.nodeid, "outcome": _outcome(phases), "seconds": seconds, "why": _why(phases)}
+            )
             with self._file.open("a") as lines:
                 lines.write(f"{line}\n")
+
+
+def _why(phases: Sequence[pytest.TestReport]) -> str:
+    return next((_first_line(report) for report in phases if report.failed), "")
 
 
 def _outcome(phases: Sequence[pytest.TestReport]) -> str:
@@ -163,6 +175,15 @@ def _outcome(phases: Sequence[pytest.TestReport]) -> str:
     if failed:
         return "waited" if all(getattr(report, "only_waited", False) for report in failed) else "failed"
     return "skipped" if any(report.skipped and not hasattr(report, "wasxfail") for report in phases) else "passed"
+
+
+def _slowest_files(terminal: Any) -> list[tuple[float, str]]:
+    took: Counter[str] = Counter()
+    for reports in terminal.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                took[report.nodeid.partition("::")[0]] += report.duration  # type: ignore[assignment]
+    return [(seconds, file) for file, seconds in took.most_common()]
 
 
 def _count_as_passed(terminal: Any, late: list[pytest.TestReport]) -> None:

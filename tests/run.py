@@ -17,8 +17,14 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-# Two files of tests at a time: most of their time is waiting for processes. The slowest ones are named at the end.
-TWO_AT_ONCE: Final = ("--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder", "--durations=15")
+# Two files of tests at a time: most of their time is waiting for processes. The slowest are named at the end.
+TWO_AT_ONCE: Final = (
+    "--numprocesses=2",
+    "--dist=loadfile",
+    "--no-loadscope-reorder",
+    "--durations=15",
+    "--slowest-files=15",
+)
 
 
 def main(arguments: list[str]) -> int:

@@ -70,14 +70,12 @@ class Soak:
             environment = {**os.environ, VARIABLE: str(seed)}
             process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
             try:
-                for name, outcome, seconds in _ended(process, outcomes):
+                for name, outcome, seconds, why in _ended(process, outcomes):
                     ended += 1
                     wrong += outcome in ("failed", "waited")
                     self._count(name, outcome, seed)
-                    print(
-                        f"round {number} of {self._rounds}, seed {seed}: {outcome} in {seconds:.1f} s: {name}",
-                        flush=True,
-                    )
+                    told = f"{outcome} in {seconds:.1f} s: {name}{why and f': {why}'}"
+                    print(f"round {number} of {self._rounds}, seed {seed}: {told}", flush=True)
             finally:
                 if process.poll() is None:
                     process.terminate()
@@ -133,15 +131,15 @@ class Soak:
         return 1 if bad else 0
 
 
-def _ended(process: subprocess.Popen[bytes], outcomes: Path) -> Iterator[tuple[str, str, float]]:
-    """(test, outcome, seconds) as the tests end."""
+def _ended(process: subprocess.Popen[bytes], outcomes: Path) -> Iterator[tuple[str, str, float, str]]:
+    """(test, outcome, seconds, the first line of why not) as the tests end."""
     with outcomes.open() as lines:
         while True:
             over = process.poll() is not None
             # Whole lines: pytest writes each at once.
             for line in lines:
                 told = json.loads(line)
-                yield told["test"], told["outcome"], told["seconds"]
+                yield told["test"], told["outcome"], told["seconds"], told["why"]
             if over:
                 return
             time.sleep(LOOK_S)

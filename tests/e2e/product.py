@@ -236,6 +236,23 @@ class Product:
             assert "FAILED" in states or "FAILED" not in self.states(name), f"{name} has failed: {status}"
             raise WaitTimedOut(f"{error}; it is {status}\n{self.log_tail()}") from None
 
+    def wait_going_on(self, name: str, cluster: LocalCluster, topic: str, seconds: float = 60.0) -> None:
+        """Wait until every partition of `topic` gets records that were not there before.
+
+        What is not RUNNING when the time is over brings none yet: that is late, and WaitTimedOut. AssertionError otherwise.
+        """
+        before = end_offsets(cluster, topic)
+        try:
+            wait_ends(cluster, topic, {partition: end + 1 for partition, end in before.items()}, seconds)
+            return
+        except AssertionError as error:
+            missing = error
+        self.check_alive()
+        states = self.states(name)
+        if set(states) == {"RUNNING"} or "FAILED" in states:
+            raise missing
+        raise WaitTimedOut(f"{missing}; {name} is {self.status(name)}")
+
     def task_ids(self, name: str) -> list[int]:
         """Ids of the tasks that the status knows."""
         return [int(task["id"]) for task in self.status(name).get("tasks", [])]

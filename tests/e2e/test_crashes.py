@@ -25,7 +25,6 @@ from tests.e2e.product import (
     Product,
     end_offsets,
     mirror_config,
-    wait_ends,
     wait_for,
     wait_for_state,
     wait_gone,
@@ -61,9 +60,8 @@ class Link:
     def wait_copying(self) -> None:
         """Wait until records arrive that were not there before."""
         self.target.wait_until_ready()
-        before = wait_for_state(self._ends, f"{self.remote} has leaders")
-        ends = {partition: end + 1 for partition, end in before.items()}
-        wait_ends(self.target, self.remote, ends, 90)
+        wait_for_state(self._ends, f"{self.remote} has leaders")
+        self.product.wait_going_on(self.topic, self.target, self.remote, 90)
 
     def _ends(self) -> dict[int, int]:
         with contextlib.suppress(KafkaException):  # a broker that has just started knows of no leaders yet

@@ -41,7 +41,7 @@ class Link:
 
     def wait_copying(self) -> None:
         """Wait until records arrive that were not there before."""
-        wait_ends(self.target, f"A.{self.topic}", {partition: end + 1 for partition, end in self.ends().items()})
+        self.product.wait_going_on(self.topic, self.target, f"A.{self.topic}")
 
     def stands_still(self) -> None:
         """Asserts that nothing arrives any more."""

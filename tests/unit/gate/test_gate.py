@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -77,13 +77,20 @@ def planted(tmp_path: Path) -> Planted:
     """`planted("code", …)` runs each piece as a file of tests; `two`: with two workers, as the whole suite is."""
     (tmp_path / "pytest.ini").write_text(INI)
 
-    def run(*files: str, two: bool = False, env: Mapping[str, str] | None = None) -> Run:
+    def run(*files: str, two: bool = False, env: Mapping[str, str] | None = None, more: Sequence[str] = ()) -> Run:
         for number, code in enumerate(files):
             (tmp_path / f"test_planted_{number}.py").write_text(HEAD + code)
         kept = {name: value for name, value in os.environ.items() if name != "CI" and not name.startswith("PYTEST")}
-        command = [sys.executable, "-m", "tests.run", *(["-n2", "--dist=loadfile"] if two else []), str(tmp_path)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.run",
+            *(["-n2", "--dist=loadfile"] if two else []),
+            *more,
+            str(tmp_path),
+        ]
         done = subprocess.run(
-            command, cwd=ROOT, env=kept | dict(env or {}), capture_output=True, text=True, timeout=100, check=False
+            command, cwd=ROOT, env=kept | dict(env or {}), capture_output=True, text=True, timeout=250, check=False
         )
         return Run(done.returncode, done.stdout, tmp_path)
 
@@ -258,3 +265,11 @@ def test_workers_share_the_seed_that_was_made_up(planted: Planted) -> None:
     run = planted(code, code, two=True)
     seeds = {file.read_text() for file in run.folder.glob("*.seed")}
     assert (run.code, [f"seed: TESTS_SEED={seed}" in run.text for seed in seeds]) == (0, [True])
+
+
+def test_files_are_named_with_the_time_that_their_tests_took(planted: Planted) -> None:
+    code = "import time\n@pytest.fixture\ndef slow(): time.sleep(0.4)\ndef test_it(slow): time.sleep(0.4)\n"
+    run = planted(PASSES, code, two=True, more=["--slowest-files=1"])
+    below = run.text.partition("slowest files, with what their tests share")[2].splitlines()
+    assert (run.code, re.sub(r"0\.[89]", "0.8", below[1])) == (0, "   0.8 s test_planted_1.py")
+    assert len(below) == 3

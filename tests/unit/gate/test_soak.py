@@ -36,7 +36,7 @@ def soak(
     }
     command = [sys.executable, "-m", "tests.soak", f"--folder={folder / 'out'}", *arguments, str(folder)]
     return subprocess.run(
-        command, cwd=ROOT, env=kept | dict(env or {}), capture_output=True, text=True, timeout=200, check=False
+        command, cwd=ROOT, env=kept | dict(env or {}), capture_output=True, text=True, timeout=250, check=False
     )
 
 
@@ -45,8 +45,11 @@ def test_rounds_go_on_after_failures_and_rates_and_seeds_are_told(tmp_path: Path
     lines = [re.sub(r" in [0-9.]+ s", "", line) for line in done.stdout.splitlines()]
     assert done.returncode == 1, done.stdout + done.stderr
     assert lines[0].startswith("3 rounds from seed 7 on")
-    assert "round 2 of 3, seed 8: failed: test_planted.py::test_loses_a_record" in lines
-    assert "round 3 of 3, seed 9: waited: test_planted.py::test_is_late" in lines
+    beginnings = (
+        "round 2 of 3, seed 8: failed: test_planted.py::test_loses_a_record: ",
+        "round 3 of 3, seed 9: waited: test_planted.py::test_is_late: tests.waiting.WaitTimedOut: not within 0.1 s: ",
+    )
+    assert [sum(line.startswith(each) for line in lines) for each in beginnings] == [1, 1]
     assert "round 1 of 3: 3 tests; of 3 runs of 3 tests 3 passed, 0 failed, 0 ran out of time" in lines
     begin = lines.index("passed failed  late    of  test")
     assert lines[begin:] == [

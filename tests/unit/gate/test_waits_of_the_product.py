@@ -68,3 +68,13 @@ def test_records_that_do_not_come_are_missing(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(AssertionError, match=r"A.t ends at \{0: 10\}; it ends at \{0: 9\}$") as raised:
         wait_ends(cast(LocalCluster, None), "A.t", {0: 10}, 0.1)
     assert not only_waited(raised.value)
+
+
+@pytest.mark.parametrize(("state", "late"), [("UNASSIGNED", True), ("RUNNING", False), ("FAILED", False)])
+def test_records_are_late_only_while_the_product_says_that_it_does_not_copy(
+    process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, state: str, late: bool
+) -> None:
+    monkeypatch.setattr(product, "end_offsets", lambda _cluster, _topic: {0: 9})
+    with pytest.raises(AssertionError, match=r"A.t ends at \{0: 10\}; it ends at \{0: 9\}") as raised:
+        Silent(process, state).wait_going_on("copy", cast(LocalCluster, None), "A.t", 0.1)
+    assert only_waited(raised.value) is late
