@@ -211,7 +211,6 @@ async def test_a_heartbeat_task_keeps_its_place_in_connect_offsets_as_java_does(
 # --- checkpoints --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testReplicationWithEmptyPartition")
 @pytest.mark.parametrize(
     ("with_runs", "upstream", "downstream"),
     [

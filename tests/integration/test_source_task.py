@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from deploy.local import LocalCluster, start_all
@@ -237,6 +237,28 @@ async def test_from_the_latest_on_only_what_comes_later_is_copied(source: LocalC
                 await asyncio.sleep(0.05)
         await task.finish()
     assert (len(copied) <= later, copied) == (True, there[-len(copied) :])
+
+
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testReplicationWithEmptyPartition")
+async def test_beside_an_empty_partition_all_is_copied_and_a_java_group_that_reads_it_stands_at_its_beginning(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic = mirrored_topic(source, target, 3)
+    group, count = f"readers-of-{topic}", 200
+    produce(source, topic, lines(count, 2))
+    async with running(spec_for(source, target, {topic: 3})) as task:
+        await task.copied(count)
+        await task.finish()
+    assert [record.partition for record in read(target, f"A.{topic}")] == [0] * 100 + [1] * 100
+    assert read(target, f"A.{topic}") == read(source, topic)
+    # Java's consumer commits a position of every partition that it was given, read from or not.
+    reading = ["--bootstrap-server", "{bootstrap}", "--command-config", "{config}", "--topic", f"A.{topic}"]
+    reading += ["--group", group, "--from-beginning", "--max-messages", str(count), "--timeout-ms", "60000"]
+    tool = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+    said = await asyncio.to_thread(target.run_tool, tool, reading)
+    assert len(said.splitlines()) == count
+    (future,) = target.admin().list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
+    assert {each.partition: each.offset for each in future.result(20).topic_partitions} == {0: 100, 1: 100, 2: 0}
 
 
 async def test_the_position_at_the_end_is_that_of_the_last_record(source: LocalCluster, target: LocalCluster) -> None:
