@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -27,6 +28,7 @@ SOAK: Final = ("-p", "tests.gate", "-m", "soak", "--numprocesses=2", "--dist=loa
 # Exit codes of pytest after which every test that was asked for has run.
 RAN: Final = (0, 1)
 LOOK_S: Final = 0.2
+END_S: Final = 120.0
 
 
 @dataclass
@@ -77,9 +79,7 @@ class Soak:
                     told = f"{outcome} in {seconds:.1f} s: {name}{why and f': {why}'}"
                     print(f"round {number} of {self._rounds}, seed {seed}: {told}", flush=True)
             finally:
-                if process.poll() is None:
-                    process.terminate()
-                    process.wait()
+                _end(process)
         # A file that can't be read fails no test.
         if process.returncode not in RAN or (process.returncode and not wrong):
             self.broken.append(
@@ -131,6 +131,17 @@ class Soak:
         return 1 if bad else 0
 
 
+def _end(process: subprocess.Popen[bytes]) -> None:
+    # As Ctrl-C does: tests give back what they have. A terminal has sent it the signal already, once more does no harm.
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
 def _ended(process: subprocess.Popen[bytes], outcomes: Path) -> Iterator[tuple[str, str, float, str]]:
     """(test, outcome, seconds, the first line of why not) as the tests end."""
     with outcomes.open() as lines:
@@ -151,6 +162,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="of the first round; each adds one")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "soak", help="where the rounds' output is kept")
     options, arguments = parser.parse_known_args()
+    # What is started in the background is deaf to Ctrl-C, and so is all below it; told to end, it tells what it has.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     soak = Soak(options.rounds, options.seed, arguments, options.folder)
     print(f"{options.rounds} rounds from seed {options.seed} on; what tests say is in {options.folder}", flush=True)
     try:

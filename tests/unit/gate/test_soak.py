@@ -9,6 +9,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import psutil
+
+from tests.waiting import wait_for_state
+
 ROOT = Path(__file__).resolve().parents[3]
 INI = """
 [pytest]
@@ -29,21 +33,27 @@ def test_is_late(): wait_for_state(lambda: seed() != 9, 'the worker answers', 0.
 def soak(
     folder: Path, *arguments: str, code: str = PLANTED, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
+    with started(folder, *arguments, code=code, env=env) as process:
+        said = process.communicate(timeout=250)[0]
+    return subprocess.CompletedProcess(process.args, process.returncode, said)
+
+
+def started(
+    folder: Path, *arguments: str, code: str = PLANTED, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
     (folder / "pytest.ini").write_text(INI)
     (folder / "test_planted.py").write_text(code)
     kept = {
         name: value for name, value in os.environ.items() if name != "CI" and not name.startswith(("PYTEST", "TESTS"))
     }
     command = [sys.executable, "-m", "tests.soak", f"--folder={folder / 'out'}", *arguments, str(folder)]
-    return subprocess.run(
-        command, cwd=ROOT, env=kept | dict(env or {}), capture_output=True, text=True, timeout=250, check=False
-    )
+    return subprocess.Popen(command, cwd=ROOT, env=kept | dict(env or {}), stdout=subprocess.PIPE, text=True)
 
 
 def test_rounds_go_on_after_failures_and_rates_and_seeds_are_told(tmp_path: Path) -> None:
     done = soak(tmp_path, "--rounds=3", "--seed=7")
     lines = [re.sub(r" in [0-9.]+ s", "", line) for line in done.stdout.splitlines()]
-    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.returncode == 1, done.stdout
     assert lines[0].startswith("3 rounds from seed 7 on")
     beginnings = (
         "round 2 of 3, seed 8: failed: test_planted.py::test_loses_a_record: ",
@@ -81,3 +91,14 @@ def test_a_skip_is_told_and_is_a_failure_where_ci_is_set(tmp_path: Path) -> None
     done = soak(tmp_path, "--rounds=1", "--seed=7", code=code)
     assert (done.returncode, done.stdout.splitlines()[-1].rpartition(", ")[2]) == (0, "1 skipped")
     assert soak(tmp_path, "--rounds=1", "--seed=7", code=code, env={"CI": "1"}).returncode == 1
+
+
+def test_told_to_end_it_ends_its_tests_and_tells_what_it_has(tmp_path: Path) -> None:
+    slow = "def test_slow():\n    open(os.environ['PIDS'], 'w').write(str(os.getpid()))\n    import time; time.sleep(200)\n"
+    pids = tmp_path / "pids"
+    with started(tmp_path, "--rounds=9", "--seed=7", code=PLANTED + slow, env={"PIDS": str(pids)}) as process:
+        wait_for_state(lambda: pids.exists() and pids.read_text(), "the slow test runs", 120)
+        process.terminate()
+        said = process.communicate(timeout=150)[0]
+    assert (process.returncode, said.splitlines()[-2]) == (1, "interrupted")
+    wait_for_state(lambda: not psutil.pid_exists(int(pids.read_text())), "the slow test has ended", 30)
