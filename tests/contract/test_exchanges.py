@@ -39,8 +39,12 @@ Replay = Callable[..., str]
 
 
 def exchanges_of(profile: str) -> list[dict[str, Any]]:
-    """Those of a profile. Those about starts that fail come before all that need tasks: they wait while Spark starts."""
-    chosen = [each for each in EXCHANGES if each.get("profile", "plain") == profile]
+    """Those of a profile, in the order in which they were recorded."""
+    return [each for each in EXCHANGES if each.get("profile", "plain") == profile]
+
+
+def soonest(chosen: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those about starts that fail come before all that need tasks: they wait while Spark starts."""
     first_with_tasks = next((at for at, each in enumerate(chosen) if each["group"] == "list"), 0)
     early = [each for each in chosen if each["group"] == "failed"]
     rest = [each for each in chosen if each["group"] != "failed"]
@@ -51,29 +55,41 @@ def exchanges_of(profile: str) -> list[dict[str, Any]]:
 def replay(source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path) -> Replay:
     """Sends the exchanges of a profile; what the replayer says of those that differ, and how many there were."""
 
-    def run(worker: Product, profile: str, *arguments: str) -> str:
+    def run(worker: Product, profile: str, *arguments: str, as_recorded: bool = False) -> str:
         file = tmp_path / "exchanges.json"
-        file.write_text(json.dumps(exchanges_of(profile)), "utf-8")
+        chosen = exchanges_of(profile)
+        file.write_text(json.dumps(chosen if as_recorded else soonest(chosen)), "utf-8")
+        program = [HERE / "record_rest.py"] if as_recorded else ["-c", REPLAY]
         command = [
-            *(sys.executable, "-c", REPLAY, "replay", "--lenient", "--url", str(worker.rest.base_url)),
+            *(sys.executable, *program, "replay", "--lenient", "--url", str(worker.rest.base_url)),
             *("--var", f"source_bootstrap={source_cluster.bootstrap_servers}"),
             *("--var", f"target_bootstrap={target_cluster.bootstrap_servers}"),
             *("--file", file, "--profiles", profile, *arguments),
         ]
         # Every state is waited for as long as the exchange allows, a minute as a rule.
-        done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=280, check=False)
+        done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=800, check=False)
         return done.stdout + done.stderr
 
     return run
 
 
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "as_recorded",
+    [
+        pytest.param(False, id="in_the_quickest_order"),
+        # Minutes, as every state is looked at once a second.
+        pytest.param(True, id="as_they_were_recorded", marks=[pytest.mark.soak, pytest.mark.long]),
+    ],
+)
 def test_answers_are_those_of_kafka_connect(
-    source_cluster: LocalCluster, target_cluster: LocalCluster, replay: Replay
+    source_cluster: LocalCluster, target_cluster: LocalCluster, replay: Replay, as_recorded: bool
 ) -> None:
     prepare = [sys.executable, HERE / "record_rest.py", "prepare", "--bootstrap", source_cluster.bootstrap_servers]
     subprocess.run(prepare, check=True, timeout=120)
-    with Product(target_cluster, group="exchanges", properties=PLAIN) as worker:
-        said = replay(worker, "plain")
+    group = "exchanges-as-recorded" if as_recorded else "exchanges"
+    with Product(target_cluster, group=group, properties=PLAIN) as worker:
+        said = replay(worker, "plain", as_recorded=as_recorded)
         assert said == f"{len(exchanges_of('plain'))} passed, 0 failed\n", said + worker.log_tail(100)
 
 

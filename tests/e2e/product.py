@@ -25,6 +25,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 MIRROR_SOURCE: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 OFFSETS_PARTITIONS: Final = 5
+# On a busy machine Spark takes most of a minute to start: patience costs nothing where it isn't needed.
+PATIENCE_S: Final = 120.0
 # The parts of the tree, as `Product.parts` names them.
 WORKER, DRIVER, JVM, DAEMON, TASK = "worker", "driver", "jvm", "daemon", "task"
 
@@ -89,7 +91,7 @@ class Product:
         watchdog().guard_process(self._process.pid)
         return self
 
-    def start(self, seconds: float = 60.0) -> Self:
+    def start(self, seconds: float = PATIENCE_S) -> Self:
         """Start it and wait until the herder answers (Spark may take longer)."""
         self.launch()
 
@@ -217,11 +219,11 @@ class Product:
         status = self.status(name)
         return [status["connector"]["state"], *(task["state"] for task in status["tasks"])] if status else []
 
-    def wait_running(self, name: str, tasks: int = 1, seconds: float = 60.0) -> None:
+    def wait_running(self, name: str, tasks: int = 1, seconds: float = PATIENCE_S) -> None:
         """Wait until the connector and exactly `tasks` tasks are RUNNING."""
         self.wait_states(name, ["RUNNING"] * (tasks + 1), seconds)
 
-    def wait_states(self, name: str, states: list[str], seconds: float = 60.0) -> None:
+    def wait_states(self, name: str, states: list[str], seconds: float = PATIENCE_S) -> None:
         """Wait for these states: the connector's, then the tasks'. What has FAILED by then is no late state."""
 
         def reached() -> bool:

@@ -188,7 +188,9 @@ def test_what_was_there_a_second_before_a_kill_is_not_repeated(
     with capsys.disabled():
         told = [f"{count}, {age:.1f} s old at most" for count, age in zip(repeated, ages, strict=True)]
         print(f" [repeated after each kill: {'; '.join(told)}]", end="")
-    assert max(ages) <= SECOND
+    # A broker that answers nobody, on a machine that does something else, takes no commits either.
+    stalls = [max(0.0, survived.progress.stalled(kill.when, 2 * SECOND)) for kill in survived.kills]
+    assert [age for age, stall in zip(ages, stalls, strict=True) if age > SECOND + stall] == [], (ages, stalls)
 
 
 def test_no_record_of_an_aborted_transaction_is_there(survived: Survived) -> None:

@@ -11,6 +11,7 @@ import pytest
 from deploy.local import LocalCluster
 from tests.e2e import product
 from tests.e2e.product import Product, wait_ends, wait_gone
+from tests.e2e.progress import EVERY_S, Progress
 from tests.waiting import WaitTimedOut, only_waited
 
 
@@ -78,3 +79,18 @@ def test_records_are_late_only_while_the_product_says_that_it_does_not_copy(
     with pytest.raises(AssertionError, match=r"A.t ends at \{0: 10\}; it ends at \{0: 9\}") as raised:
         Silent(process, state).wait_going_on("copy", cast(LocalCluster, None), "A.t", 0.1)
     assert only_waited(raised.value) is late
+
+
+@pytest.mark.parametrize(
+    ("looks", "stalled"),
+    [
+        pytest.param([98.0, 98.5, 99.0, 99.5, 100.0], 0.5, id="between_two_looks"),
+        pytest.param([97.0, 98.5], 1.5, id="since_the_last_look"),
+        pytest.param([], 2.0, id="no_look_at_all"),
+        pytest.param([98.0 + n / 10 for n in range(21)] + [104.0], 0.1, id="later_is_no_matter"),
+    ],
+)
+def test_how_long_a_cluster_answered_nobody_is_seen_in_the_looks_at_it(looks: list[float], stalled: float) -> None:
+    progress = Progress.__new__(Progress)
+    progress._samples = [(looked, {}) for looked in looks]
+    assert progress.stalled(100.0, 2.0) == pytest.approx(stalled - EVERY_S)
