@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -120,14 +119,13 @@ def commit(cluster: LocalCluster, group: str, topic: str, offset: int, metadata:
     position = TopicPartition(topic, 0, offset, metadata) if metadata else TopicPartition(topic, 0, offset)
     asked = [ConsumerGroupTopicPartitions(group, [position])]
     admin = AdminClient(cluster.librdkafka())  # its answers come only while it lives
-    until = time.monotonic() + 20
-    while True:
+
+    def taken() -> bool:
         (future,) = admin.alter_consumer_group_offsets(asked).values()
         # What a coordinator that is still loading refuses is no error of the call.
-        if not any(each.error for each in future.result(20).topic_partitions):
-            return
-        assert time.monotonic() < until, "the group's coordinator takes no position within 20 s"
-        time.sleep(0.1)
+        return not any(each.error for each in future.result(20).topic_partitions)
+
+    wait_for_state(taken, "the group's coordinator takes a position", 20)
 
 
 def committed(cluster: LocalCluster, group: str, topic: str) -> int | None:
