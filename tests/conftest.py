@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from deploy.local import LocalCluster
+from tests.seeds import chance
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +25,12 @@ def target_cluster() -> Iterator[LocalCluster]:
     """The cluster `target`, shared by the session: don't stop it."""
     with LocalCluster("target") as cluster:
         yield cluster
+
+
+@pytest.fixture
+def dice(request: pytest.FixtureRequest) -> random.Random:
+    """Chance of this test's own, which follows from the run's seed."""
+    return chance(request.node.nodeid)
 
 
 @pytest.fixture(scope="session")

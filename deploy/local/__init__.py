@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from deploy.local.cluster import Listener, LocalCluster, start_all
-    from deploy.local.errors import LocalError
+    from deploy.local.errors import LocalError, NotInTime
     from deploy.local.free_ports import free_port
 
-__all__ = ["Listener", "LocalCluster", "LocalError", "free_port", "start_all"]
+__all__ = ["Listener", "LocalCluster", "LocalError", "NotInTime", "free_port", "start_all"]
 
 # Imported when asked for: `python -m deploy.local.kafka_jars` must neither find itself imported nor load a Kafka client.
 _HOMES: Final = {
     "Listener": "cluster",
     "LocalCluster": "cluster",
     "LocalError": "errors",
+    "NotInTime": "errors",
     "free_port": "free_ports",
     "start_all": "cluster",
 }

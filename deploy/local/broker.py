@@ -15,7 +15,7 @@ from deploy.local.broker_config import (
     server_properties,
     write_properties,
 )
-from deploy.local.errors import LocalError
+from deploy.local.errors import LocalError, NotInTime
 from deploy.local.java_process import JavaProcess
 from deploy.local.storage_template import bootstrap_checkpoint
 from deploy.local.zookeeper import ZooKeeper
@@ -95,7 +95,7 @@ class Broker:
             if not process.alive:
                 raise process.failure()
             if time.monotonic() > until:
-                raise LocalError(f"{process.name} accepts no connection after {seconds:g} s (log: {self.log})")
+                raise NotInTime(f"{process.name} accepts no connection after {seconds:g} s (log: {self.log})")
             time.sleep(0.05)
 
     def start(self, seconds: float = 60.0) -> None:

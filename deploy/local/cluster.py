@@ -40,7 +40,7 @@ from deploy.local.broker_config import (
     stored_cluster_id,
     write_properties,
 )
-from deploy.local.errors import LocalError
+from deploy.local.errors import LocalError, NotInTime
 from deploy.local.free_ports import claimed, free_port, give_back
 from deploy.local.java_process import QUICK
 from deploy.local.kafka_jars import KAFKA_VERSION
@@ -213,7 +213,7 @@ class LocalCluster:
                 if {broker.node for broker in running} <= set(known):
                     return
             if time.monotonic() > until:
-                raise LocalError(
+                raise NotInTime(
                     f"cluster {self.name} has not all its brokers after {seconds:g} s (logs: {self.directory})"
                 )
             time.sleep(0.1)
@@ -355,7 +355,7 @@ class LocalCluster:
         until = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > until:
-                raise LocalError(f"cluster {self.name}: {complaint} after {seconds:g} s")
+                raise NotInTime(f"cluster {self.name}: {complaint} after {seconds:g} s")
             time.sleep(0.05)
 
     def _at_once(self, action: Callable[[Broker], None]) -> None:

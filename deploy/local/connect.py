@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from deploy.local.broker_config import HOST, write_properties
 from deploy.local.cluster import LocalCluster
-from deploy.local.errors import LocalError
+from deploy.local.errors import LocalError, NotInTime
 from deploy.local.free_ports import free_port, give_back
 from deploy.local.java_process import JavaProcess
 from deploy.local.kafka_jars import KAFKA_VERSION
@@ -188,7 +188,7 @@ class ConnectWorker(_Program):
                 if len(states) > tasks and set(states) == {"RUNNING"}:
                     return
             time.sleep(0.2)
-        raise LocalError(f"connector {connector} is not running after {seconds:g} s: {state}")
+        raise NotInTime(f"connector {connector} is not running after {seconds:g} s: {state}")
 
     def close(self) -> None:
         """End it, remove its files, give its port back."""
@@ -207,7 +207,7 @@ class ConnectWorker(_Program):
             if not self.process.alive:
                 raise self.process.failure()
             if time.monotonic() > until:
-                raise LocalError(f"{self.name} does not answer at {self.rest_url} after {seconds:g} s")
+                raise NotInTime(f"{self.name} does not answer at {self.rest_url} after {seconds:g} s")
             time.sleep(0.1)
 
 

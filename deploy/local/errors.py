@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class LocalError(Exception):
     """A cluster, tool or download failed; the text names it and says what to do."""
+
+
+class NotInTime(LocalError):
+    """A process or a cluster was not so far in time: a slow machine, or it hangs."""

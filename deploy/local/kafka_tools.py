@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from deploy.local.broker_config import write_properties
-from deploy.local.errors import LocalError
+from deploy.local.errors import LocalError, NotInTime
 from deploy.local.java_process import java_arguments
 from deploy.local.kafka_jars import KAFKA_VERSION
 
@@ -38,7 +38,7 @@ def run_tool(
                 [*command, *filled], capture_output=True, text=True, errors="replace", check=False, timeout=seconds
             )
         except subprocess.TimeoutExpired:
-            raise LocalError(f"{name} has not ended after {seconds:g} s") from None
+            raise NotInTime(f"{name} has not ended after {seconds:g} s") from None
     if done.returncode:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise LocalError(f"{name} failed with exit code {done.returncode}: {said[-1] if said else 'it said nothing'}")

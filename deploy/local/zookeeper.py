@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from deploy.local.broker_config import HOST, write_properties
-from deploy.local.errors import LocalError
+from deploy.local.errors import NotInTime
 from deploy.local.java_process import JavaProcess
 
 _DUMPED: Final = "ephemeral nodes dump:"
@@ -54,7 +54,7 @@ class ZooKeeper:
             if not process.alive:
                 raise process.failure()
             if time.monotonic() > until:
-                raise LocalError(f"{self._name} does not serve after {seconds:g} s (log: {self.log})")
+                raise NotInTime(f"{self._name} does not serve after {seconds:g} s (log: {self.log})")
             time.sleep(0.05)
 
     def wait_until_forgotten(self, node: int, seconds: float = 60.0) -> None:
@@ -62,7 +62,7 @@ class ZooKeeper:
         until = time.monotonic() + seconds
         while (there := self._ephemerals()) is None or f"/brokers/ids/{node}" in there:
             if time.monotonic() > until:
-                raise LocalError(f"{self._name} still has broker {node} after {seconds:g} s (log: {self.log})")
+                raise NotInTime(f"{self._name} still has broker {node} after {seconds:g} s (log: {self.log})")
             time.sleep(0.1)
 
     def stop(self) -> None:

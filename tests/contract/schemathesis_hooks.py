@@ -1,5 +1,6 @@
-"""What `schemathesis run` does here beside its own: some bodies are made good, so that not all of them end at a check.
+"""What `schemathesis run` does here beside its own.
 
+Some bodies are made good, so that not all of them end at a check, and two checks know of answers without a body.
 Read by schemathesis (SCHEMATHESIS_HOOKS), never by pytest.
 """
 
@@ -11,6 +12,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import schemathesis
+from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 
 _CONFIG: Final = {
     "connector.class": "MirrorHeartbeatConnector",
@@ -45,11 +47,21 @@ def map_body(context: schemathesis.HookContext, body: Any) -> Any:
     return body
 
 
-@schemathesis.hook
-def after_call(context: schemathesis.HookContext, case: Any, response: Any) -> None:
-    """Of a refusal without a body the contract can only say so in words: it is taken for an empty page."""
-    if response.status_code == HTTPStatus.BAD_REQUEST and not response.content and case.method not in _ALWAYS_A_BODY:
-        response.headers.setdefault("content-type", ["text/html"])
+@schemathesis.check
+def content_type_of_content(context: Any, response: Any, case: Any) -> bool | None:
+    """`content_type_conformance`, but for a refusal without a body: it has no content, so it has no type of one."""
+    return None if _without_content(response, case) else content_type_conformance(context, response, case)
+
+
+@schemathesis.check
+def schema_of_content(context: Any, response: Any, case: Any) -> bool | None:
+    """`response_schema_conformance`, but for a refusal without a body, of which the contract can only say so in words."""
+    return None if _without_content(response, case) else response_schema_conformance(context, response, case)
+
+
+def _without_content(response: Any, case: Any) -> bool:
+    refused = response.status_code == HTTPStatus.BAD_REQUEST and case.method not in _ALWAYS_A_BODY
+    return bool(refused and not response.content and "content-type" not in response.headers)
 
 
 def _with_config(body: Any, turn: int) -> Any:

@@ -7,17 +7,17 @@ import pytest
 from deploy.local import LocalCluster
 from tests.contract.openapi_fuzz import fuzz, make_connectors
 from tests.e2e.product import Product
+from tests.seeds import chance
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
-SEED = 5
 EXAMPLES = 5
 
 
 def test_every_answer_to_whatever_is_sent_is_one_of_the_contract(target_cluster: LocalCluster) -> None:
     with Product(target_cluster, group="contract") as worker:
         make_connectors(worker)
-        done = fuzz(worker, SEED, "--max-examples", str(EXAMPLES))
+        done = fuzz(worker, chance("openapi").randrange(1 << 32), "--max-examples", str(EXAMPLES))
         assert done.returncode == 0, done.stdout
         worker.check_alive()
         assert "Traceback" not in worker.log_text()

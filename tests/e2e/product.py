@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -19,25 +19,16 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from deploy.local import LocalCluster, free_port
 from deploy.local.watchdog import watchdog
+from tests.waiting import WaitTimedOut, wait_for, wait_for_state
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 MIRROR_SOURCE: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 OFFSETS_PARTITIONS: Final = 5
+# On a busy machine Spark takes most of a minute to start: patience costs nothing where it isn't needed.
+PATIENCE_S: Final = 120.0
 # The parts of the tree, as `Product.parts` names them.
 WORKER, DRIVER, JVM, DAEMON, TASK = "worker", "driver", "jvm", "daemon", "task"
-
-
-def wait_for(condition: Callable[[], Any], what: str, seconds: float = 60.0, pause: float = 0.1) -> Any:
-    """The first true value of `condition`; AssertionError naming `what` when there was none in time."""
-    until = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > until:
-            raise AssertionError(f"not within {seconds:g} s: {what}")
-        time.sleep(pause)
 
 
 class Product:
@@ -100,7 +91,7 @@ class Product:
         watchdog().guard_process(self._process.pid)
         return self
 
-    def start(self, seconds: float = 60.0) -> Self:
+    def start(self, seconds: float = PATIENCE_S) -> Self:
         """Start it and wait until the herder answers (Spark may take longer)."""
         self.launch()
 
@@ -110,21 +101,27 @@ class Product:
                 return self.rest.get("/connectors").status_code == httpx.codes.OK
             return False
 
-        wait_for(answers, f"the worker answers; its log ends with:\n{self.log_tail()}", seconds)
+        try:
+            wait_for_state(answers, "the worker answers", seconds)
+        except WaitTimedOut as error:
+            raise WaitTimedOut(f"{error}; its log ends with:\n{self.log_tail()}") from None
         return self
 
     def wait_ended(self, seconds: float = 30.0) -> int:
         """Wait until the worker has ended by itself; its exit code."""
-        code = self.process.wait(seconds)
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise WaitTimedOut(f"not within {seconds:g} s: the worker has ended\n{self.log_tail()}") from None
         watchdog().forget_process(self.process.pid)
         return code
 
     def stop(self, seconds: float = 15.0) -> int:
-        """SIGTERM, and wait; the exit code. AssertionError if anything of the tree is left."""
+        """SIGTERM, and wait; the exit code. WaitTimedOut if anything of the tree is left."""
         self.parts()
         self.process.terminate()
         code = self.wait_ended(seconds)
-        wait_for(lambda: not self.survivors(), "no process of the tree is left", 5)
+        wait_for_state(lambda: not self.survivors(), "no process of the tree is left", 5)
         return code
 
     def kill(self, *parts: str) -> None:
@@ -208,7 +205,7 @@ class Product:
     def delete(self, name: str) -> None:
         """DELETE a connector, and wait until it has no tasks left."""
         self._json("DELETE", f"/connectors/{name}")
-        wait_for(
+        wait_for_state(
             lambda: self.rest.get(f"/connectors/{name}").status_code == httpx.codes.NOT_FOUND, f"{name} is gone", 20
         )
 
@@ -222,22 +219,41 @@ class Product:
         status = self.status(name)
         return [status["connector"]["state"], *(task["state"] for task in status["tasks"])] if status else []
 
-    def wait_running(self, name: str, tasks: int = 1, seconds: float = 60.0) -> None:
+    def wait_running(self, name: str, tasks: int = 1, seconds: float = PATIENCE_S) -> None:
         """Wait until the connector and exactly `tasks` tasks are RUNNING."""
         self.wait_states(name, ["RUNNING"] * (tasks + 1), seconds)
 
-    def wait_states(self, name: str, states: list[str], seconds: float = 60.0) -> None:
-        """Wait for these states: the connector's, then the tasks'."""
+    def wait_states(self, name: str, states: list[str], seconds: float = PATIENCE_S) -> None:
+        """Wait for these states: the connector's, then the tasks'. What has FAILED by then is no late state."""
 
         def reached() -> bool:
             self.check_alive()
             return self.states(name) == states
 
         try:
-            wait_for(reached, f"{name} is {states}", seconds)
-        except AssertionError as error:
+            wait_for_state(reached, f"{name} is {states}", seconds)
+        except WaitTimedOut as error:
             self.check_alive()
-            raise AssertionError(f"{error}; it is {self.status(name)}\n{self.log_tail()}") from None
+            status = self.status(name)
+            assert "FAILED" in states or "FAILED" not in self.states(name), f"{name} has failed: {status}"
+            raise WaitTimedOut(f"{error}; it is {status}\n{self.log_tail()}") from None
+
+    def wait_going_on(self, name: str, cluster: LocalCluster, topic: str, seconds: float = 60.0) -> None:
+        """Wait until every partition of `topic` gets records that were not there before.
+
+        What is not RUNNING when the time is over brings none yet: that is late, and WaitTimedOut. AssertionError otherwise.
+        """
+        before = end_offsets(cluster, topic)
+        try:
+            wait_ends(cluster, topic, {partition: end + 1 for partition, end in before.items()}, seconds)
+            return
+        except AssertionError as error:
+            missing = error
+        self.check_alive()
+        states = self.states(name)
+        if set(states) == {"RUNNING"} or "FAILED" in states:
+            raise missing
+        raise WaitTimedOut(f"{missing}; {name} is {self.status(name)}")
 
     def task_ids(self, name: str) -> list[int]:
         """Ids of the tasks that the status knows."""
@@ -250,7 +266,8 @@ class Product:
             answer = self.rest.request(method, path, json=body) if body is not None else self.rest.request(method, path)
             if answer.status_code not in (httpx.codes.CONFLICT, httpx.codes.SERVICE_UNAVAILABLE):
                 break
-            assert time.monotonic() < until, answer.text
+            if time.monotonic() > until:
+                raise WaitTimedOut(f"not within 20 s: {method} {path} is not asked to come again; {answer.text}")
             time.sleep(0.2)
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}\n{self.log_tail()}"
         return answer.json() if answer.content else None
@@ -269,7 +286,8 @@ class Product:
 def wait_gone(processes: list[psutil.Process], seconds: float) -> None:
     """Wait until none of them is alive."""
     alive = psutil.wait_procs(processes, timeout=seconds)[1]
-    assert [each for each in alive if _alive(each)] == []
+    if left := [each for each in alive if _alive(each)]:
+        raise WaitTimedOut(f"not within {seconds:g} s: these have ended: {left}")
 
 
 def worker_properties(cluster: LocalCluster, group: str, port: int) -> dict[str, str]:
@@ -327,7 +345,7 @@ def end_offsets(cluster: LocalCluster, topic: str) -> dict[int, int]:
 
 
 def wait_ends(cluster: LocalCluster, topic: str, ends: Mapping[int, int], seconds: float = 60.0) -> None:
-    """Wait until the topic's end offsets are at least these."""
+    """Wait until the topic's end offsets are at least these, for as long as records come (tests/waiting.py)."""
     seen: dict[int, int] = {}
 
     def reached() -> bool:
@@ -336,7 +354,7 @@ def wait_ends(cluster: LocalCluster, topic: str, ends: Mapping[int, int], second
         return all(seen.get(partition, -1) >= end for partition, end in ends.items())
 
     try:
-        wait_for(reached, f"{topic} ends at {dict(ends)}", seconds, 0.2)
+        wait_for(reached, f"{topic} ends at {dict(ends)}", seconds, 0.2, arrived=lambda: dict(seen))
     except AssertionError as error:
         raise AssertionError(f"{error}; it ends at {seen}") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Final, Self
 
 from confluent_kafka import TopicPartition
@@ -51,6 +52,13 @@ class Progress:
     def written(self, partition: Partition, offset: int) -> float:
         """When a record at this offset was first seen."""
         return next(looked for looked, ends in self._samples if ends[partition] > offset)
+
+    def stalled(self, when: float, seconds: float) -> float:
+        """For how long nobody answered in the `seconds` before `when`, beyond the time between two looks."""
+        looks = [looked for looked, _ in self._samples if when - seconds <= looked <= when]
+        return (
+            max((after - before for before, after in pairwise([when - seconds, *looks, when])), default=0.0) - EVERY_S
+        )
 
     def still(self, seconds: float) -> bool:
         """Whether nothing has come for so long."""

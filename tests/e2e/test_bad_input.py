@@ -12,7 +12,7 @@ import pytest
 
 from deploy.local import LocalCluster, free_port, start_all
 from tests.e2e.numbered import Writer
-from tests.e2e.product import DAEMON, DRIVER, JVM, TASK, WORKER, Product, mirror_config, wait_ends, wait_for
+from tests.e2e.product import DAEMON, DRIVER, JVM, TASK, WORKER, Product, mirror_config, wait_ends, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -229,6 +229,8 @@ def test_no_password_is_in_a_file_that_spark_writes(busy: Product, shy: tuple[Pr
     def files() -> list[Path]:
         return [path for path in (shy[1] / "tmp").rglob("*") if path.is_file()]
 
-    wait_for(lambda: any("SparkListener" in path.read_text(errors="replace") for path in files()), "an event log", 20)
+    wait_for_state(
+        lambda: any("SparkListener" in path.read_text(errors="replace") for path in files()), "an event log", 20
+    )
     found = {path.name: secrets_in(path.read_text(errors="replace")) for path in files()}
     assert {name: secrets for name, secrets in found.items() if secrets} == {}

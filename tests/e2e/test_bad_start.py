@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -48,9 +48,11 @@ class Ended:
         assert WRONG_PASSWORD not in self.said
 
 
-def launch(file: Path, environment: Mapping[str, str], *program: str) -> subprocess.Popen[str]:
+def launch(
+    file: Path, environment: Mapping[str, str], *program: str, before: Sequence[str] = ()
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, *(program or ("-m", "mirror_connect.app")), str(file)],
+        [*before, sys.executable, *(program or ("-m", "mirror_connect.app")), str(file)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -214,23 +216,25 @@ def test_a_java_that_is_too_old_is_named(start: Callable[..., Ended], broker: Lo
     start(login(broker), JAVA_HOME=str(tmp_path)).because(MACHINE, str(java), "Java 11", "17")
 
 
-@pytest.fixture
-def tiny_directory(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own with room for 4 MiB; only root may mount one."""
-    directory = tmp_path / "tiny"
-    directory.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", directory], check=False)
-    if mounted.returncode:
-        pytest.skip("mounting a small file system takes root; the check itself is tested in tests/unit/app")
-    yield directory
-    subprocess.run(["umount", directory], check=True)
+# Mounts a file system with room for 4 MiB and becomes the program, in a namespace of its own: nobody else sees it, and
+# it goes with the program. Whoever isn't root is root in there.
+TINY: Final = """
+import os, subprocess, sys
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", os.environ["TMPDIR"]], check=True)
+os.execv(sys.executable, [sys.executable, "-m", "mirror_connect.app", sys.argv[1]])
+"""
 
 
-@pytest.mark.skipif(shutil.which("mount") is None or os.getuid() != 0, reason="only root may mount a file system")
-def test_a_temporary_directory_without_room_is_named(
-    start: Callable[..., Ended], broker: LocalCluster, tiny_directory: Path
-) -> None:
-    start(login(broker), TMPDIR=str(tiny_directory)).because(MACHINE, str(tiny_directory), "4 MiB", "TMPDIR")
+def test_a_temporary_directory_without_room_is_named(broker: LocalCluster, tmp_path: Path) -> None:
+    tiny = tmp_path / "tiny"
+    tiny.mkdir()
+    alone = ["unshare", "--mount", *([] if os.getuid() == 0 else ["--user", "--map-root-user"])]
+    mounting = [*alone, "mount", "-t", "tmpfs", "tmpfs", tiny]
+    if shutil.which("unshare") is None or subprocess.run(mounting, check=False).returncode:
+        pytest.skip("this machine lets nobody mount a file system; the check itself is tested in tests/unit/app")
+    file = written(tmp_path, login(broker))
+    process = launch(file, {"TMPDIR": str(tiny)}, "-c", TINY, before=alone)
+    ended(process).because(MACHINE, str(tiny), "4 MiB", "TMPDIR")
 
 
 # --- its cluster ---

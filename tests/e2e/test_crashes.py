@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from random import Random
 from typing import Final
 
 import psutil
@@ -24,12 +25,12 @@ from tests.e2e.product import (
     Product,
     end_offsets,
     mirror_config,
-    wait_ends,
     wait_for,
+    wait_for_state,
     wait_gone,
 )
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
 
 PARTITIONS: Final = 4
 RATE: Final = 2_000
@@ -38,7 +39,8 @@ PROPERTIES: Final = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "200
 SUSPENDED_S: Final = 9.0
 # Longer than everything that is waited for, but for the 90 s that a silent driver is given.
 LONG_S: Final = 60.0
-LOADED_S: Final = 1.0
+# How long records flow before and after a blow; by chance, as positions are committed twice a second.
+LOADED_S: Final = (0.6, 1.4)
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,8 @@ class Link:
     def wait_copying(self) -> None:
         """Wait until records arrive that were not there before."""
         self.target.wait_until_ready()
-        before = wait_for(self._ends, f"{self.remote} has leaders")
-        ends = {partition: end + 1 for partition, end in before.items()}
-        wait_ends(self.target, self.remote, ends, 90)
+        wait_for_state(self._ends, f"{self.remote} has leaders")
+        self.product.wait_going_on(self.topic, self.target, self.remote, 90)
 
     def _ends(self) -> dict[int, int]:
         with contextlib.suppress(KafkaException):  # a broker that has just started knows of no leaders yet
@@ -108,7 +109,13 @@ def linked(source: LocalCluster, target: LocalCluster, product: Product, topic: 
 
 def copied_whole(link: Link, writer: Writer, capsys: pytest.CaptureFixture[str], times: int = 1) -> None:
     """Waits until all has arrived, then asserts that all is there in order, and the repeats of so many crashes."""
-    wait_for(lambda: all_arrived(link, writer), "every number has arrived", 90, 0.5)
+    wait_for(
+        lambda: all_arrived(link, writer),
+        "every number has arrived",
+        60,
+        0.5,
+        arrived=lambda: end_offsets(link.target, link.remote),
+    )
     ends = settled_ends(link)
     arrived = read(link.target, link.remote, ends)
     for partition, count in writer.counts.items():
@@ -148,12 +155,12 @@ def settled_ends(link: Link, seconds: float = 1.0) -> dict[int, int]:
     ],
 )
 def test_a_kill_loses_nothing_and_repeats_a_second_at_most(
-    link: Link, capsys: pytest.CaptureFixture[str], parts: tuple[str, ...], orphans: tuple[str, ...]
+    link: Link, capsys: pytest.CaptureFixture[str], dice: Random, parts: tuple[str, ...], orphans: tuple[str, ...]
 ) -> None:
     product = link.product
     with Writer(link.source, link.topic, PARTITIONS, RATE) as writer:
         link.wait_copying()
-        time.sleep(LOADED_S)
+        time.sleep(dice.uniform(*LOADED_S))
         tree = product.parts()
         product.kill(*parts)
         if not parts or WORKER in parts:
@@ -161,7 +168,7 @@ def test_a_kill_loses_nothing_and_repeats_a_second_at_most(
         # The successor may run before the last orphan has ended; the data shows below that it does not write.
         wait_gone([process for part in orphans for process in tree[part]], 15)
         link.wait_copying()
-        time.sleep(LOADED_S)
+        time.sleep(dice.uniform(*LOADED_S))
     copied_whole(link, writer, capsys)
 
 
@@ -169,11 +176,11 @@ def test_a_kill_loses_nothing_and_repeats_a_second_at_most(
     "parts", [(WORKER,), (JVM,), (WORKER, DRIVER, JVM, DAEMON, TASK)], ids=["worker", "jvm", "all"]
 )
 def test_a_suspension_longer_than_the_session_loses_nothing(
-    link: Link, capsys: pytest.CaptureFixture[str], parts: tuple[str, ...]
+    link: Link, capsys: pytest.CaptureFixture[str], dice: Random, parts: tuple[str, ...]
 ) -> None:
     with Writer(link.source, link.topic, PARTITIONS, RATE) as writer:
         link.wait_copying()
-        time.sleep(LOADED_S)
+        time.sleep(dice.uniform(*LOADED_S))
         suspended = link.product.signal(signal.SIGSTOP, *parts)
         time.sleep(SUSPENDED_S)
         if WORKER in parts:
@@ -181,12 +188,12 @@ def test_a_suspension_longer_than_the_session_loses_nothing(
             settled_ends(link)
         go_on(suspended)
         link.wait_copying()
-        time.sleep(LOADED_S)
+        time.sleep(dice.uniform(*LOADED_S))
     copied_whole(link, writer, capsys)
 
 
 def test_a_minute_of_suspension_of_a_worker_and_of_anothers_jvm_loses_nothing(
-    link: Link, topic_name: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+    link: Link, topic_name: Callable[[str], str], capsys: pytest.CaptureFixture[str], dice: Random
 ) -> None:
     # Two workers that know nothing of each other: both wait through the same minute.
     with (
@@ -208,7 +215,7 @@ def test_a_minute_of_suspension_of_a_worker_and_of_anothers_jvm_loses_nothing(
             go_on(suspended)
             for each in parts:
                 each.wait_copying()
-            time.sleep(LOADED_S)
+            time.sleep(dice.uniform(*LOADED_S))
         copied_whole(link, first, capsys)
         copied_whole(other, second, capsys)
 
@@ -222,15 +229,15 @@ def go_on(suspended: list[psutil.Process]) -> None:
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_broker_that_is_killed_and_started_again_loses_nothing(
-    link: Link, capsys: pytest.CaptureFixture[str], side: str
+    link: Link, capsys: pytest.CaptureFixture[str], dice: Random, side: str
 ) -> None:
     broker = (link.source if side == "source" else link.target).brokers[0]
     with Writer(link.source, link.topic, PARTITIONS, RATE) as writer:
         link.wait_copying()
-        time.sleep(LOADED_S)
+        time.sleep(dice.uniform(*LOADED_S))
         broker.kill()
         time.sleep(1.0)
         broker.start()
         link.wait_copying()
-        time.sleep(LOADED_S)
+        time.sleep(dice.uniform(*LOADED_S))
     copied_whole(link, writer, capsys)

@@ -6,9 +6,11 @@ import contextlib
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 import uuid
 from collections.abc import Iterator
@@ -18,7 +20,7 @@ from typing import Final
 import psutil
 import pytest
 
-from tests.e2e.product import wait_for
+from tests.e2e.product import wait_for_state
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 # The worker hands its Spark application only a part of its environment: names that begin so are in it.
@@ -29,9 +31,12 @@ pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 class Demo:
-    """One run of the demo in a session of its own. `terminal`: its output is a terminal, else a file."""
+    """One run of the demo in a session of its own. `terminal`: its output is a terminal, else a file.
 
-    def __init__(self, directory: Path, *, terminal: bool) -> None:
+    `clone`: `make demo` in that folder, instead of the program itself in this one.
+    """
+
+    def __init__(self, directory: Path, *, terminal: bool, clone: Path | None = None) -> None:
         self.mark = uuid.uuid4().hex
         self.scratch = directory / f"tmp-{self.mark[:8]}"
         self.scratch.mkdir()
@@ -42,18 +47,23 @@ class Demo:
         environment = {**os.environ, MARK: self.mark, "TMPDIR": str(self.scratch), "TERM": "xterm"}
         environment.pop("DEMO_EXIT", None)
         command = [sys.executable, "-m", "deploy.demo"]
+        if clone is not None:
+            command = ["make", "--silent", "demo", f"PYTHON={sys.executable}"]
+        folder = clone or ROOT
         if terminal:
             self._terminal, other = pty.openpty()
             # setsid --ctty: closing the terminal then hangs up, as it does for a person's shell.
             command = ["setsid", "--ctty", *command]
-            self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=other, stdout=other, stderr=other)
+            self.process = subprocess.Popen(
+                command, cwd=folder, env=environment, stdin=other, stdout=other, stderr=other
+            )
             os.close(other)
             os.set_blocking(self._terminal, False)
         else:
             with self._file.open("wb") as file:
                 self.process = subprocess.Popen(
                     command,
-                    cwd=ROOT,
+                    cwd=folder,
                     env=environment,
                     stdin=subprocess.DEVNULL,
                     stdout=file,
@@ -76,14 +86,14 @@ class Demo:
             assert self.process.poll() is None or words in text, text
             return words in text
 
-        wait_for(said, f"the demo says {words!r}", DEMO_S)
+        wait_for_state(said, f"the demo says {words!r}", DEMO_S)
 
     def wait_ended(self) -> int:
         def ended() -> bool:
             self.text()  # a full terminal would hold it up
             return self.process.poll() is not None
 
-        wait_for(ended, "the demo has ended", DEMO_S)
+        wait_for_state(ended, "the demo has ended", DEMO_S)
         return int(self.process.returncode)
 
     def hang_up(self) -> None:
@@ -112,12 +122,32 @@ class Demo:
 
 
 @contextlib.contextmanager
-def _demo(directory: Path, *, terminal: bool) -> Iterator[Demo]:
-    demo = Demo(directory, terminal=terminal)
+def _demo(directory: Path, *, terminal: bool, clone: Path | None = None) -> Iterator[Demo]:
+    demo = Demo(directory, terminal=terminal, clone=clone)
     try:
         yield demo
     finally:
         demo.close()
+
+
+def _clone(folder: Path) -> Path:
+    """What git would give, in a folder of its own; what `make setup` downloads it finds done, its install is its own."""
+    asked = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("this folder is no git repository: what belongs to it can't be told")
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).exists():  # deleted files are listed until that is committed
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    (folder / ".cache").symlink_to(ROOT / ".cache")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / ".venv"], check=True)
+    # A path in a .pth file gives what is installed there, without the links to this folder that lie beside it.
+    packages = sysconfig.get_path("purelib", vars={"base": str(folder / ".venv")})
+    (Path(packages) / "downloaded.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    for stamp in (".created", ".dependencies"):
+        (folder / ".venv" / stamp).touch()
+    return folder
 
 
 def _left(demo: Demo) -> list[str]:
@@ -137,8 +167,10 @@ WORKER: Final = ["state:", "state:", "state:", "REST:", "secrets:"]
 
 
 def test_two_demos_at_once_prove_all_they_show_and_leave_nothing_even_if_a_terminal_is_closed(tmp_path: Path) -> None:
-    with _demo(tmp_path, terminal=False) as demo, _demo(tmp_path, terminal=True) as staying:
+    clone = _clone(tmp_path / "clone")
+    with _demo(tmp_path, terminal=False, clone=clone) as demo, _demo(tmp_path, terminal=True) as staying:
         assert demo.wait_ended() == 0, demo.text()
+        assert (clone / ".venv" / ".project").exists()  # make installed this clone, and the demo ran what it installed
         text = demo.text()
         marks = [line.split()[1] for line in text.splitlines() if line.startswith("  ✔ ")]
         assert marks == [*COPY, *GROUP, *WORKER, "end:"], text

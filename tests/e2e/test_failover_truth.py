@@ -6,7 +6,6 @@ What a group skips or repeats is counted by the numbers in the records (benchmar
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -21,9 +20,10 @@ from benchmarks.group_load import GroupLoad, Positions
 from benchmarks.group_reading import PARTITIONS, committed, end_offsets, read_numbers, truths
 from deploy.local import LocalCluster, start_all
 from mirror_connect.connectors.checkpoints import Checkpoint
-from tests.e2e.product import Product, mirror_config, wait_for
+from tests.e2e.product import Product, mirror_config, wait_for, wait_for_state
+from tests.seeds import chance
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
 
 TOPIC: Final = "orders"
 REMOTE: Final = f"A.{TOPIC}"
@@ -89,8 +89,7 @@ class CheckpointWatch:
 
 @pytest.fixture(scope="module")
 def failover() -> Iterator[Failover]:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
+    seed = chance(TOPIC).randrange(1 << 32)
     source, target = (LocalCluster(name, properties=CLEANER) for name in ("source", "target"))
     with ExitStack() as stack:
         stack.callback(source.close)
@@ -101,7 +100,7 @@ def failover() -> Iterator[Failover]:
         load = stack.enter_context(GroupLoad(source, TOPIC, rate=RATE, seed=seed))
         for name, config in connectors(source, target).items():
             product.put(name, config)
-        wait_for(
+        wait_for_state(
             lambda: CHECKPOINTS in target.admin().list_topics(timeout=20).topics, "there is a place for checkpoints"
         )
         watch = stack.enter_context(CheckpointWatch(target))
@@ -159,7 +158,13 @@ def run(stage: Stage, watch: CheckpointWatch) -> Failover:
 
     load.stop()
     seen.visible = [{number for _, number in log} for log in read_numbers(source, TOPIC, "read_committed")]
-    wait_for(lambda: copied(target) == seen.visible, "everything is copied", PATIENCE_S, 0.5)
+    wait_for(
+        lambda: copied(target) == seen.visible,
+        "everything is copied",
+        PATIENCE_S,
+        0.5,
+        arrived=lambda: end_offsets(target, REMOTE),
+    )
     seen.copied = copied(target)
     told = list(watch.seen)
     seen.checkpoints = len(told)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -15,7 +14,7 @@ from mirror_connect.connectors.checkpoints import Checkpoint
 from mirror_connect.connectors.heartbeats import Heartbeat
 from mirror_connect.connectors.offset_syncs import OffsetSync
 from tests.e2e.identity_topics import produce
-from tests.e2e.product import Product, mirror_config, wait_ends, wait_for
+from tests.e2e.product import Product, mirror_config, wait_ends, wait_for, wait_for_state
 from tests.e2e.reading import messages
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
@@ -80,14 +79,13 @@ def link(product: Product, source_cluster: LocalCluster, target_cluster: LocalCl
 def commit(cluster: LocalCluster, group: str, topic: str, offset: int) -> None:
     admin = AdminClient(cluster.librdkafka())
     asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset)])]
-    until = time.monotonic() + 20
-    while True:
+
+    def taken() -> bool:
         (future,) = admin.alter_consumer_group_offsets(asked).values()
         # What a coordinator that is still loading refuses is no error of the call.
-        if not any(each.error for each in future.result(20).topic_partitions):
-            return
-        assert time.monotonic() < until, "the group's coordinator takes no position within 20 s"
-        time.sleep(0.1)
+        return not any(each.error for each in future.result(20).topic_partitions)
+
+    wait_for_state(taken, "the group's coordinator takes a position", 20)
 
 
 def committed(cluster: LocalCluster, group: str, topic: str) -> int | None:

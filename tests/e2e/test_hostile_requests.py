@@ -23,7 +23,7 @@ import pytest
 from deploy.local import LocalCluster
 from deploy.local.connect import ConnectWorker
 from tests.contract.openapi_fuzz import fuzz
-from tests.e2e.product import Product, wait_for
+from tests.e2e.product import Product, wait_for_state
 from tests.e2e.reading import messages
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2]
@@ -300,7 +300,7 @@ def seen(worker: Product, target_cluster: LocalCluster) -> Iterator[Seen]:
         found.listed.append(_listed(worker))
         found.ended_beside_slow_ones = worker.stop()
     worker.launch()
-    found.first_after_restart = wait_for(lambda: _everything(worker), "the worker answers", 120)
+    found.first_after_restart = wait_for_state(lambda: _everything(worker), "the worker answers", 120)
     found.listed.append(_listed(worker))
     assert worker.stop() == 0
     found.log = worker.log_text()
@@ -310,7 +310,7 @@ def seen(worker: Product, target_cluster: LocalCluster) -> Iterator[Seen]:
             status, told = java.request("GET", "/connectors?expand=info")
             return status == httpx.codes.OK and len(told) == len(found.listed[-1])
 
-        wait_for(everything, "Java lists as many connectors", 120)
+        wait_for_state(everything, "Java lists as many connectors", 120)
         found.listed.append(_configs(java.request("GET", "/connectors?expand=info")[1]))
     yield found
     worker.start()
@@ -330,7 +330,7 @@ def _put_at_once(worker: Product, cluster: LocalCluster, found: Seen) -> None:
         wanted = [config["number"]] if config["emit.heartbeats.enabled"] == "true" else []
         return [each["config"].get("number") for each in found.put_tasks] == wanted
 
-    wait_for(settled, "the tasks are those of the last config", 120)
+    wait_for_state(settled, "the tasks are those of the last config", 120)
     found.puts_written = [value for key, value in config_records(cluster) if key == "connector-fought"]
 
 
@@ -359,7 +359,7 @@ def _create_crowd(worker: Product, cluster: LocalCluster) -> None:
 
     with ThreadPoolExecutor(10) as pool:
         assert set(pool.map(create, CROWD)) == {httpx.codes.CREATED}
-    wait_for(lambda: set(CROWD) <= (_everything(worker) or {}).keys(), "every connector has a status", 120)
+    wait_for_state(lambda: set(CROWD) <= (_everything(worker) or {}).keys(), "every connector has a status", 120)
 
 
 def _everything(worker: Product) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from random import Random
 from typing import Final
 
 import pytest
@@ -20,8 +21,9 @@ from tests.e2e.product import DAEMON, DRIVER, JVM, TASK, WORKER, Product, mirror
 from tests.e2e.progress import Partition, Progress
 from tests.e2e.reading import batches, data_batches, dumped, records
 from tests.e2e.rewinds import Rewind, rewinds
+from tests.seeds import chance
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
 
 NAME: Final = "identity-kills"
 ALIAS: Final = "K"
@@ -30,7 +32,7 @@ KILLS: Final = ((DRIVER, JVM, DAEMON, TASK), (TASK,), (WORKER,))
 # Unslowed, all would be copied before the first kill. The largest batch has to pass within a quota's two seconds.
 BYTES_PER_SECOND: Final = 700_000
 # How long records flow before a kill: positions are committed twice a second.
-FLOWS_S: Final = 1.5
+FLOWS_S: Final = (1.2, 1.8)
 SECOND: Final = 1.0
 # What a killed process had sent already a busy broker may write after its end.
 IN_FLIGHT_S: Final = 2.0
@@ -63,6 +65,7 @@ def survived(written: Written, target_cluster: LocalCluster) -> Survived:
     source, target = written.source, target_cluster
     for topic, partitions in ALL.items():
         target.create_topic(f"{ALIAS}.{topic}", partitions, KEEP)
+    dice = chance(NAME)
     slow(source, BYTES_PER_SECOND)
     config = mirror_config(
         source,
@@ -84,7 +87,7 @@ def survived(written: Written, target_cluster: LocalCluster) -> Survived:
             for partition in range(count)
         }
         whole = sum(map(len, wanted.values()))
-        kills = [kill(product, progress, parts) for parts in KILLS]
+        kills = [kill(product, progress, parts, dice) for parts in KILLS]
         slow(source, None)
 
         def complete() -> bool:
@@ -94,7 +97,7 @@ def survived(written: Written, target_cluster: LocalCluster) -> Survived:
                 ends[f"{ALIAS}.{topic}", partition] >= len(want) for (topic, partition), want in wanted.items()
             ) and progress.still(2.0)
 
-        wait_for(complete, f"all {whole} records have come", 90)
+        wait_for(complete, f"all {whole} records have come", 60, arrived=lambda: progress.total)
     return Survived(source, target, progress, kills, wanted)
 
 
@@ -108,9 +111,9 @@ def slow(source: LocalCluster, bytes_per_second: int | None) -> None:
     source.run_tool("kafka.admin.ConfigCommand", [*connect, "--alter", *whom, *change])
 
 
-def kill(product: Product, progress: Progress, parts: tuple[str, ...]) -> Kill:
+def kill(product: Product, progress: Progress, parts: tuple[str, ...], dice: Random) -> Kill:
     """kill -9 while records flow; the worker is started again, the rest comes by itself."""
-    for pause in (FLOWS_S, 0):
+    for pause in (dice.uniform(*FLOWS_S), 0):
         before = progress.total
         wait_for(lambda before=before: progress.total > before, f"records come before {parts} is killed", 60, 0.02)
         time.sleep(pause)
@@ -185,7 +188,9 @@ def test_what_was_there_a_second_before_a_kill_is_not_repeated(
     with capsys.disabled():
         told = [f"{count}, {age:.1f} s old at most" for count, age in zip(repeated, ages, strict=True)]
         print(f" [repeated after each kill: {'; '.join(told)}]", end="")
-    assert max(ages) <= SECOND
+    # A broker that answers nobody, on a machine that does something else, takes no commits either.
+    stalls = [max(0.0, survived.progress.stalled(kill.when, 2 * SECOND)) for kill in survived.kills]
+    assert [age for age, stall in zip(ages, stalls, strict=True) if age > SECOND + stall] == [], (ages, stalls)
 
 
 def test_no_record_of_an_aborted_transaction_is_there(survived: Survived) -> None:

@@ -14,10 +14,10 @@ from deploy.local.connect import ConnectWorker
 from deploy.local.errors import LocalError
 from mirror_connect.app.storage.status import Status, encode_status
 from tests.e2e.identity_topics import produce
-from tests.e2e.product import Product, mirror_config, wait_ends, wait_for
+from tests.e2e.product import Product, mirror_config, wait_ends, wait_for_state
 from tests.e2e.reading import values
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2, pytest.mark.soak]
 
 GROUP = "created-here"
 TOPIC = "created-here"
@@ -81,10 +81,12 @@ def seen(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator
         wait_copied()
         for name, asked, state in (("paused", "pause", "PAUSED"), ("stopped", "stop", "STOPPED")):
             assert ours.rest.put(f"/connectors/{name}/{asked}").status_code in (202, 204)
-            wait_for(lambda name=name, state=state: ours.states(name)[:1] == [state], f"{name} is {state}", PATIENCE_S)
+            wait_for_state(
+                lambda name=name, state=state: ours.states(name)[:1] == [state], f"{name} is {state}", PATIENCE_S
+            )
         with contextlib.suppress(LocalError):
             java.start(1)  # it will not get as far as that
-        wait_for(lambda: REFUSED in java.log.read_text(), "Java is refused", PATIENCE_S)
+        wait_for_state(lambda: REFUSED in java.log.read_text(), "Java is refused", PATIENCE_S)
         found.java_beside_us = java.log.read_text()
         java.stop()
         found.ours = _described(ours.call("GET", "/connectors?expand=info&expand=status"))
@@ -101,7 +103,7 @@ def seen(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator
 
         # The comparison is a test of its own, which shows the difference.
         with contextlib.suppress(AssertionError):
-            wait_for(as_ours, "Java says of the connectors what ours said")
+            wait_for_state(as_ours, "Java says of the connectors what ours said")
         # What ours writes of a task that copies and has a partition that stands still.
         status = encode_status(Status("RUNNING", "ours:8083", 1, LINE))
         produce(target_cluster, f"{GROUP}-status", [{"key": b"status-task-running-0", "value": status, "partition": 0}])
@@ -112,7 +114,7 @@ def seen(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator
             return LINE in found.line_in_java
 
         with contextlib.suppress(AssertionError):
-            wait_for(shown, "Java shows the line", PATIENCE_S)
+            wait_for_state(shown, "Java shows the line", PATIENCE_S)
         found.positions = (before, java.request("GET", "/connectors/running/offsets")[1])
         produce_more()
         wait_copied()

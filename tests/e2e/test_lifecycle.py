@@ -11,7 +11,7 @@ import pytest
 
 from deploy.local import LocalCluster
 from tests.e2e.numbered import Writer, read
-from tests.e2e.product import Product, end_offsets, mirror_config, wait_ends, wait_for
+from tests.e2e.product import Product, end_offsets, mirror_config, wait_ends, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -41,7 +41,7 @@ class Link:
 
     def wait_copying(self) -> None:
         """Wait until records arrive that were not there before."""
-        wait_ends(self.target, f"A.{self.topic}", {partition: end + 1 for partition, end in self.ends().items()})
+        self.product.wait_going_on(self.topic, self.target, f"A.{self.topic}")
 
     def stands_still(self) -> None:
         """Asserts that nothing arrives any more."""
@@ -113,9 +113,9 @@ def test_a_deleted_connector_copies_nothing_and_goes_on_where_it_was_when_create
         link.wait_copying()
         asked = time.monotonic()
         product.delete(name)
-        wait_for(lambda: not product.status(name), f"{name} has no status", 10)
+        wait_for_state(lambda: not product.status(name), f"{name} has no status", 10)
         took("gone", asked)
-        wait_for(lambda: not task_runs(link), "its task has ended", 10)
+        wait_for_state(lambda: not task_runs(link), "its task has ended", 10)
         took("no task", asked)
         link.stands_still()
         product.put(name, link.config)
@@ -205,7 +205,7 @@ def test_a_source_that_is_away_is_told_and_waited_for(link: Link, strict: LocalC
     strict.stop()
     try:
         product.put("waiting", mirror_config(strict, link.target, "late"))
-        wait_for(lambda: product.status("waiting").get("connector", {}).get("trace"), "the trouble is told", 60)
+        wait_for_state(lambda: product.status("waiting").get("connector", {}).get("trace"), "the trouble is told", 60)
         connector = product.status("waiting")["connector"]
         assert connector["state"] == "RUNNING"
         assert strict.bootstrap_servers in connector["trace"].splitlines()[0]

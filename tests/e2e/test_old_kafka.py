@@ -22,7 +22,7 @@ from mirror_connect.kafka_io.topic_config_admin import describe_topic_configs
 from mirror_connect.spark_jobs.produce_outcome import FencedError
 from tests.e2e.identity_topics import TEXT, produce
 from tests.e2e.old_kafka import KINDS, LATER, READ, RECORDS, RETENTION, OldLink
-from tests.e2e.product import Product, mirror_config, wait_ends, wait_for
+from tests.e2e.product import Product, mirror_config, wait_ends, wait_for, wait_for_state
 from tests.e2e.reading import data_batches, messages, records
 from tests.e2e.test_groups_follow import committed
 from tests.integration.mirror_rig import OFFSETS_PARTITIONS, OFFSETS_TOPIC, running, spec_for
@@ -119,7 +119,7 @@ def test_a_config_that_only_the_source_knows_keeps_no_other_from_following(link:
         configs = describe_topic_configs(admin, [topic]).configs[topic]
         return RETENTION in [each.value for each in configs if each.name == "retention.ms"]
 
-    wait_for(followed, "retention.ms has followed", 60)
+    wait_for_state(followed, "retention.ms has followed", 60)
     told = [each for each in link.product.log_text().splitlines() if "know no such config" in each]
     assert any(link.name("Source") in each for each in told) is bool(link.unknown)
 
@@ -172,7 +172,7 @@ def test_no_connector_and_no_task_has_a_complaint_but_of_the_topic_made_again(li
         return all(line == happened or "was deleted and created again" in line for line in lines)
 
     # The topic that was made again has been one for a while.
-    wait_for(well, "nobody complains", 60)
+    wait_for_state(well, "nobody complains", 60)
     assert [link.product.states(link.name(kind)) for kind in KINDS] == [["RUNNING", "RUNNING"]] * len(KINDS)
 
 
@@ -194,17 +194,18 @@ def test_acls_go_from_one_authorizer_to_the_other(
     topic = f"rights-of-{source}"
     here, there = (ClusterAdmin(old_clusters[version].client_properties(), version) for version in (source, target))
     assert create_acls(here, [_may_read(topic)]) == {}
-    wait_for(lambda: _may_read(topic) in (topic_acls(here) or ()), "the source has its ACL", 30)
+    wait_for_state(lambda: _may_read(topic) in (topic_acls(here) or ()), "the source has its ACL", 30)
     config = mirror_config(old_clusters[source], old_clusters[target], topic, name="rights")
     settings = connector_definition(config["connector.class"]).settings(config)
     assert AclSync(settings).follow(here, there, {topic: f"A.{topic}"}) == []
-    wait_for(lambda: _may_read(f"A.{topic}") in (topic_acls(there) or ()), "the target has it too", 30)
+    wait_for_state(lambda: _may_read(f"A.{topic}") in (topic_acls(there) or ()), "the target has it too", 30)
 
 
 def _may_read(topic: str) -> AclBinding:
     return AclBinding("TOPIC", "LITERAL", topic, "User:reader", "*", "READ", "ALLOW")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("version", OLD_VERSIONS)
 async def test_a_task_that_has_a_successor_is_fenced(
     old_clusters: dict[str, LocalCluster], source_cluster: LocalCluster, version: str

@@ -26,7 +26,7 @@ from confluent_kafka.admin import (
 
 from deploy.local import Listener, LocalCluster, start_all
 from tests.e2e import numbered
-from tests.e2e.product import Product, mirror_config, wait_ends, wait_for
+from tests.e2e.product import Product, mirror_config, wait_ends, wait_for, wait_for_state
 from tests.e2e.reading import values
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
@@ -311,7 +311,7 @@ def hung(away: tuple[World, str, str]) -> Hung:
         world.source.suspend()
         world.target.suspend()
         try:
-            wait_for(lambda: world.product.states(NAME) == ["UNASSIGNED"] * 2, "nothing runs", PATIENCE_S)
+            wait_for_state(lambda: world.product.states(NAME) == ["UNASSIGNED"] * 2, "nothing runs", PATIENCE_S)
             status, health = world.status(), world.product.rest.get("/health")
         finally:
             world.target.resume()

@@ -12,7 +12,7 @@ from confluent_kafka.admin import NewPartitions
 
 from deploy.local import LocalCluster
 from tests.e2e.identity_topics import produce
-from tests.e2e.product import TASK, Product, end_offsets, mirror_config, wait_ends, wait_for
+from tests.e2e.product import TASK, Product, end_offsets, mirror_config, wait_ends, wait_for, wait_for_state
 from tests.e2e.reading import batches, messages, values
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
@@ -235,7 +235,7 @@ def test_a_topic_made_again_fails_a_task_that_is_to_stop_at_it_and_is_copied_who
     assert values(flow.target, f"A.{topic}", 1) == [[b"former 0"] * 2 + [b"new 0"] * 5]
     line = f"UTC source topic {topic} was deleted and created again (its id was "
     told = lambda: line in str(flow.product.status(flow.connector)["tasks"][0].get("trace"))  # noqa: E731
-    wait_for(told, "the status tells of it", 60)
+    wait_for_state(told, "the status tells of it", 60)
 
 
 def positions(cluster: LocalCluster, group: str, connector: str) -> dict[bytes, bytes]:

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from deploy.local import LocalCluster
 from mirror_connect.connectors.checkpoints import Checkpoint
 from tests.e2e.identity_topics import produce
-from tests.e2e.product import Product, mirror_config, wait_ends, wait_for
+from tests.e2e.product import Product, mirror_config, wait_ends, wait_for, wait_for_state
 from tests.e2e.reading import messages
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
@@ -111,9 +111,9 @@ def test_one_that_raises_fails_its_connector_with_one_line_and_no_other(
     link.put(f"{topic}-good", topic, topic_filter="Chosen")
     link.put(f"{topic}-moody", topic, topic_filter="Moody")
     link.product.wait_running(f"{topic}-good")
-    wait_for(lambda: link.product.states(f"{topic}-moody")[:1] == ["RUNNING"], "its filter has answered")
+    wait_for_state(lambda: link.product.states(f"{topic}-moody")[:1] == ["RUNNING"], "its filter has answered")
     link.source.create_topic(f"{topic}-late", 1)
-    wait_for(lambda: link.product.states(f"{topic}-moody")[:1] == ["FAILED"], "its filter has raised")
+    wait_for_state(lambda: link.product.states(f"{topic}-moody")[:1] == ["FAILED"], "its filter has raised")
     trace = link.product.status(f"{topic}-moody")["connector"]["trace"]
     produce(link.source, f"{topic}-late", [{"value": b"v", "partition": 0}])
     wait_ends(link.target, f"U.{topic}-late", {0: 1})

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
-from tests.e2e.product import WORKER, Product, mirror_config, wait_ends, wait_for
+from tests.e2e.product import WORKER, Product, mirror_config, wait_ends, wait_for, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -54,7 +54,7 @@ def test_a_record_that_somebody_else_wrote_between_the_copies_is_told_in_the_con
     product.wait_running(topic)
     wait_ends(target_cluster, f"A.{topic}", {0: 100})
     # One by one: what is there before it is first looked at counts as copied before.
-    wait_for(lambda: len(followers(product)) == 1, "a process verifies", PATIENCE_S)
+    wait_for_state(lambda: len(followers(product)) == 1, "a process verifies", PATIENCE_S)
 
     written = 100
 
@@ -80,4 +80,4 @@ def test_a_record_that_somebody_else_wrote_between_the_copies_is_told_in_the_con
     assert product.status(topic)["connector"]["state"] == "RUNNING"
 
     product.delete(topic)
-    wait_for(lambda: not followers(product), "nobody verifies any more", PATIENCE_S)
+    wait_for_state(lambda: not followers(product), "nobody verifies any more", PATIENCE_S)

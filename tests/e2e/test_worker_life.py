@@ -14,7 +14,7 @@ import pytest
 
 from deploy.local import LocalCluster, start_all
 from tests.e2e.numbered import Writer
-from tests.e2e.product import DRIVER, JVM, WORKER, Product, end_offsets, mirror_config, wait_ends, wait_for
+from tests.e2e.product import DRIVER, JVM, WORKER, Product, end_offsets, mirror_config, wait_ends, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -61,7 +61,7 @@ def test_a_task_without_a_slot_is_unassigned_and_says_so(
     running.put("copier", mirror_config(*clusters, "numbers", tasks_max="2"))
     # Only after some seconds without a slot: a slot that is about to become free is no trouble.
     line = "has no Spark slot: 2 tasks want to run and spark.master=local[1,4] has 1 slots"
-    wait_for(lambda: line in (unassigned(running, "copier") or ""), "a task says why it is unassigned", 40)
+    wait_for_state(lambda: line in (unassigned(running, "copier") or ""), "a task says why it is unassigned", 40)
     assert sorted(running.states("copier")[1:]) == ["RUNNING", "UNASSIGNED"]
     running.put("copier", mirror_config(*clusters, "numbers"))
     running.wait_running("copier")
@@ -87,7 +87,7 @@ def test_the_rest_answers_while_spark_dies_and_starts(running: Product, capsys: 
     for part in (DRIVER, JVM):
         before = running.pids(part)
         running.kill(part)
-        wait_for(partial(appears, running, part, before), f"a new {part}", 40)
+        wait_for_state(partial(appears, running, part, before), f"a new {part}", 40)
         running.wait_running("copier")
     stop.set()
     asking.join()
@@ -100,7 +100,7 @@ def test_status_and_log_tell_what_happens_to_spark_and_no_more(
     clusters: tuple[LocalCluster, LocalCluster], running: Product
 ) -> None:
     running.kill(JVM)
-    trace = wait_for(lambda: unassigned(running, "copier"), "the task says why it is unassigned", 20)
+    trace = wait_for_state(lambda: unassigned(running, "copier"), "the task says why it is unassigned", 20)
     assert trace.startswith("Spark ended: its JVM was ended by signal 9 (SIGKILL)")
     running.wait_running("copier")
     assert [task.get("trace") for task in running.status("copier")["tasks"]] == [None]
@@ -109,7 +109,9 @@ def test_status_and_log_tell_what_happens_to_spark_and_no_more(
     running.start()
     # Spark takes seconds longer than REST; the task is seen meanwhile, with the reason.
     line = "Waits for Spark, which was started at "
-    wait_for(lambda: (unassigned(running, "copier") or "").startswith(line), "the task says why it is unassigned", 60)
+    wait_for_state(
+        lambda: (unassigned(running, "copier") or "").startswith(line), "the task says why it is unassigned", 60
+    )
     running.wait_running("copier")
     running.stop()
     lines = running.log_text()[said:].splitlines()
@@ -189,5 +191,5 @@ def test_it_ends_while_it_starts(clusters: SourceAndTarget, worker: Product) -> 
     if worker.process.poll() is None:
         worker.stop()
     worker.launch()
-    wait_for(lambda: worker.pids(WORKER) and worker.pids(DRIVER), "Spark is being started", 20, 0.01)
+    wait_for_state(lambda: worker.pids(WORKER) and worker.pids(DRIVER), "Spark is being started", 20, 0.01)
     assert worker.stop(10.0) == 0

@@ -21,6 +21,7 @@ from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.connectors.assignment import parse_assigned_partitions
 from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskPartition, TaskSpec
+from tests.waiting import WaitTimedOut, state_reached
 
 FAKE_TASKS = Path(__file__).parent / "spark_path"
 SECRET = "correct-horse-battery"
@@ -148,15 +149,13 @@ class SparkRig:
         """What the task's process saw of its surroundings."""
         return dict(json.loads(next(line for line in self.said(task) if line.startswith("{"))))
 
-    async def until(self, condition: Callable[[], bool], what: str, seconds: float = 40.0) -> None:
-        """Waits for a condition."""
+    async def until(self, condition: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
+        """Waits for a condition; its tasks are fakes, which copy no records."""
         try:
-            async with asyncio.timeout(seconds):
-                while not condition():
-                    await asyncio.sleep(0.02)
-        except TimeoutError:
+            await state_reached(condition, what, seconds, 0.02)
+        except WaitTimedOut as error:
             said = "\n".join(self.notices.lines[-30:])
-            raise AssertionError(f"not within {seconds:g} s: {what}; {self.events.states}\n{said}") from None
+            raise WaitTimedOut(f"{error}; {self.events.states}\n{said}") from None
 
 
 @contextlib.asynccontextmanager

@@ -20,6 +20,7 @@ from mirror_connect.connectors.topic_ids import topic_id_text
 from mirror_connect.spark_jobs.mirror_source import run_source_task
 from mirror_connect.spark_jobs.tasks import TaskFunction
 from tests.fakes.worker_link import FakeWorkerLink, Stored
+from tests.waiting import PROLONGED
 
 OFFSETS_TOPIC = "connect-offsets"
 OFFSETS_PARTITIONS = 5
@@ -184,17 +185,27 @@ class Running:
         self.task = task
 
     async def copied(self, records: int, seconds: float = 60.0) -> None:
-        """Waits until the task has had so many records acknowledged."""
-        await self.until(lambda: self.link.counters.get("records", 0) >= records, seconds)
+        """Waits until the task has had so many records acknowledged, and goes on for as long as more are."""
+        acknowledged = -1
+        async with asyncio.timeout(seconds * PROLONGED), asyncio.timeout(seconds) as patience:
+            while acknowledged < records:
+                if (now := self.link.counters.get("records", 0)) != acknowledged:
+                    acknowledged = now
+                    patience.reschedule(asyncio.get_running_loop().time() + seconds)
+                self._check_running()
+                await asyncio.sleep(0.01)
 
     async def until(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
         """Waits for a condition; a task that ended meanwhile raises what it raised."""
         async with asyncio.timeout(seconds):
             while not condition():
-                if self.task.done():
-                    self.task.result()
-                    raise AssertionError("the task has returned")
+                self._check_running()
                 await asyncio.sleep(0.01)
+
+    def _check_running(self) -> None:
+        if self.task.done():
+            self.task.result()
+            raise AssertionError("the task has returned")
 
     async def finish(self) -> None:
         """Told to finish, it commits and returns."""

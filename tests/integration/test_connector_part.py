@@ -17,6 +17,7 @@ from mirror_connect.connectors import connector_definition
 from mirror_connect.kafka_io.admin import ClusterAdmin
 from mirror_connect.kafka_io.topic_admin import grow_topics
 from tests.fakes.part_host import no_offsets
+from tests.waiting import state_reached
 
 pytestmark = pytest.mark.brokers
 
@@ -46,9 +47,7 @@ class Host:
         self.tasks = [task["task.assigned.partitions"] for task in task_configs]
 
     async def until(self, condition: Callable[[Host], Any], seconds: float = 30) -> None:
-        async with asyncio.timeout(seconds):
-            while not condition(self):
-                await asyncio.sleep(0.02)
+        await state_reached(lambda: condition(self), "what the connector's part was to tell", seconds, 0.02)
 
 
 class Worker:

@@ -108,6 +108,7 @@ async def produce(brokers: LocalCluster, topic: str, records: int, partition: in
     await asyncio.to_thread(sent)
 
 
+@pytest.mark.soak
 async def test_a_killed_leader_costs_no_record_and_repeats_none(brokers: LocalCluster) -> None:
     await create(brokers, "leader")
     await produce(brokers, "leader", 1000)

@@ -22,6 +22,7 @@ from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.kafka_io.group_membership import GroupRefusedError
 from mirror_connect.kafka_io.topic_log_io import LogClients
 from mirror_connect.kafka_io.topic_plan import TopicPlan
+from tests.waiting import state_reached
 
 pytestmark = pytest.mark.brokers
 
@@ -50,9 +51,7 @@ def group() -> str:
 
 
 async def until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.05)
+    await state_reached(condition, "what the group was to become", seconds)
 
 
 def polled(consumer: Consumer, seconds: float, wanted: Callable[[], bool]) -> list[KafkaError]:
@@ -76,6 +75,7 @@ async def test_two_members_have_one_leader_and_know_its_url(one_broker: LocalClu
         assert a.leader_url == b.leader_url == "http://a:1"
 
 
+@pytest.mark.soak
 async def test_standby_takes_over_when_the_leader_leaves(one_broker: LocalCluster) -> None:
     name = group()
     async with member(one_broker, name, "http://b:1") as b:
@@ -129,6 +129,7 @@ async def test_session_out_of_the_brokers_range_is_told_with_the_setting(one_bro
     await ours.leave()
 
 
+@pytest.mark.soak
 async def test_member_keeps_its_place_over_a_restart_of_the_coordinator(own_broker: LocalCluster) -> None:
     async with member(own_broker, "workers") as ours:
         await ours.join()

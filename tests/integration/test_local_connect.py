@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Message, Producer
 
 from deploy.local import LocalCluster
 from deploy.local.connect import ConnectWorker, DedicatedMirrorMaker
+from tests.waiting import wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.mm2]
 
@@ -30,14 +30,15 @@ def first_value(cluster: LocalCluster, topic: str) -> bytes | None:
     consumer = Consumer({**cluster.librdkafka(), **settings, "allow.auto.create.topics": False})
     try:
         consumer.subscribe([f"^{topic.replace('.', '[.]')}$"])
-        until = time.monotonic() + 90
-        while time.monotonic() < until:
+
+        def read() -> Message | None:
             message = consumer.poll(1)
             # Until the topic exists its absence arrives as a message.
-            if message is not None and message.error() is None:
-                value: bytes | None = message.value()
-                return value
-        return None
+            return message if message is not None and message.error() is None else None
+
+        # Java's copying is not what these tests are about: it may come late.
+        value: bytes | None = wait_for_state(read, f"the first record of {topic}", 180, 0).value()
+        return value
     finally:
         consumer.close()
 

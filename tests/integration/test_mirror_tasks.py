@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -28,6 +27,7 @@ from mirror_connect.kafka_io.consumer_groups import ConsumerGroups, GroupKind, P
 from mirror_connect.spark_jobs.mirror_checkpoint import run_checkpoint_task
 from mirror_connect.spark_jobs.mirror_heartbeat import run_heartbeat_task
 from tests.integration.mirror_rig import OFFSETS_PARTITIONS, OFFSETS_TOPIC, fresh_topic, messages, produce, running
+from tests.waiting import wait_for_state
 
 pytestmark = pytest.mark.brokers
 MIRROR = "org.apache.kafka.connect.mirror.Mirror"
@@ -119,14 +119,13 @@ def commit(cluster: LocalCluster, group: str, topic: str, offset: int, metadata:
     position = TopicPartition(topic, 0, offset, metadata) if metadata else TopicPartition(topic, 0, offset)
     asked = [ConsumerGroupTopicPartitions(group, [position])]
     admin = AdminClient(cluster.librdkafka())  # its answers come only while it lives
-    until = time.monotonic() + 20
-    while True:
+
+    def taken() -> bool:
         (future,) = admin.alter_consumer_group_offsets(asked).values()
         # What a coordinator that is still loading refuses is no error of the call.
-        if not any(each.error for each in future.result(20).topic_partitions):
-            return
-        assert time.monotonic() < until, "the group's coordinator takes no position within 20 s"
-        time.sleep(0.1)
+        return not any(each.error for each in future.result(20).topic_partitions)
+
+    wait_for_state(taken, "the group's coordinator takes a position", 20)
 
 
 def committed(cluster: LocalCluster, group: str, topic: str) -> int | None:
@@ -167,10 +166,12 @@ def member(cluster: LocalCluster, group: str, topic: str, **settings: Any) -> It
     )
     try:
         consumer.subscribe([topic])
-        until = time.monotonic() + 30
-        while not consumer.assignment():
-            assert time.monotonic() < until, "the group has not settled within 30 s"
+
+        def settled() -> bool:
             consumer.poll(0.2)
+            return bool(consumer.assignment())
+
+        wait_for_state(settled, "the group has settled", 30, 0)
         yield consumer
     finally:
         consumer.close()
@@ -208,7 +209,6 @@ async def test_a_heartbeat_task_keeps_its_place_in_connect_offsets_as_java_does(
 # --- checkpoints --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testReplicationWithEmptyPartition")
 @pytest.mark.parametrize(
     ("with_runs", "upstream", "downstream"),
     [

@@ -228,8 +228,9 @@ async def test_the_next_task_goes_on_where_the_runs_ended(source: LocalCluster, 
     assert [found.translate(at).offset for at in (0, 150, 300)] == [0, 150, 300]  # type: ignore[union-attr]
 
 
+@pytest.mark.soak
 async def test_after_kills_no_position_skips_a_record_and_in_the_end_none_repeats_one(
-    source: LocalCluster, target: LocalCluster
+    source: LocalCluster, target: LocalCluster, dice: random.Random
 ) -> None:
     topic = mirrored_topic(source, target)
     spec = spec_for(source, target, {topic: 1}, config={})
@@ -240,7 +241,7 @@ async def test_after_kills_no_position_skips_a_record_and_in_the_end_none_repeat
         async with running(spec, target) as task:
             # Killed somewhere: runs may be written and positions not, or neither.
             await task.copied(20)
-            await asyncio.sleep(0.45)
+            await asyncio.sleep(dice.uniform(0.2, 0.7))
         judge(target, topic, total)
     async with running(spec, target) as task:
         produce(source, topic, numbered(5, total))

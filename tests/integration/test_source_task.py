@@ -10,9 +10,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from deploy.local import LocalCluster, start_all
@@ -238,6 +239,28 @@ async def test_from_the_latest_on_only_what_comes_later_is_copied(source: LocalC
     assert (len(copied) <= later, copied) == (True, there[-len(copied) :])
 
 
+@pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testReplicationWithEmptyPartition")
+async def test_beside_an_empty_partition_all_is_copied_and_a_java_group_that_reads_it_stands_at_its_beginning(
+    source: LocalCluster, target: LocalCluster
+) -> None:
+    topic = mirrored_topic(source, target, 3)
+    group, count = f"readers-of-{topic}", 200
+    produce(source, topic, lines(count, 2))
+    async with running(spec_for(source, target, {topic: 3})) as task:
+        await task.copied(count)
+        await task.finish()
+    assert [record.partition for record in read(target, f"A.{topic}")] == [0] * 100 + [1] * 100
+    assert read(target, f"A.{topic}") == read(source, topic)
+    # Java's consumer commits a position of every partition that it was given, read from or not.
+    reading = ["--bootstrap-server", "{bootstrap}", "--command-config", "{config}", "--topic", f"A.{topic}"]
+    reading += ["--group", group, "--from-beginning", "--max-messages", str(count), "--timeout-ms", "60000"]
+    tool = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+    said = await asyncio.to_thread(target.run_tool, tool, reading)
+    assert len(said.splitlines()) == count
+    (future,) = target.admin().list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
+    assert {each.partition: each.offset for each in future.result(20).topic_partitions} == {0: 100, 1: 100, 2: 0}
+
+
 async def test_the_position_at_the_end_is_that_of_the_last_record(source: LocalCluster, target: LocalCluster) -> None:
     topic = mirrored_topic(source, target, partitions=2)
     produce(source, topic, lines(1_000, 2))
@@ -276,7 +299,10 @@ async def test_partitions_join_and_leave_a_running_task(source: LocalCluster, ta
     assert [read(target, f"A.{t}") for t in (first, second)] == [read(source, t) for t in (first, second)]
 
 
-async def test_a_target_broker_killed_under_load_costs_and_doubles_no_record(source: LocalCluster) -> None:
+@pytest.mark.soak
+async def test_a_target_broker_killed_under_load_costs_and_doubles_no_record(
+    source: LocalCluster, dice: Random
+) -> None:
     with LocalCluster("restarted") as target:
         target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS)
         topic = fresh_topic()
@@ -284,7 +310,7 @@ async def test_a_target_broker_killed_under_load_costs_and_doubles_no_record(sou
         target.create_topic(f"A.{topic}", 4)
         produce(source, topic, lines(200_000, 4), **{"batch.num.messages": 50})
         async with running(spec_for(source, target, {topic: 4})) as task:
-            await task.copied(1_000)
+            await task.copied(dice.randrange(1_000, 60_000))
             await asyncio.to_thread(target.kill)
             await asyncio.to_thread(target.start)
             await task.copied(200_000)
@@ -292,7 +318,8 @@ async def test_a_target_broker_killed_under_load_costs_and_doubles_no_record(sou
         assert read(target, f"A.{topic}") == read(source, topic)
 
 
-async def test_a_leader_that_dies_under_load_costs_and_doubles_no_record(source: LocalCluster) -> None:
+@pytest.mark.soak
+async def test_a_leader_that_dies_under_load_costs_and_doubles_no_record(source: LocalCluster, dice: Random) -> None:
     # unclean.leader.election stays off and two replicas must be in sync, so what was acknowledged survives.
     with LocalCluster("three", brokers=3, properties={"min.insync.replicas": "2"}, heap="256m") as target:
         target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS, replication=3)
@@ -301,13 +328,14 @@ async def test_a_leader_that_dies_under_load_costs_and_doubles_no_record(source:
         target.create_topic(f"A.{topic}", 4, replication=3)
         produce(source, topic, lines(200_000, 4), **{"batch.num.messages": 50})
         async with running(spec_for(source, target, {topic: 4})) as task:
-            await task.copied(1_000)
+            await task.copied(dice.randrange(1_000, 60_000))
             await asyncio.to_thread(target.brokers[2].kill)
             await task.copied(200_000)
             await task.finish()
         assert read(target, f"A.{topic}") == read(source, topic)
 
 
+@pytest.mark.soak
 async def test_a_task_killed_under_load_loses_nothing_and_repeats_little(
     source: LocalCluster, target: LocalCluster, tmp_path: Path
 ) -> None:
@@ -343,9 +371,13 @@ async def test_a_task_killed_under_load_loses_nothing_and_repeats_little(
 
 def without_repetitions(records: list[Record]) -> list[Record]:
     """First occurrences only, in their order; keys are unique in the source."""
-    return list({(record.partition, record.key): record for record in reversed(records)}.values())[::-1]
+    first: dict[tuple[int, bytes | None], Record] = {}
+    for record in records:
+        first.setdefault((record.partition, record.key), record)
+    return list(first.values())
 
 
+@pytest.mark.soak
 async def test_without_a_lease_nothing_is_written(source: LocalCluster, target: LocalCluster) -> None:
     topic = mirrored_topic(source, target)
     async with running(spec_for(source, target, {topic: 1})) as task:
@@ -360,6 +392,7 @@ async def test_without_a_lease_nothing_is_written(source: LocalCluster, target: 
         await task.finish()
 
 
+@pytest.mark.soak
 async def test_a_second_run_with_the_same_transactional_id_fences_the_first(
     source: LocalCluster, target: LocalCluster
 ) -> None:

@@ -23,6 +23,7 @@ from mirror_connect.kafka_io.admin import ClusterAdmin
 from mirror_connect.kafka_io.client_settings import librdkafka_config
 from mirror_connect.kafka_io.topic_config_admin import alter_topic_configs, describe_topic_configs
 from tests.fakes.part_host import FakeHost, no_offsets
+from tests.waiting import state_reached
 
 pytestmark = pytest.mark.brokers
 
@@ -108,9 +109,7 @@ async def start(source_broker: LocalCluster, target_broker: LocalCluster) -> Asy
 
 
 async def until(condition: Callable[[], Any], seconds: float = 20) -> None:
-    async with asyncio.timeout(seconds):
-        while not await asyncio.to_thread(condition):
-            await asyncio.sleep(0.1)
+    await state_reached(condition, "the target's configs and ACLs to be like that", seconds, 0.1, in_thread=True)
 
 
 def own(admin: ClusterAdmin, topic: str) -> dict[str, str | None]:

@@ -107,6 +107,7 @@ async def test_a_task_that_raises_has_failed_and_its_secret_is_hidden(rig: Spark
     assert SECRET not in trace + "".join(rig.notices.lines)
 
 
+@pytest.mark.soak
 async def test_a_task_whose_process_is_killed_runs_again_in_the_same_run(rig: SparkRig) -> None:
     rig.supervisor.want({A: wanted("obedient", "t-0")})
     await rig.runs(A)
@@ -116,6 +117,7 @@ async def test_a_task_whose_process_is_killed_runs_again_in_the_same_run(rig: Sp
     assert rig.run(A) is run
 
 
+@pytest.mark.soak
 async def test_a_task_that_hears_nothing_is_killed(rig: SparkRig) -> None:
     rig.supervisor.want({A: wanted("deaf", "t-0")})
     await rig.until(lambda: bool(rig.run(A).pid), "it reports")
@@ -125,6 +127,7 @@ async def test_a_task_that_hears_nothing_is_killed(rig: SparkRig) -> None:
     assert not lives(deaf)
 
 
+@pytest.mark.soak
 async def test_tasks_run_again_when_their_daemon_is_killed(rig: SparkRig) -> None:
     rig.supervisor.want({A: wanted("obedient", "t-0")})
     await rig.runs(A)
@@ -134,6 +137,7 @@ async def test_tasks_run_again_when_their_daemon_is_killed(rig: SparkRig) -> Non
     await rig.until(lambda: not psutil.pid_exists(before), "the orphan is gone")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("part", [pytest.param(1, id="jvm"), pytest.param(0, id="driver")])
 async def test_what_is_killed_at_the_top_is_replaced_with_all_that_was_below(rig: SparkRig, part: int) -> None:
     rig.supervisor.want({A: wanted("obedient", "t-0")})

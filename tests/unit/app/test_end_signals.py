@@ -26,7 +26,7 @@ def keeps_the_interpreter_for_ever():
 
 async def run():
     asked, loop = asyncio.Event(), asyncio.get_running_loop()
-    end_on_signals(ON_SIGNAL, 0.5)
+    end_on_signals(ON_SIGNAL, PATIENCE_S)
     print("ready", flush=True)
     IN_LOOP
     await asked.wait()
@@ -36,9 +36,9 @@ sys.exit(7)
 """
 
 
-def ended(on_signal: str, in_loop: str, number: int = signal.SIGTERM) -> tuple[int, str]:
+def ended(on_signal: str, in_loop: str, number: int = signal.SIGTERM, patience_s: float = 0.5) -> tuple[int, str]:
     """Exit code and standard error of a process that got the signal; TimeoutExpired when it lives on."""
-    program = PROGRAM.replace("ON_SIGNAL", on_signal).replace("IN_LOOP", in_loop)
+    program = PROGRAM.replace("ON_SIGNAL", on_signal).replace("IN_LOOP", in_loop).replace("PATIENCE_S", str(patience_s))
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -53,7 +53,7 @@ def ended(on_signal: str, in_loop: str, number: int = signal.SIGTERM) -> tuple[i
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_loop_is_asked_to_end(number: int) -> None:
-    assert ended("asked.set", "pass", number) == (7, "")
+    assert ended("asked.set", "pass", number, 25) == (7, "")
 
 
 @pytest.mark.parametrize("stuck", ["waits_for_ever", "computes_for_ever"])

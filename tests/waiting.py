@@ -1,0 +1,102 @@
+"""Waiting in tests: what may come late, and what has to be there.
+
+A wait for a process, a state, an answer or a name says, when it runs out, that a machine was slow: it raises
+WaitTimedOut, and `make test` may try its test once more (tests/gate.py). A wait for records says no such thing: a record
+that has not come may be lost, and a second run that has it proves nothing about the first. So it goes on for as long as
+records come, and what is missing then is missing: an AssertionError like every other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from deploy.local import NotInTime
+
+# How many times its seconds a wait for records goes on at most, while they come.
+PROLONGED: Final = 3
+# What ends a wait underneath, and may be the context of its error.
+_CLOCKS: Final = (TimeoutError, subprocess.TimeoutExpired, asyncio.CancelledError)
+
+
+class WaitTimedOut(AssertionError):
+    """A wait for anything but records has run out. Never raised for what is there and wrong."""
+
+
+def only_waited(error: BaseException) -> bool:
+    """Whether a test failed with `error` because a wait ran out, and for nothing else.
+
+    An error that was on its way when the wait ran out, as in a clean-up after a failed assertion, is the reason then.
+    """
+    if not isinstance(error, WaitTimedOut | NotInTime):
+        return False
+    seen: set[int] = set()
+    todo: list[BaseException | None] = [error]
+    while todo:
+        each = todo.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if not isinstance(each, (WaitTimedOut, NotInTime, *_CLOCKS)):
+            return False
+        todo += [each.__cause__, each.__context__]
+    return True
+
+
+def wait_for_state(condition: Callable[[], Any], what: str, seconds: float = 60.0, pause: float = 0.1) -> Any:
+    """The first true value of `condition`, which looks at no records; WaitTimedOut naming `what` if none came in time."""
+    value = _first_true(condition, seconds, pause, None)
+    if not value:
+        raise WaitTimedOut(f"not within {seconds:g} s: {what}")
+    return value
+
+
+def wait_for(
+    condition: Callable[[], Any],
+    what: str,
+    seconds: float = 60.0,
+    pause: float = 0.1,
+    arrived: Callable[[], object] | None = None,
+) -> Any:
+    """The first true value of `condition`; AssertionError naming `what` when there was none in time.
+
+    `arrived`: how much has come. Each change of it gives the wait its `seconds` anew, up to PROLONGED times as many in all.
+    """
+    value = _first_true(condition, seconds, pause, arrived)
+    if not value:
+        raise AssertionError(f"not within {seconds:g} s{' of the last arrival' if arrived else ''}: {what}")
+    return value
+
+
+async def state_reached(
+    condition: Callable[[], Any], what: str, seconds: float = 60.0, pause: float = 0.05, *, in_thread: bool = False
+) -> Any:
+    """`wait_for_state` for tests within an event loop; `in_thread`: the condition may block."""
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            while not (value := await asyncio.to_thread(condition) if in_thread else condition()):
+                await asyncio.sleep(pause)
+    except TimeoutError:
+        if not limit.expired():  # the condition's own
+            raise
+        raise WaitTimedOut(f"not within {seconds:g} s: {what}") from None
+    return value
+
+
+def _first_true(
+    condition: Callable[[], Any], seconds: float, pause: float, arrived: Callable[[], object] | None
+) -> Any:
+    began = time.monotonic()
+    until, last = began + seconds, began + seconds * PROLONGED
+    before = None if arrived is None else arrived()
+    while True:
+        value = condition()
+        now = time.monotonic()
+        if arrived is not None and (present := arrived()) != before:
+            before, until = present, min(now + seconds, last)
+        if value or now > until:
+            return value
+        time.sleep(pause)
