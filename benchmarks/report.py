@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks import findings, following
@@ -22,6 +23,7 @@ from benchmarks.plan import (
     THROTTLE_BYTES_PER_SECOND,
     THROTTLED_PARTITIONS,
 )
+from benchmarks.provenance import OLD_COMMITS, UNKNOWN, History
 from benchmarks.store import PICTURE, Part
 
 Finding = Callable[[Any], tuple[Table, list[Aim]]]
@@ -128,9 +130,23 @@ HOW: Final = {
 }
 
 
-def render(parts: Mapping[str, Part]) -> str:
-    """The whole file as Markdown."""
-    return "\n".join(_lines(parts)).rstrip() + "\n"
+# Above this somebody else's work is in the times.
+QUIET_LOAD: Final = 0.7
+NO_HISTORY: Final = History()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One heading with its table; `parts`: names of the parts that the figures are from."""
+
+    heading: str
+    table: Table
+    parts: Sequence[str]
+
+
+def render(parts: Mapping[str, Part], history: History = NO_HISTORY) -> str:
+    """The whole file as Markdown; `history` tells how old each part is."""
+    return "\n".join(_lines(parts, history)).rstrip() + "\n"
 
 
 def throughput_figures(parts: Mapping[str, Part]) -> list[Any]:
@@ -138,28 +154,76 @@ def throughput_figures(parts: Mapping[str, Part]) -> list[Any]:
     return [figures for name, part in parts.items() if name.startswith(THROUGHPUT) for figures in part.figures]
 
 
-def sections(parts: Mapping[str, Part]) -> Iterator[tuple[str, Table, list[Aim]]]:
-    """Heading, table and aims of everything that was measured."""
+def sections(parts: Mapping[str, Part]) -> Iterator[Section]:
+    """Everything that was measured, in the order of the report."""
     for heading, name, finding in _SECTIONS:
-        figures = throughput_figures(parts) if name == THROUGHPUT else parts[name].figures if name in parts else None
+        names = _names(parts, name)
+        figures = throughput_figures(parts) if name == THROUGHPUT else parts[name].figures if names else None
         if figures:
-            yield heading, *finding(figures)
+            yield Section(heading, finding(figures)[0], names)
 
 
-def verdicts(parts: Mapping[str, Part]) -> list[Aim]:
-    """Every aim that these parts say something about."""
-    return [aim for _, _, aims in sections(parts) for aim in aims]
+def verdicts(parts: Mapping[str, Part]) -> list[tuple[Aim, str]]:
+    """Every aim that these parts say something about, none left out, with the name of its part."""
+    return [
+        (aim, measured)
+        for _, name, finding in _SECTIONS
+        for measured in _names(parts, name)
+        for aim in finding(parts[measured].figures)[1]
+    ]
 
 
-def _lines(parts: Mapping[str, Part]) -> Iterator[str]:
+def marks(part: Part, history: History) -> list[str]:
+    """What keeps a part's figures from being quoted for `history.head`; nothing: they may be."""
+    age = history.ages.get(part.commit)
+    found = []
+    if age is None:
+        found.append("of a commit that is not in this history" if part.commit != UNKNOWN else "of an unknown commit")
+    elif age > OLD_COMMITS:
+        found.append(f"{age} commits ago")
+    if part.dirty:
+        found.append("dirty tree")
+    if part.load_before is not None and part.load_before > QUIET_LOAD:
+        found.append(f"busy machine (load {part.load_before:.1f})")
+    return found
+
+
+def warnings(parts: Mapping[str, Part], history: History) -> list[str]:
+    """A line for each part that has a mark."""
+    return [
+        f"{name}, measured at {part.commit}: {', '.join(marked)}"
+        for name, part in parts.items()
+        if (marked := marks(part, history))
+    ]
+
+
+def _names(parts: Mapping[str, Part], wanted: str) -> list[str]:
+    if wanted == THROUGHPUT:
+        return [name for name in parts if name.startswith(THROUGHPUT)]
+    return [wanted] if wanted in parts else []
+
+
+def _lines(parts: Mapping[str, Part], history: History) -> Iterator[str]:
     yield "# mirror-connect beside MirrorMaker 2"
     yield ""
-    yield "Written by `make bench`; nothing in here is typed by hand. Ratios count, absolute figures belong to the machine."
+    yield (
+        "Written by `make bench`; nothing in here is typed by hand. Ratios count, absolute figures belong to the machine."
+        f" Rendered at commit {history.head}. **Marked** is what does not describe that commit: figures of more than"
+        f" {OLD_COMMITS} commits ago, of a tree with changes that were in no commit, of a machine that was busy with"
+        " something else. `make bench` measures all of it anew."
+    )
+    yield ""
+    yield "## Aims"
+    yield ""
+    yield "Each moment that was measured has its row. An aim that is missed stays here."
     yield ""
     yield from _markdown(
         Table(
-            ("Aim", "measured", "wanted", ""),
-            [(aim.what, aim.measured, aim.wanted, _loud(aim)) for aim in verdicts(parts)],
+            ("Aim", "measured", "wanted", "", "at commit"),
+            [
+                (aim.what, aim.measured, aim.wanted, _loud(aim), _origin(parts[name], history))
+                for aim, name in verdicts(parts)
+            ],
         )
     )
     yield ""
@@ -167,21 +231,34 @@ def _lines(parts: Mapping[str, Part]) -> Iterator[str]:
     if copied:
         yield f"![Records copied for each CPU second]({PICTURE.name})"
         yield ""
-    for heading, table, _ in sections(parts):
-        yield f"## {heading}"
+    for section in sections(parts):
+        yield f"## {section.heading}"
         yield ""
-        yield HOW[heading]
+        yield HOW[section.heading]
         yield ""
-        yield from _markdown(table)
+        yield from _origins(section.parts, parts, history)
         yield ""
-        if heading == COPYING:
+        yield from _markdown(section.table)
+        yield ""
+        if section.heading == COPYING:
             yield from _details(copied)
     yield "## Where and when"
     yield ""
     yield from _markdown(
         Table(
-            ("Part", "date (UTC)", "commit", "load before", "command"),
-            [(name, part.date, part.commit, _load(part), f"`{part.command}`") for name, part in parts.items()],
+            ("Part", "date (UTC)", "commit", "commits ago", "tree", "load before", "command"),
+            [
+                (
+                    name,
+                    part.date,
+                    part.commit,
+                    _age(part, history),
+                    "dirty" if part.dirty else "clean" if part.commit != UNKNOWN else "",
+                    _load(part),
+                    f"`{part.command}`",
+                )
+                for name, part in parts.items()
+            ],
         )
     )
     yield ""
@@ -189,7 +266,35 @@ def _lines(parts: Mapping[str, Part]) -> Iterator[str]:
     for machine in sorted(machines):
         yield from _markdown(Table(("Machine", ""), list(machine)))
         yield ""
-    yield "`python -m benchmarks --help` lists switches; `--quick` shows all of it in some minutes and writes nothing."
+    yield (
+        "`python -m benchmarks --help` lists switches; `--quick` shows all of it in some minutes and writes nothing."
+        " `--render` writes this file anew from the stored figures, and marks what has become old."
+    )
+
+
+def _origins(names: Sequence[str], parts: Mapping[str, Part], history: History) -> Iterator[str]:
+    """Of which commit a section is: one line if its parts agree."""
+    told = {name: _origin(parts[name], history) for name in names}
+    if len(set(told.values())) == 1:
+        yield f"Measured at commit {next(iter(told.values()))}."
+    else:
+        yield (
+            "Measured at: "
+            + "; ".join(f"{name.removeprefix(THROUGHPUT)} {origin}" for name, origin in told.items())
+            + "."
+        )
+
+
+def _origin(part: Part, history: History) -> str:
+    """The commit, how long ago it was, and what is to be known of the figures."""
+    age = history.ages.get(part.commit)
+    plain = [] if age is None or age > OLD_COMMITS else [f"{age} commits ago"]
+    return ", ".join((part.commit, *plain, *(f"**{mark}**" for mark in marks(part, history))))
+
+
+def _age(part: Part, history: History) -> str:
+    age = history.ages.get(part.commit)
+    return "" if age is None else f"**{age}**" if age > OLD_COMMITS else str(age)
 
 
 def _details(figures: Sequence[Mapping[str, Any]]) -> Iterator[str]:

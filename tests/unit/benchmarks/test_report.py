@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -6,7 +7,8 @@ import pytest
 
 from benchmarks.findings import Aim
 from benchmarks.picture import bars
-from benchmarks.report import render, throughput_figures, verdicts
+from benchmarks.provenance import History
+from benchmarks.report import marks, render, throughput_figures, verdicts, warnings
 from benchmarks.store import Part, load, save
 
 
@@ -51,7 +53,7 @@ def part(figures: Any) -> Part:
 
 
 def aims(name: str, figures: Any) -> dict[str, Aim]:
-    return {aim.what: aim for aim in verdicts({name: part(figures)})}
+    return {aim.what: aim for aim, _ in verdicts({name: part(figures)})}
 
 
 def test_ten_times_the_records_meet_the_aim() -> None:
@@ -120,8 +122,55 @@ def test_a_missed_aim_stands_out_in_the_report() -> None:
 
 
 def test_the_report_says_when_where_and_by_what_command() -> None:
-    text = render({"latency": part([delay("ours", 3.0, 11.0)])})
-    assert "| latency | 2026-01-02 03:04 | abc1234 | 0.3 | `python -m benchmarks` |" in text
+    text = render({"latency": part([delay("ours", 3.0, 11.0)])}, History("def5678", {"abc1234": 7}))
+    assert "Rendered at commit def5678." in text
+    assert "| latency | 2026-01-02 03:04 | abc1234 | 7 | clean | 0.3 | `python -m benchmarks` |" in text
+
+
+def test_each_section_and_each_aim_tells_its_commit_and_how_long_ago_it_was() -> None:
+    text = render({"latency": part([delay("ours", 3.0, 11.0)])}, History("def5678", {"abc1234": 7}))
+    assert "Measured at commit abc1234, 7 commits ago." in text
+    assert all(line.endswith("| abc1234, 7 commits ago |") for line in text.splitlines() if "p50 over" in line)
+
+
+def test_profiles_of_different_commits_are_told_one_by_one() -> None:
+    parts = {
+        "throughput 1k": part([copied("ours", 20.0)]),
+        "throughput 100b": replace(part([copied("ours", 30.0, profile="100b")]), commit="0000000"),
+    }
+    text = render(parts, History("def5678", {"abc1234": 7, "0000000": 51}))
+    assert "Measured at: 1k abc1234, 7 commits ago; 100b 0000000, **51 commits ago**." in text
+
+
+@pytest.mark.parametrize(
+    ("changed", "ages", "expected"),
+    [
+        pytest.param({}, {"abc1234": 50}, [], id="as_old_as_may_be"),
+        pytest.param({}, {"abc1234": 51}, ["51 commits ago"], id="too_old"),
+        pytest.param({"dirty": True}, {"abc1234": 0}, ["dirty tree"], id="dirty"),
+        pytest.param({}, {}, ["of a commit that is not in this history"], id="of_another_history"),
+        pytest.param({"commit": "unknown"}, {}, ["of an unknown commit"], id="without_git"),
+        pytest.param({"load_before": 3.8}, {"abc1234": 0}, ["busy machine (load 3.8)"], id="busy"),
+        pytest.param({"load_before": None}, {"abc1234": 0}, [], id="load_unknown_in_the_middle_of_a_run"),
+        pytest.param({"dirty": True}, {"abc1234": 60}, ["60 commits ago", "dirty tree"], id="both"),
+    ],
+)
+def test_figures_that_do_not_describe_this_commit_are_marked(
+    changed: dict[str, Any], ages: dict[str, int], expected: list[str]
+) -> None:
+    marked = replace(part([delay("ours", 3.0, 11.0)]), **changed)
+    history = History("def5678", ages)
+    assert marks(marked, history) == expected
+    assert all(f"**{mark}**" in render({"latency": marked}, history) for mark in expected)
+    told = [f"latency, measured at {marked.commit}: {', '.join(expected)}"] if expected else []
+    assert warnings({"latency": marked}, history) == told
+
+
+def test_a_dirty_tree_of_earlier_files_is_still_one(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    save({"latency": replace(part([delay("ours", 3.0, 11.0)]), commit="abc1234-dirty")}, path)
+    path.write_text(path.read_text().replace(',\n  "dirty": false', ""))
+    assert [(each.commit, each.dirty) for each in load(path).values()] == [("abc1234", True)]
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
