@@ -65,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 load_before,
                 # Somebody may have edited or committed meanwhile; processes are started from the files all the time.
                 dirty=before.dirty or after != before,
+                how=report.how(name),
             )
             _show(console, {name: parts[name]})
     except KeyboardInterrupt:

@@ -24,9 +24,9 @@ from confluent_kafka import Producer
 from benchmarks.broker_socket import BrokerSocket
 from benchmarks.compaction import alter_configs
 from benchmarks.console import Console
-from benchmarks.figures import median, percentile
-from benchmarks.findings import KAFKAS_INTERVALS
+from benchmarks.figures import median
 from benchmarks.latency_probe import AFTER_LAST_S, Load, Receiver, send
+from benchmarks.pairing import lateness, pairs
 from benchmarks.plan import LATENCY_RECORD_BYTES, MANY_GROUPS, MANY_PARTITIONS, MANY_RATE, Durations
 from benchmarks.rig import VERSION, Rig
 from benchmarks.sides import LABELS, MM2, OURS, Side, connector_config, open_side
@@ -48,6 +48,10 @@ GROUPS_EACH_SECOND: Final = {
     "emit.checkpoints.interval.seconds": "1",
     "sync.group.offsets.interval.seconds": "1",
 }
+BEFORE: Final = "before"
+CREATING: Final = "while remote topics are created"
+KAFKAS_INTERVALS: Final = "with Kafka's intervals"
+EACH_SECOND_ROUNDS: Final = "with all rounds each second"
 RECORDS: Final = 20
 TOPICS_OF_A_GROUP: Final = 10
 PATIENCE_S: Final = 400.0
@@ -60,15 +64,17 @@ BUSY_PARTITIONS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """Milliseconds from sending a record to receiving it on the target, and at a consumer of the source (the floor)."""
+    """Milliseconds at one moment; see `Lateness`."""
 
     when: str
+    sent: int
+    received: int
     floor_p50: float
     floor_p99: float
     p50: float
     p99: float
-    received: int
-    sent: int
+    over_p50: float
+    over_p99: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +212,10 @@ class _Stage:
     def run(self, side: Side) -> ManyTopics:
         side.put("busy", self._config(BUSY))
         side.wait_running("busy")
-        with self._latency("before", BUSY, self._durations.latency):
+        with self._latency(BEFORE, BUSY, self._durations.latency, self._durations.warm_up):
             pass
         with _Peaks(side) as peaks:
-            with self._latency("while remote topics are created", BUSY, self._durations.many_first):
+            with self._latency(CREATING, BUSY, self._durations.many_first):
                 began = time.monotonic()
                 side.put("many", self._config("many-.*"))
                 _until(lambda: self._there() >= len(self._topics), "all remote topics are there")
@@ -231,7 +237,7 @@ class _Stage:
             side.put("groups", self._checkpoint_config() | GROUPS_EACH_SECOND)
             self._wait_checkpoints()
             self._wait_start_over()
-            with self._latency("with all rounds each second", MANY_BUSY, self._durations.latency):
+            with self._latency(EACH_SECOND_ROUNDS, MANY_BUSY, self._durations.latency):
                 refresh = [self._new_topic(number) for number in range(ROUNDS)]
                 configs = [self._new_config(number) for number in range(ROUNDS)]
                 checkpoints = [self._new_positions(number) for number in range(ROUNDS)]
@@ -350,9 +356,9 @@ class _Stage:
         return time.monotonic() - began
 
     @contextmanager
-    def _latency(self, when: str, topic: str, seconds: float) -> Iterator[None]:
-        """Records at a steady rate while the block runs, for `seconds` at least."""
-        load = Load(MANY_RATE, 0.0, seconds, LATENCY_RECORD_BYTES)
+    def _latency(self, when: str, topic: str, seconds: float, warm_up: float = 0.0) -> Iterator[None]:
+        """Records at a steady rate while the block runs, for `seconds` at least; before them such that don't count."""
+        load = Load(MANY_RATE, warm_up, seconds, LATENCY_RECORD_BYTES)
         send(self._rig.source, topic, BUSY_PARTITIONS, Load(100, 0.0, 2.0, LATENCY_RECORD_BYTES))
         self._rig.wait_for_first_record(f"{self._name}.{topic}", BUSY_PARTITIONS, PATIENCE_S)
         time.sleep(1.0)
@@ -367,13 +373,14 @@ class _Stage:
             finally:
                 sender.join()
             time.sleep(AFTER_LAST_S)
-            floor, there = near.latencies(), far.latencies()
-        if not there:
+            found = pairs(near.arrivals(), far.arrivals())
+        if not found:
             raise RuntimeError(f"{LABELS[self._name]} copied none of {load.measured:,} records {when}")
-        floor50, floor99, p50, p99 = (percentile(values, percent) for values in (floor, there) for percent in (50, 99))
-        self._copying.append(Copying(when, floor50, floor99, p50, p99, len(there), load.measured))
+        copying = Copying(when, load.measured, **asdict(lateness(found)))
+        self._copying.append(copying)
         self._say(
-            f"{LABELS[self._name]} {when}: p50 {p50:.1f} ms, p99 {p99:.1f} ms; floor {floor50:.1f} and {floor99:.1f} ms"
+            f"{LABELS[self._name]} {when}: a record is {copying.over_p50:+.1f} ms (p50), {copying.over_p99:+.1f} ms (p99)"
+            f" later than at a consumer of the source; {copying.received:,} of {copying.sent:,}"
         )
 
 

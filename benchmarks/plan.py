@@ -42,13 +42,17 @@ class Durations:
     """All in seconds, but for counts."""
 
     warm_up: float = 20.0
+    # Before a later round: a side has waited meanwhile.
+    warm_again: float = 5.0
     # How long each side copies: the topic again and again, each time to another remote topic, until that time is over.
     copy_java: float = 62.0
     copy_product: float = 20.0
     # What a figure needs to count: the slower side copied at least, the faster sides copied at least.
     slower: float = 60.0
     faster: float = 10.0
+    # Of all rounds together.
     latency: float = 30.0
+    latency_rounds: int = 3
     idle: float = 20.0
     throttled: float = 75.0
     throttled_bytes: int = 1 << 30
@@ -69,11 +73,13 @@ class Durations:
 FULL: Final = Durations()
 QUICK: Final = Durations(
     warm_up=4.0,
+    warm_again=1.0,
     copy_java=10.0,
     copy_product=5.0,
     slower=0.0,
     faster=0.0,
-    latency=5.0,
+    latency=4.0,
+    latency_rounds=2,
     idle=5.0,
     throttled=20.0,
     throttled_bytes=200 << 20,

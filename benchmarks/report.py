@@ -71,9 +71,14 @@ HOW: Final = {
         " too. The brokers' CPU is beside the sides', not in it."
     ),
     "Latency": (
-        f"Records of {LATENCY_RECORD_BYTES} bytes with the time of sending in them, sent without linger by a process of its"
-        " own, received by two more at the same time: one consumes the source's topic, that is the floor, one the"
-        f" target's. {FULL.warm_up:g} s of warm-up at the same rate, then {FULL.latency:g} s that count. Milliseconds."
+        f"Records of {LATENCY_RECORD_BYTES} bytes with a number and the time of sending in them, sent without linger by a"
+        " process of its own, received by two more at the same time: one consumes the source's topic, that is the floor, one"
+        " the target's. All read the machine's monotonic clock. *Over* is each record's own difference: its arrival at the"
+        " target's consumer less its arrival at the source's. Percentiles are of those differences, over all rounds, and in"
+        " brackets the least and the most of one round. Both sides run all the while. For each"
+        f" rate each side warms up for {FULL.warm_up:g} s; then {FULL.latency_rounds} rounds go in turns, of"
+        f" {FULL.warm_again:g} s of warm-up and {FULL.latency / FULL.latency_rounds:g} s that count. CPU is that of all of"
+        " the side's processes while what counts is sent. Milliseconds."
     ),
     "Memory, idle": (
         f"Proportional set size (`/proc/PID/smaps_rollup`) of each process {FULL.idle:g} s after some records went through"
@@ -120,12 +125,13 @@ HOW: Final = {
         " most that a process had (PSS, each second)."
     ),
     "Copying beside many topics": (
-        f"{MANY_RATE:,} records a second, measured as above under Latency, but without a warm-up. Before there are any of"
-        " these topics, and while they are created and first read: a topic of another connector of the same worker. Then:"
-        " one topic more of the task that has all of them, at first with Kafka's intervals, checkpoints and positions of"
-        " groups each minute; both connectors are started again meanwhile, so that the rounds of every ten minutes (topics,"
-        " configs, ACLs, groups) are among them. At the end every round is made each second, and this program asks the"
-        " brokers for what it waits for. Milliseconds."
+        f"{MANY_RATE:,} records a second, measured as above under Latency, in one round. Before there are any of these"
+        f" topics (after {FULL.warm_up:g} s of warm-up), and while they are created and first read: a topic of another"
+        " connector of the same worker. Then: one topic more of the task that has all of them, at first with Kafka's"
+        " intervals, checkpoints and positions of groups each minute; both connectors are started again meanwhile, so that"
+        " the rounds of every ten minutes (topics, configs, ACLs, groups) are among them. At the end every round is made"
+        " each second, and this program asks the brokers for what it waits for. Each moment is in the table of aims."
+        " Milliseconds."
     ),
 }
 
@@ -215,7 +221,12 @@ def _lines(parts: Mapping[str, Part], history: History) -> Iterator[str]:
     yield ""
     yield "## Aims"
     yield ""
-    yield "Each moment that was measured has its row. An aim that is missed stays here."
+    yield (
+        "Each moment that was measured has its row. An aim that is missed stays here. A figure *does not count* that was not"
+        " measured as it has to be: in a run too short, or with records that never arrived, or"
+        f" {findings.UNPAIRED}: that is a difference of two percentiles, as it was measured once, and no percentile of the"
+        " records' own differences. An unpaired figure can miss an aim and can't meet one."
+    )
     yield ""
     yield from _markdown(
         Table(
@@ -234,7 +245,7 @@ def _lines(parts: Mapping[str, Part], history: History) -> Iterator[str]:
     for section in sections(parts):
         yield f"## {section.heading}"
         yield ""
-        yield HOW[section.heading]
+        yield from _told(section, parts)
         yield ""
         yield from _origins(section.parts, parts, history)
         yield ""
@@ -270,6 +281,26 @@ def _lines(parts: Mapping[str, Part], history: History) -> Iterator[str]:
         "`python -m benchmarks --help` lists switches; `--quick` shows all of it in some minutes and writes nothing."
         " `--render` writes this file anew from the stored figures, and marks what has become old."
     )
+
+
+def how(part: str) -> dict[str, str]:
+    """How a part is measured today: heading → text, to be kept with its figures."""
+    return {
+        heading: HOW[heading]
+        for heading, name, _ in _SECTIONS
+        if name == (THROUGHPUT if part.startswith(THROUGHPUT) else part)
+    }
+
+
+def _told(section: Section, parts: Mapping[str, Part]) -> Iterator[str]:
+    """How its figures were measured when they were; one text if all parts have the same."""
+    texts: dict[str, list[str]] = {}
+    for name in section.parts:
+        texts.setdefault(parts[name].how.get(section.heading, HOW[section.heading]), []).append(name)
+    for number, (text, names) in enumerate(texts.items()):
+        if number:
+            yield ""
+        yield text if len(texts) == 1 else f"{', '.join(name.removeprefix(THROUGHPUT) for name in names)}: {text}"
 
 
 def _origins(names: Sequence[str], parts: Mapping[str, Part], history: History) -> Iterator[str]:

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -261,6 +261,11 @@ def open_side(name: str, target: LocalCluster, suffix: str = "") -> Side:
         return kind(name, target, f"{name}{suffix}")
     except LocalError as error:
         raise SideError(str(error)) from None
+
+
+def in_turns(sides: Sequence[str], number: int) -> Sequence[str]:
+    """Their order in round `number`: every other round backwards, so that nobody is always the first one."""
+    return sides if number % 2 == 0 else sides[::-1]
 
 
 def config_of(name: str, config: Mapping[str, str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +18,8 @@ class Part:
     """One part of one run. `date`: UTC, `command`: what was typed, `figures`: as the part's `measure` returns them.
 
     `load_before`: processes that wanted a core in the minute before; None: unknown. Others' work spoils times.
-    `dirty`: files differed from the commit, before the part was measured or after it.
+    `dirty`: files differed from the commit, before the part was measured or after it. `how`: heading in the report → how it
+    was measured, as the code told then.
     """
 
     date: str
@@ -28,6 +29,7 @@ class Part:
     figures: Any
     load_before: float | None = None
     dirty: bool = False
+    how: dict[str, str] = field(default_factory=dict)
 
 
 def load(path: Path = RAW) -> dict[str, Part]:

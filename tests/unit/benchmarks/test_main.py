@@ -22,6 +22,8 @@ DELAY = {
     "floor_p99": 1.0,
     "p50": 2.0,
     "p99": 2.0,
+    "over_p50": 1.0,
+    "over_p99": 1.0,
     "cpu_percent": 5.0,
 }
 

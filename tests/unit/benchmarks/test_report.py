@@ -8,7 +8,7 @@ import pytest
 from benchmarks.findings import Aim
 from benchmarks.picture import bars
 from benchmarks.provenance import History
-from benchmarks.report import marks, render, throughput_figures, verdicts, warnings
+from benchmarks.report import HOW, NAMES, how, marks, render, throughput_figures, verdicts, warnings
 from benchmarks.store import Part, load, save
 
 
@@ -43,6 +43,8 @@ def delay(side: str, p50: float, p99: float, received: int = 100) -> dict[str, A
         "received": received,
         "p50": p50,
         "p99": p99,
+        "over_p50": p50 - 2.0,
+        "over_p99": p99 - 10.0,
         "cpu_percent": 5.0,
         **floor,
     }
@@ -96,6 +98,36 @@ def test_latency_is_judged_above_the_floor(p50: float, p99: float, met: list[boo
 
 def test_latency_with_lost_records_does_not_count() -> None:
     assert [aim.met for aim in aims("latency", [delay("ours", 2.0, 10.0, received=99)]).values()] == [None, None]
+
+
+def unpaired(figures: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in figures.items() if not name.startswith("over_")}
+
+
+def test_the_lateness_that_is_judged_is_that_of_the_records_and_no_difference_of_percentiles() -> None:
+    figures = delay("ours", 3.0, 11.0) | {"over_p50": 6.0, "over_p99": 24.0}
+    assert [(aim.measured, aim.met) for aim in aims("latency", [figures]).values()] == [
+        ("+6.0 ms", False),
+        ("+24.0 ms", True),
+    ]
+
+
+def test_a_difference_of_percentiles_may_miss_an_aim_and_meets_none() -> None:
+    found = aims("latency", [unpaired(delay("ours", 3.0, 36.0))])
+    assert [(aim.measured, aim.verdict) for aim in found.values()] == [
+        ("+1.0 ms, unpaired", "does not count"),
+        ("+26.0 ms, unpaired", "MISSED"),
+    ]
+
+
+def test_lost_records_do_not_hide_a_missed_aim() -> None:
+    assert [aim.met for aim in aims("latency", [delay("ours", 9.0, 36.0, received=99)]).values()] == [False, False]
+
+
+def test_the_spread_of_the_rounds_stands_beside_the_figure_of_all() -> None:
+    rounds = [{"over_p50": 1.0, "over_p99": 4.0}, {"over_p50": -0.5, "over_p99": 9.0}]
+    text = render({"latency": part([delay("ours", 3.0, 11.0) | {"rounds": rounds}])})
+    assert "| +1.0 (-0.5 to +1.0) | +1.0 (+4.0 to +9.0) |" in text
 
 
 def test_memory_is_judged_by_its_sum_and_by_the_peak_of_the_task() -> None:
@@ -171,6 +203,30 @@ def test_a_dirty_tree_of_earlier_files_is_still_one(tmp_path: Path) -> None:
     save({"latency": replace(part([delay("ours", 3.0, 11.0)]), commit="abc1234-dirty")}, path)
     path.write_text(path.read_text().replace(',\n  "dirty": false', ""))
     assert [(each.commit, each.dirty) for each in load(path).values()] == [("abc1234", True)]
+
+
+def test_how_older_figures_were_measured_is_told_as_it_was_then() -> None:
+    then = replace(part([delay("ours", 3.0, 11.0)]), how={"Latency": "Measured otherwise."})
+    assert "\nMeasured otherwise.\n" in render({"latency": then})
+    assert HOW["Latency"] not in render({"latency": then})
+
+
+def test_profiles_measured_in_different_ways_are_told_apart() -> None:
+    parts = {
+        "throughput 1k": replace(part([copied("ours", 20.0)]), how=how("throughput 1k")),
+        "throughput 100b": replace(
+            part([copied("ours", 30.0, profile="100b")]), how={"Copying": "Measured otherwise."}
+        ),
+    }
+    text = render(parts)
+    assert f"\n1k: {HOW['Copying']}\n" in text
+    assert "\n100b: Measured otherwise.\n" in text
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_every_part_keeps_with_its_figures_how_it_was_measured(name: str) -> None:
+    assert set(how(name).values()) <= set(HOW.values())
+    assert how(name)
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
