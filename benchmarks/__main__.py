@@ -73,6 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except (LocalError, RuntimeError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
+        for note in getattr(error, "__notes__", ()):
+            print(f"  {note}", file=sys.stderr)
         return 1
     if options.quick or options.side or not parts.keys() <= report.NAMES:
         console.say("Not a measurement in full: RESULTS.md stays as it was.")
