@@ -20,7 +20,7 @@ from benchmarks.plan import (
 )
 from benchmarks.sides import LABELS, MM2, MM2_NO_SYNCS, OURS
 
-# Figures of before records were paired; see _over.
+# Figures of before records were paired; see `over`.
 UNPAIRED: Final = "unpaired"
 
 
@@ -61,7 +61,7 @@ def throughput(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
                     f"{each['records_per_second']:,.0f}",
                     f"{each['cpu_seconds']:.1f}",
                     f"{each['microseconds_per_record']:.2f}",
-                    f"{each['records_per_cpu_second']:,.0f}",
+                    f"{each['records_per_cpu_second']:,.0f}{_spread(each.get('by_round', ()), ',.0f')}",
                     f"{each['source_broker_cpu']:.1f} + {each['target_broker_cpu']:.1f}",
                 )
             )
@@ -74,7 +74,7 @@ def throughput(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
                 aims.append(
                     Aim(
                         f"{profile.label}: records per CPU second against {LABELS[other]}",
-                        f"{ratio:.1f} ×",
+                        f"{ratio:.1f} ×{_spread(_ratios(by_side[OURS], by_side[other]), '.1f')}",
                         f"≥ {profile.least_ratio:g} ×",
                         ratio >= profile.least_ratio if fair else None,
                     )
@@ -109,6 +109,16 @@ def latency(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
     return Table((*_LATENESS, "CPU %"), rows), aims
 
 
+def _spread(values: Sequence[float], form: str) -> str:
+    """The least and the most of one round, to stand behind the figure of all; nothing where there were no rounds."""
+    return f" ({min(values):{form}} to {max(values):{form}})" if values else ""
+
+
+def _ratios(ours: Mapping[str, Any], other: Mapping[str, Any]) -> list[float]:
+    """Of each round, whose turns followed each other, how many times as many records per CPU second."""
+    return [one / another for one, another in zip(ours.get("by_round", ()), other.get("by_round", ()), strict=False)]
+
+
 _LATENESS: Final = ("", "floor p50", "p50", "floor p99", "p99", "over p50", "over p99", "records")
 
 
@@ -116,14 +126,13 @@ def _lateness(each: Mapping[str, Any]) -> Iterator[str]:
     """The cells of `_LATENESS`; where there were rounds, the least and the most of a round behind the figure of all."""
     yield from (f"{each[name]:.1f}" for name in ("floor_p50", "p50", "floor_p99", "p99"))
     for name in ("p50", "p99"):
-        over, paired = _over(each, name)
-        rounds = [one[f"over_{name}"] for one in each.get("rounds", ())]
-        spread = f" ({min(rounds):+.1f} to {max(rounds):+.1f})" if rounds else ""
-        yield f"{over:+.1f}{spread}" if paired else f"{over:+.1f} {UNPAIRED}"
+        late, paired = over(each, name)
+        spread = _spread([one[f"over_{name}"] for one in each.get("rounds", ())], "+.1f")
+        yield f"{late:+.1f}{spread}" if paired else f"{late:+.1f} {UNPAIRED}"
     yield f"{each['received']:,} of {each['sent']:,}"
 
 
-def _over(each: Mapping[str, Any], name: str) -> tuple[float, bool]:
+def over(each: Mapping[str, Any], name: str) -> tuple[float, bool]:
     """How much later than at a consumer of the source, and whether that is of the same records.
 
     Parts of before records were paired have the difference of two percentiles only, which is the lateness of no record.
@@ -135,10 +144,10 @@ def _over(each: Mapping[str, Any], name: str) -> tuple[float, bool]:
 def _not_late(each: Mapping[str, Any], what: str) -> Iterator[Aim]:
     """The aims of one moment. A difference of percentiles may miss one, and does not meet one."""
     for name, most in (("p50", AIM_P50_MS), ("p99", AIM_P99_MS)):
-        over, paired = _over(each, name)
+        late, paired = over(each, name)
         whole = each["received"] >= each["sent"]
-        met = False if over > most else True if whole and paired else None
-        said = f"{over:+.1f} ms" if paired else f"{over:+.1f} ms, {UNPAIRED}"
+        met = False if late > most else True if whole and paired else None
+        said = f"{late:+.1f} ms" if paired else f"{late:+.1f} ms, {UNPAIRED}"
         yield Aim(f"{what}: {name} over consuming directly", said, f"≤ {most:g} ms", met)
 
 
@@ -148,7 +157,8 @@ def idle(figures: Mapping[str, Any]) -> tuple[Table, list[Aim]]:
     for each in figures["idle"]:
         label = LABELS[each["side"]]
         rows += [(f"{label}: {kind}", f"{megabytes:.0f}", "") for kind, megabytes in sorted(each["by_kind"].items())]
-        rows.append((f"{label}: together", f"{each['total_mb']:.0f}", f"{each['cpu_percent']:.1f}"))
+        together = f"{each['total_mb']:.0f}{_spread(each.get('rounds', ()), '.0f')}"
+        rows.append((f"{label}: together", together, f"{each['cpu_percent']:.1f}"))
         if each["side"] == OURS:
             measured, wanted = f"{each['total_mb']:.0f} MB", f"≤ {AIM_IDLE_MB:.0f} MB"
             aims.append(Aim("One connector, two idle tasks: PSS", measured, wanted, each["total_mb"] <= AIM_IDLE_MB))
@@ -186,8 +196,13 @@ def startup(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
     rows, aims = [], []
     for each in figures:
         answers = (f"{each[name]:.2f} ({each[f'{name}_worst']:.2f})" for name in ("rest", "rest_again"))
-        others = (f"{each[name]:.1f}" for name in ("accepted", "first_record", "again"))
-        rows.append((f"{LABELS[each['side']]} ({each['starts']} starts)", *answers, *others))
+        first, again = (
+            f"{each[name]:.1f}" + (f" ({each[f'{name}_worst']:.1f})" if f"{name}_worst" in each else "")
+            for name in ("first_record", "again")
+        )
+        rows.append(
+            (f"{LABELS[each['side']]} ({each['starts']} starts)", *answers, f"{each['accepted']:.1f}", first, again)
+        )
         if each["side"] == OURS:
             worst = max(each["rest_worst"], each["rest_again_worst"])
             said = f"{worst:.2f} s at worst"
@@ -262,7 +277,7 @@ def many_topics(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]
     for each in figures:
         label = f"{LABELS[each['side']]}, {each['topics']:,} topics, {each['groups']} groups"
         if "gave_up" in each:
-            said = f"given up with {each['created']:,} remote topics ({each['gave_up']})"
+            said = f"given up with {each['created']:,} remote topics ({each['gave_up']}). {_quoted(each)}"
             rows.append((label, said, *[""] * 6))
             continue
         memory = ", ".join(f"{kind} {megabytes:.0f}" for kind, megabytes in sorted(each["peak_mb"].items()))
@@ -293,6 +308,14 @@ def many_topics(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]
         "peak MB of one process",
     )
     return Table(head, rows), aims
+
+
+def _quoted(each: Mapping[str, Any]) -> str:
+    """What a side that gave up said in its log."""
+    if "said" not in each:
+        return "Its log was not kept"
+    lines = " · ".join(line.replace("|", "–").replace("`", "'") for line in each["said"])
+    return f"Its log: `{lines}`" if lines else "Its log says nothing"
 
 
 def copying_beside(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:

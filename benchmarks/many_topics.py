@@ -98,7 +98,9 @@ class ManyTopics:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """A side that did not get through: what it did not do, how many remote topics it had made, what it copied until then."""
+    """A side that did not get through: what it did not do, how many remote topics it had made, what it copied until then,
+    and what its own log complained of last.
+    """
 
     side: str
     topics: int
@@ -106,20 +108,22 @@ class GaveUp:
     gave_up: str
     created: int
     copying: list[Copying]
+    said: list[str]
 
 
 def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2, OURS)) -> list[dict[str, Any]]:
     """Every side between brokers of its own."""
     found = []
     # Ours first: the other side may not get through.
-    for name in sorted(sides, key=lambda name: name != OURS):
-        found.append(asdict(_side(name, durations, console)))
+    for topics in durations.many_topics:
+        for name in sorted(sides, key=lambda name: name != OURS):
+            found.append(asdict(_side(name, topics, durations, console)))
     return found
 
 
-def _side(name: str, durations: Durations, console: Console) -> ManyTopics | GaveUp:
+def _side(name: str, topics: int, durations: Durations, console: Console) -> ManyTopics | GaveUp:
     with _in_memory() as directory, Rig(BROKER, directory) as rig:
-        stage = _Stage(rig, name, durations, console)
+        stage = _Stage(rig, name, topics, durations, console)
         stage.fill()
         with open_side(name, rig.target) as side:
             try:
@@ -127,7 +131,7 @@ def _side(name: str, durations: Durations, console: Console) -> ManyTopics | Gav
             except RuntimeError as error:
                 if name == OURS:
                     raise
-                return stage.gave_up(str(error))
+                return stage.gave_up(str(error), side.last_words())
 
 
 @contextmanager
@@ -148,12 +152,12 @@ def _in_memory() -> Iterator[Path | None]:
 class _Stage:
     """The source's topics, groups and records, and the steps of one side."""
 
-    def __init__(self, rig: Rig, name: str, durations: Durations, console: Console) -> None:
+    def __init__(self, rig: Rig, name: str, topics: int, durations: Durations, console: Console) -> None:
         self._rig = rig
         self._name = name
         self._durations = durations
         self._say: Callable[[str], None] = console.say
-        self._topics = [f"many-{number:05}" for number in range(durations.many_topics)]
+        self._topics = [f"many-{number:05}" for number in range(topics)]
         self._groups = [f"group-{number:03}" for number in range(MANY_GROUPS)]
         self._source = _admin(rig.source)
         self._copying: list[Copying] = []
@@ -259,9 +263,9 @@ class _Stage:
         self._say(f"{LABELS[self._name]}: {found}")
         return found
 
-    def gave_up(self, why: str) -> GaveUp:
-        """What there is of a run that raised."""
-        found = GaveUp(self._name, len(self._topics), len(self._groups), why, self._there(), self._copying)
+    def gave_up(self, why: str, said: list[str]) -> GaveUp:
+        """What there is of a run that raised, and what the side said."""
+        found = GaveUp(self._name, len(self._topics), len(self._groups), why, self._there(), self._copying, said)
         self._say(f"{LABELS[self._name]} gave up: {found}")
         return found
 

@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.findings import Aim
+from benchmarks.memory import Idle, median_idle
 from benchmarks.picture import bars
 from benchmarks.provenance import History
 from benchmarks.report import HOW, NAMES, how, marks, render, throughput_figures, verdicts, warnings
@@ -100,6 +101,17 @@ def test_latency_with_lost_records_does_not_count() -> None:
     assert [aim.met for aim in aims("latency", [delay("ours", 2.0, 10.0, received=99)]).values()] == [None, None]
 
 
+def test_the_spread_of_the_rounds_stands_beside_the_ratio() -> None:
+    figures = [
+        copied("mm2", 10.0) | {"by_round": [8.0, 10.0, 12.0]},
+        copied("ours", 100.0) | {"by_round": [100.0, 90.0, 108.0]},
+    ]
+    assert [aim.measured for aim in aims("throughput 1k", figures).values()] == ["10.0 × (9.0 to 12.5)"]
+    text = render({"throughput 1k": part(figures)})
+    assert "| 100 (90 to 108) |" in text
+    assert "| 100, 90, 108 |" in text
+
+
 def unpaired(figures: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in figures.items() if not name.startswith("over_")}
 
@@ -146,6 +158,25 @@ def test_memory_is_judged_by_its_sum_and_by_the_peak_of_the_task() -> None:
         ],
     }
     assert [aim.met for aim in aims("memory", figures).values()] == [False, True]
+
+
+def test_of_several_rounds_of_idle_memory_the_median_one_is_told_with_the_least_and_the_most() -> None:
+    rounds = [Idle("ours", total, {"worker": total}, 1.0) for total in (700.0, 690.0, 720.0)]
+    figures = {"idle": [asdict(median_idle(rounds))], "throttled": []}
+    text = render({"memory": part(figures)})
+    assert "| mirror-connect: worker | 700 |" in text
+    assert "| mirror-connect: together | 700 (690 to 720) | 1.0 |" in text
+
+
+@pytest.mark.parametrize(
+    ("worst", "cell"),
+    [({"first_record_worst": 9.9, "again_worst": 9.0}, "| 8.6 (9.9) | 8.5 (9.0) |"), ({}, "| 8.6 | 8.5 |")],
+    ids=["with_the_worst", "measured_before_it_was_kept"],
+)
+def test_the_first_record_after_a_start_is_told_with_the_worst(worst: dict[str, float], cell: str) -> None:
+    times = {"rest": 0.9, "rest_worst": 1.0, "rest_again": 0.6, "rest_again_worst": 0.8, "accepted": 1.0}
+    start = {"side": "ours", "starts": 5, "first_record": 8.6, "again": 8.5, **times, **worst}
+    assert cell in render({"startup": part([start])})
 
 
 def test_a_missed_aim_stands_out_in_the_report() -> None:

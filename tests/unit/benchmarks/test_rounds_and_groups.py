@@ -74,8 +74,25 @@ def test_a_side_that_did_not_get_through_has_a_row_that_says_so() -> None:
         {**other, "side": "mm2", "created": 0, "gave_up": "not within 400 s: all remote topics are there"},
     ]
     table, aims = many_topics(figures)
-    assert table.rows[1][1] == "given up with 0 remote topics (not within 400 s: all remote topics are there)"
+    assert table.rows[1][1].startswith("given up with 0 remote topics (not within 400 s: all remote topics are there).")
     assert ({len(row) for row in table.rows}, len(aims)) == ({len(table.head)}, 3)
+
+
+@pytest.mark.parametrize(
+    ("said", "quoted"),
+    [
+        pytest.param(
+            {"said": ["12:00 WARN a (B) | c.D: e", "12:01 ERROR `f`"]},
+            "Its log: `12:00 WARN a (B) – c.D: e · 12:01 ERROR 'f'`",
+            id="its_lines_as_one_cell",
+        ),
+        pytest.param({"said": []}, "Its log says nothing", id="none"),
+        pytest.param({}, "Its log was not kept", id="measured_before_it_was_kept"),
+    ],
+)
+def test_a_side_that_gave_up_is_quoted_with_its_last_words(said: dict[str, Any], quoted: str) -> None:
+    figures = {"side": "mm2", "topics": 2000, "groups": 500, "copying": [], "created": 0, "gave_up": "not within 400 s"}
+    assert many_topics([figures | said])[0].rows[0][1].endswith(f"). {quoted}")
 
 
 def test_copying_that_is_not_held_up_is_what_is_aimed_at() -> None:
