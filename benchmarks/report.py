@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks import findings, following
+from benchmarks.comparison import rows
 from benchmarks.findings import Aim, Table
 from benchmarks.methods import COPYING, HOW
 from benchmarks.plan import FULL_PROFILES
@@ -109,6 +110,12 @@ def warnings(parts: Mapping[str, Part], history: History) -> list[str]:
     ]
 
 
+def _all_names(parts: Mapping[str, Part]) -> Iterator[tuple[str, list[str]]]:
+    """Each kind of part once, in the order of the report, with the parts there are of it."""
+    for kind in dict.fromkeys(name for _, name, _ in _SECTIONS):
+        yield kind, _names(parts, kind)
+
+
 def _names(parts: Mapping[str, Part], wanted: str) -> list[str]:
     if wanted == THROUGHPUT:
         return [name for name in parts if name.startswith(THROUGHPUT)]
@@ -144,6 +151,31 @@ def _lines(parts: Mapping[str, Part], history: History) -> Iterator[str]:
         )
     )
     yield ""
+    compared = [(row, name) for _, names in _all_names(parts) for name in names for row in rows(parts[name].figures)]
+    if compared:
+        yield "## Beside each other"
+        yield ""
+        yield (
+            "What was measured of both sides: where mirror-connect is better, and what it costs. MirrorMaker 2 has its"
+            " defaults."
+        )
+        yield ""
+        yield from _markdown(
+            Table(
+                ("", "mirror-connect", "MirrorMaker 2", "mirror-connect is", "at commit"),
+                [
+                    (
+                        row.what,
+                        row.said(row.ours),
+                        row.said(row.other),
+                        row.verdict if row.better is not False else f"**{row.verdict}**",
+                        _origin(parts[name], history),
+                    )
+                    for row, name in compared
+                ],
+            )
+        )
+        yield ""
     copied = throughput_figures(parts)
     if copied:
         yield f"![Records copied for each CPU second]({PICTURE.name})"
