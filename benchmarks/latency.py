@@ -21,7 +21,7 @@ from benchmarks.plan import LATENCY_RECORD_BYTES, PARTITIONS, RATES, Durations
 from benchmarks.rig import Rig
 from benchmarks.sides import LABELS, MM2, OURS, Side, connector_config, in_turns, open_side
 
-FIRST_RECORD_S: Final = 60.0
+FIRST_RECORD_S: Final = 180.0
 # Before what counts: the measuring producer and consumers have just been started.
 PROBE_WARM_UP_S: Final = 1.0
 

@@ -23,7 +23,7 @@ from benchmarks.rig import Ends, Rig
 from benchmarks.sides import LABELS, MM2, OURS, Side, connector_config, in_turns, open_side
 
 TASKS: Final = 2
-FIRST_RECORD_S: Final = 60.0
+FIRST_RECORD_S: Final = 180.0
 EVERY_S: Final = 0.5
 TASK: Final = "Python task"
 

@@ -31,7 +31,7 @@ LABELS: Final = {
     OURS: "mirror-connect",
 }
 NO_SYNCS: Final = {"emit.offset-syncs.enabled": "false"}
-START_PATIENCE_S: Final = 90.0
+START_PATIENCE_S: Final = 180.0
 PLUGIN: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 
 

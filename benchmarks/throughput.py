@@ -35,7 +35,7 @@ ALL_SIDES: Final = (MM2, MM2_NO_SYNCS, OURS)
 EVERY_S: Final = 0.2
 # In the warm-up the source grows at a pace that keeps both sides busy and leaves them room.
 WARM_BYTES_PER_SECOND: Final = 20e6
-FIRST_RECORD_S: Final = 60.0
+FIRST_RECORD_S: Final = 180.0
 # A side that copies nothing for so long is stuck.
 STUCK_S: Final = 30.0
 # A shorter copying is mostly its begin.
