@@ -277,7 +277,8 @@ def many_topics(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]
     for each in figures:
         label = f"{LABELS[each['side']]}, {each['topics']:,} topics, {each['groups']} groups"
         if "gave_up" in each:
-            said = f"given up with {each['created']:,} remote topics ({each['gave_up']}). {_quoted(each)}"
+            records = f" and {each['records']:,} of {each['all_records']:,} records" if "records" in each else ""
+            said = f"given up with {each['created']:,} remote topics{records} ({each['gave_up']}). {_quoted(each)}"
             rows.append((label, said, *[""] * 6))
             continue
         memory = ", ".join(f"{kind} {megabytes:.0f}" for kind, megabytes in sorted(each["peak_mb"].items()))

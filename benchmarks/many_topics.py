@@ -98,8 +98,8 @@ class ManyTopics:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """A side that did not get through: what it did not do, how many remote topics it had made, what it copied until then,
-    and what its own log complained of last.
+    """A side that did not get through: what it did not do, how many remote topics it had made, the records in them,
+    what it copied until then, and what its own log complained of last.
     """
 
     side: str
@@ -109,6 +109,8 @@ class GaveUp:
     created: int
     copying: list[Copying]
     said: list[str]
+    records: int
+    all_records: int
 
 
 def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2, OURS)) -> list[dict[str, Any]]:
@@ -265,7 +267,17 @@ class _Stage:
 
     def gave_up(self, why: str, said: list[str]) -> GaveUp:
         """What there is of a run that raised, and what the side said."""
-        found = GaveUp(self._name, len(self._topics), len(self._groups), why, self._there(), self._copying, said)
+        found = GaveUp(
+            self._name,
+            len(self._topics),
+            len(self._groups),
+            why,
+            self._there(),
+            self._copying,
+            said,
+            self._copied(),
+            self._all_records(),
+        )
         self._say(f"{LABELS[self._name]} gave up: {found}")
         return found
 
@@ -293,7 +305,13 @@ class _Stage:
         return sum(f"{self._name}.{topic}" in names for topic in self._topics)
 
     def _wait_copied(self) -> None:
-        wanted = len(self._topics) * MANY_PARTITIONS * RECORDS
+        _until(lambda: self._copied() >= self._all_records(), "all records are copied")
+
+    def _all_records(self) -> int:
+        return len(self._topics) * MANY_PARTITIONS * RECORDS
+
+    def _copied(self) -> int:
+        """Records in the remote topics, those written twice included."""
         asked = {
             (f"{self._name}.{topic}", partition): (LATEST, -1)
             for topic in self._topics
@@ -301,11 +319,7 @@ class _Stage:
         }
         broker = BrokerSocket(self._rig.target.bootstrap_servers)
         try:
-            request = ListOffsets(asked)
-            _until(
-                lambda: sum(each.offset for each in broker.call(request, VERSION) if not each.error) >= wanted,
-                "all records are copied",
-            )
+            return sum(each.offset for each in broker.call(ListOffsets(asked), VERSION) if not each.error)
         finally:
             broker.close()
 

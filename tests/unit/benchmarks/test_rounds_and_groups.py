@@ -95,6 +95,19 @@ def test_a_side_that_gave_up_is_quoted_with_its_last_words(said: dict[str, Any],
     assert many_topics([figures | said])[0].rows[0][1].endswith(f"). {quoted}")
 
 
+def test_a_side_that_gave_up_is_told_with_what_it_had_copied() -> None:
+    figures = {
+        "side": "mm2",
+        "topics": 1950,
+        "groups": 500,
+        "copying": [],
+        "created": 1950,
+        "gave_up": "not within 400 s",
+    }
+    (row,) = many_topics([figures | {"said": [], "records": 7, "all_records": 117000}])[0].rows
+    assert row[1].startswith("given up with 1,950 remote topics and 7 of 117,000 records (not within 400 s).")
+
+
 def test_copying_that_is_not_held_up_is_what_is_aimed_at() -> None:
     assert [(aim.measured, aim.met) for aim in copying_beside([link()])[1]] == [("+2.0 ms", True), ("+5.0 ms", True)]
 
