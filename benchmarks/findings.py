@@ -22,6 +22,8 @@ from benchmarks.sides import LABELS, MM2, MM2_NO_SYNCS, OURS
 
 # Figures of before records were paired; see `over`.
 UNPAIRED: Final = "unpaired"
+# How many times the worst round the best one of a side may be.
+STEADY: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def throughput(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
         for other in (MM2, MM2_NO_SYNCS):
             if other in by_side:
                 ratio = by_side[OURS]["records_per_cpu_second"] / by_side[other]["records_per_cpu_second"]
-                fair = by_side[OURS]["long_enough"] and by_side[other]["long_enough"]
+                fair = all(by_side[side]["long_enough"] and _steady(by_side[side]) for side in (OURS, other))
                 aims.append(
                     Aim(
                         f"{profile.label}: records per CPU second against {LABELS[other]}",
@@ -112,6 +114,12 @@ def latency(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
 def _spread(values: Sequence[float], form: str) -> str:
     """The least and the most of one round, to stand behind the figure of all; nothing where there were no rounds."""
     return f" ({min(values):{form}} to {max(values):{form}})" if values else ""
+
+
+def _steady(each: Mapping[str, Any]) -> bool:
+    """Whether a side's rounds are alike: one that still warms up, or that others held up, has not been measured."""
+    rounds = each.get("by_round", ())
+    return not rounds or max(rounds) <= STEADY * min(rounds)
 
 
 def _ratios(ours: Mapping[str, Any], other: Mapping[str, Any]) -> list[float]:

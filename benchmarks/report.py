@@ -137,6 +137,7 @@ def _lines(parts: Mapping[str, Part], history: History) -> Iterator[str]:
     yield (
         "Each moment that was measured has its row. An aim that is missed stays here. A figure *does not count* that was not"
         " measured as it has to be: in a run too short, or with records that never arrived, or"
+        f" in rounds of which one is more than {findings.STEADY:g} times another, or"
         f" {findings.UNPAIRED}: that is a difference of two percentiles, as it was measured once, and no percentile of the"
         " records' own differences. An unpaired figure can miss an aim and can't meet one."
     )

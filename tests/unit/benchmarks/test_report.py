@@ -112,6 +112,19 @@ def test_the_spread_of_the_rounds_stands_beside_the_ratio() -> None:
     assert "| 100, 90, 108 |" in text
 
 
+@pytest.mark.parametrize(
+    ("mm2", "ours", "verdict"),
+    [
+        pytest.param([8.0, 10.0, 12.0], [100.0, 90.0, 108.0], "met", id="rounds_that_are_alike"),
+        pytest.param([6.3, 10.0, 22.9], [100.0, 90.0, 108.0], "does not count", id="mirror_maker_that_warms_up_still"),
+        pytest.param([8.0, 10.0, 12.0], [60.0, 90.0, 108.0], "does not count", id="ours_that_somebody_held_up"),
+    ],
+)
+def test_rounds_that_are_not_alike_prove_nothing(mm2: list[float], ours: list[float], verdict: str) -> None:
+    figures = [copied("mm2", 10.0) | {"by_round": mm2}, copied("ours", 100.0) | {"by_round": ours}]
+    assert [aim.verdict for aim in aims("throughput 1k", figures).values()] == [verdict]
+
+
 def unpaired(figures: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in figures.items() if not name.startswith("over_")}
 
