@@ -10,6 +10,7 @@ PACKAGES := app cli connectors kafka_io spark_jobs
 TESTS ?=
 FUZZ ?=
 SOAK ?=
+BENCH ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help check setup installed types lint test soak fuzz docs demo bench clean
@@ -83,8 +84,9 @@ docs: setup
 demo: setup
 	@exec $(BIN)/python -m deploy.demo
 
+# A tree with changes is refused; `make bench BENCH='--only latency --dirty'` goes on and marks the result.
 bench: setup
-	@exec $(BIN)/python -m benchmarks
+	@exec $(BIN)/python -m benchmarks $(BENCH)
 
 clean:
 	rm -rf build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .grimp_cache spark-warehouse metastore_db

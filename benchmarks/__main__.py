@@ -1,7 +1,8 @@
 """`make bench`, `python -m benchmarks`: measures this product beside MirrorMaker 2 and writes RESULTS.md (about 45 minutes).
 
 Each part, and each profile of the throughput, may be measured alone: RESULTS.md takes it up and keeps the others.
-With --quick everything is short, shown on the console only, and good for nothing but seeing that it works.
+With --quick everything is short, shown on the console only, and good for nothing but seeing that it works. What else is
+measured is of a commit: a tree with changes that are not committed is refused, or with --dirty marked in the results.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import argparse
 import datetime
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -21,35 +21,51 @@ from benchmarks.console import Console
 from benchmarks.machine import describe
 from benchmarks.picture import bars
 from benchmarks.plan import FULL, FULL_PROFILES, PARTS, PROFILES, QUICK, Durations
+from benchmarks.provenance import DirtyTreeError, history, refuse_dirty, tree
 from benchmarks.sides import MM2, MM2_NO_SYNCS, OURS
 from benchmarks.store import HERE, PICTURE, REPORT, Part, load, save
 from deploy.local import LocalError
 
 INTERRUPTED: Final = 130
-QUIET_LOAD: Final = 0.7
+REFUSED: Final = 2
+ROOT: Final = HERE.parent
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: everything was measured, whatever the figures say; 1: something did not work; 130: Ctrl-C."""
+    """0: everything was measured, whatever the figures say; 1: something did not work; 2: a dirty tree; 130: Ctrl-C."""
     options = _parser().parse_args(arguments)
+    console = Console()
+    if options.render:
+        _write(load(), console)
+        return 0
+    try:
+        if not options.quick and not options.dirty:
+            refuse_dirty(tree(ROOT))
+    except DirtyTreeError as error:
+        print(error, file=sys.stderr)
+        return REFUSED
     # Every `with` below ends what it started; SIGTERM is to do the same as Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    console = Console()
     parts: dict[str, Part] = {}
     try:
         for name, measure in _chosen(options, console):
             # Only before the first part: later it is our own work that is seen.
             load_before = os.getloadavg()[0] if not parts else None
-            if load_before is not None and load_before > QUIET_LOAD:
+            if load_before is not None and load_before > report.QUIET_LOAD:
                 console.say(f"This machine is busy with something else (load {load_before:.1f}): times will be worse")
+            before = tree(ROOT)
             figures = measure()
+            after = tree(ROOT)
             parts[name] = Part(
                 datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M"),
                 " ".join(("python -m benchmarks", *(sys.argv[1:] if arguments is None else arguments))),
-                _commit(),
+                before.commit,
                 describe(),
                 figures,
                 load_before,
+                # Somebody may have edited or committed meanwhile; processes are started from the files all the time.
+                dirty=before.dirty or after != before,
+                how=report.how(name),
             )
             _show(console, {name: parts[name]})
     except KeyboardInterrupt:
@@ -57,12 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except (LocalError, RuntimeError, OSError) as error:
         print(f"The benchmark failed: {error}", file=sys.stderr)
+        for note in getattr(error, "__notes__", ()):
+            print(f"  {note}", file=sys.stderr)
         return 1
     if options.quick or options.side or not parts.keys() <= report.NAMES:
         console.say("Not a measurement in full: RESULTS.md stays as it was.")
         return 0
-    _write(load() | parts)
-    console.say(f"Written: {REPORT.relative_to(HERE.parent)}")
+    _write(load() | parts, console)
     return 0
 
 
@@ -91,35 +108,31 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
 
 
 def _show(console: Console, parts: dict[str, Part]) -> None:
-    for heading, table, aims in report.sections(parts):
-        print(f"\n{heading}", flush=True)
-        console.table(table.head, table.rows)
-        for aim in aims:
-            print(f"  {aim.what}: {aim.measured} (aim {aim.wanted}) {aim.verdict}", flush=True)
+    for section in report.sections(parts):
+        print(f"\n{section.heading}", flush=True)
+        console.table(section.table.head, section.table.rows)
+    for aim, _ in report.verdicts(parts):
+        print(f"  {aim.what}: {aim.measured} (aim {aim.wanted}) {aim.verdict}", flush=True)
     print(flush=True)
 
 
-def _write(parts: dict[str, Part]) -> None:
+def _write(parts: dict[str, Part], console: Console) -> None:
     save(parts)
     if copied := report.throughput_figures(parts):
         PICTURE.write_text(bars(copied))
-    REPORT.write_text(report.render(parts))
-
-
-def _commit() -> str:
-    try:
-        said = subprocess.run(
-            ["git", "describe", "--always", "--dirty"], cwd=HERE, capture_output=True, text=True, check=True, timeout=20
-        )
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-    return said.stdout.strip()
+    known = history(ROOT, [part.commit for part in parts.values()])
+    REPORT.write_text(report.render(parts, known))
+    console.say(f"Written: {REPORT.relative_to(ROOT)}")
+    for line in report.warnings(parts, known):
+        console.say(f"Not to be quoted: {line}")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.split("\n", 1)[0])
     parser.add_argument("--only", action="append", choices=PARTS, help="measure this part (may be repeated)")
     parser.add_argument("--quick", action="store_true", help="short and shown only: to see that it works")
+    parser.add_argument("--dirty", action="store_true", help="measure a tree with changes, too; the result is marked")
+    parser.add_argument("--render", action="store_true", help="measure nothing: RESULTS.md anew from what is stored")
     names = [profile.name for profile in PROFILES]
     parser.add_argument("--profile", action="append", choices=names, help="throughput of this kind of topic only")
     parser.add_argument("--side", action="append", choices=(MM2, MM2_NO_SYNCS, OURS), help="this side only")

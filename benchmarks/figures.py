@@ -46,9 +46,12 @@ class Span:
         return self.cpu / self.records * 1e6 if self.records else math.inf
 
 
-def span(samples: Sequence[Sample]) -> Span:
-    """From the first sample that has a record to the first that has the final count. ValueError if nothing moved."""
+def span(samples: Sequence[Sample], settle: float = 0.0) -> Span:
+    """From `settle` seconds after the first sample that has a record to the first that has the final count. ValueError if
+    nothing moved in that time.
+    """
     moving = [sample for sample in samples if sample.records > 0]
+    moving = [sample for sample in moving if sample.at >= moving[0].at + settle]
     if not moving or moving[0].records == moving[-1].records:
         raise ValueError("no record arrived while it was measured")
     first = moving[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,8 +20,10 @@ from benchmarks.plan import (
 )
 from benchmarks.sides import LABELS, MM2, MM2_NO_SYNCS, OURS
 
-# The moment of many_topics.py that is aimed at.
-KAFKAS_INTERVALS: Final = "with Kafka's intervals"
+# Figures of before records were paired; see `over`.
+UNPAIRED: Final = "unpaired"
+# How many times the worst round the best one of a side may be.
+STEADY: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def throughput(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
                     f"{each['records_per_second']:,.0f}",
                     f"{each['cpu_seconds']:.1f}",
                     f"{each['microseconds_per_record']:.2f}",
-                    f"{each['records_per_cpu_second']:,.0f}",
+                    f"{each['records_per_cpu_second']:,.0f}{_spread(each.get('by_round', ()), ',.0f')}",
                     f"{each['source_broker_cpu']:.1f} + {each['target_broker_cpu']:.1f}",
                 )
             )
@@ -70,11 +72,11 @@ def throughput(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
         for other in (MM2, MM2_NO_SYNCS):
             if other in by_side:
                 ratio = by_side[OURS]["records_per_cpu_second"] / by_side[other]["records_per_cpu_second"]
-                fair = by_side[OURS]["long_enough"] and by_side[other]["long_enough"]
+                fair = all(by_side[side]["long_enough"] and _steady(by_side[side]) for side in (OURS, other))
                 aims.append(
                     Aim(
                         f"{profile.label}: records per CPU second against {LABELS[other]}",
-                        f"{ratio:.1f} ×",
+                        f"{ratio:.1f} ×{_spread(_ratios(by_side[OURS], by_side[other]), '.1f')}",
                         f"≥ {profile.least_ratio:g} ×",
                         ratio >= profile.least_ratio if fair else None,
                     )
@@ -94,32 +96,67 @@ def throughput(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
 
 def latency(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
     """A row for each side at each rate; the floor is measured beside each."""
-    rows, aims = [], []
+    rows: list[tuple[str, ...]] = []
+    aims: list[Aim] = []
     for each in figures:
         rows.append(
             (
                 f"{each['rate']:,} records/s: {LABELS[each['side']]}",
-                *(f"{each[name]:.1f}" for name in ("floor_p50", "p50", "floor_p99", "p99")),
-                f"+{each['p50'] - each['floor_p50']:.1f}",
-                f"+{each['p99'] - each['floor_p99']:.1f}",
-                f"{each['received']:,} of {each['sent']:,}",
+                *_lateness(each),
                 f"{each['cpu_percent']:.0f}",
             )
         )
         if each["side"] == OURS:
-            whole = each["received"] >= each["sent"]
-            for name, most in (("p50", AIM_P50_MS), ("p99", AIM_P99_MS)):
-                over = each[name] - each[f"floor_{name}"]
-                aims.append(
-                    Aim(
-                        f"{each['rate']:,} records/s: {name} over consuming directly",
-                        f"{over:+.1f} ms",
-                        f"≤ {most:g} ms",
-                        over <= most if whole else None,
-                    )
-                )
-    head = ("", "floor p50", "p50", "floor p99", "p99", "over p50", "over p99", "records", "CPU %")
-    return Table(head, rows), aims
+            aims += _not_late(each, f"{each['rate']:,} records/s")
+    return Table((*_LATENESS, "CPU %"), rows), aims
+
+
+def _spread(values: Sequence[float], form: str) -> str:
+    """The least and the most of one round, to stand behind the figure of all; nothing where there were no rounds."""
+    return f" ({min(values):{form}} to {max(values):{form}})" if values else ""
+
+
+def _steady(each: Mapping[str, Any]) -> bool:
+    """Whether a side's rounds are alike: one that still warms up, or that others held up, has not been measured."""
+    rounds = each.get("by_round", ())
+    return not rounds or max(rounds) <= STEADY * min(rounds)
+
+
+def _ratios(ours: Mapping[str, Any], other: Mapping[str, Any]) -> list[float]:
+    """Of each round, whose turns followed each other, how many times as many records per CPU second."""
+    return [one / another for one, another in zip(ours.get("by_round", ()), other.get("by_round", ()), strict=False)]
+
+
+_LATENESS: Final = ("", "floor p50", "p50", "floor p99", "p99", "over p50", "over p99", "records")
+
+
+def _lateness(each: Mapping[str, Any]) -> Iterator[str]:
+    """The cells of `_LATENESS`; where there were rounds, the least and the most of a round behind the figure of all."""
+    yield from (f"{each[name]:.1f}" for name in ("floor_p50", "p50", "floor_p99", "p99"))
+    for name in ("p50", "p99"):
+        late, paired = over(each, name)
+        spread = _spread([one[f"over_{name}"] for one in each.get("rounds", ())], "+.1f")
+        yield f"{late:+.1f}{spread}" if paired else f"{late:+.1f} {UNPAIRED}"
+    yield f"{each['received']:,} of {each['sent']:,}"
+
+
+def over(each: Mapping[str, Any], name: str) -> tuple[float, bool]:
+    """How much later than at a consumer of the source, and whether that is of the same records.
+
+    Parts of before records were paired have the difference of two percentiles only, which is the lateness of no record.
+    """
+    paired = each.get(f"over_{name}")
+    return (each[name] - each[f"floor_{name}"], False) if paired is None else (paired, True)
+
+
+def _not_late(each: Mapping[str, Any], what: str) -> Iterator[Aim]:
+    """The aims of one moment. A difference of percentiles may miss one, and does not meet one."""
+    for name, most in (("p50", AIM_P50_MS), ("p99", AIM_P99_MS)):
+        late, paired = over(each, name)
+        whole = each["received"] >= each["sent"]
+        met = False if late > most else True if whole and paired else None
+        said = f"{late:+.1f} ms" if paired else f"{late:+.1f} ms, {UNPAIRED}"
+        yield Aim(f"{what}: {name} over consuming directly", said, f"≤ {most:g} ms", met)
 
 
 def idle(figures: Mapping[str, Any]) -> tuple[Table, list[Aim]]:
@@ -128,7 +165,8 @@ def idle(figures: Mapping[str, Any]) -> tuple[Table, list[Aim]]:
     for each in figures["idle"]:
         label = LABELS[each["side"]]
         rows += [(f"{label}: {kind}", f"{megabytes:.0f}", "") for kind, megabytes in sorted(each["by_kind"].items())]
-        rows.append((f"{label}: together", f"{each['total_mb']:.0f}", f"{each['cpu_percent']:.1f}"))
+        together = f"{each['total_mb']:.0f}{_spread(each.get('rounds', ()), '.0f')}"
+        rows.append((f"{label}: together", together, f"{each['cpu_percent']:.1f}"))
         if each["side"] == OURS:
             measured, wanted = f"{each['total_mb']:.0f} MB", f"≤ {AIM_IDLE_MB:.0f} MB"
             aims.append(Aim("One connector, two idle tasks: PSS", measured, wanted, each["total_mb"] <= AIM_IDLE_MB))
@@ -166,8 +204,13 @@ def startup(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
     rows, aims = [], []
     for each in figures:
         answers = (f"{each[name]:.2f} ({each[f'{name}_worst']:.2f})" for name in ("rest", "rest_again"))
-        others = (f"{each[name]:.1f}" for name in ("accepted", "first_record", "again"))
-        rows.append((f"{LABELS[each['side']]} ({each['starts']} starts)", *answers, *others))
+        first, again = (
+            f"{each[name]:.1f}" + (f" ({each[f'{name}_worst']:.1f})" if f"{name}_worst" in each else "")
+            for name in ("first_record", "again")
+        )
+        rows.append(
+            (f"{LABELS[each['side']]} ({each['starts']} starts)", *answers, f"{each['accepted']:.1f}", first, again)
+        )
         if each["side"] == OURS:
             worst = max(each["rest_worst"], each["rest_again_worst"])
             said = f"{worst:.2f} s at worst"
@@ -242,7 +285,8 @@ def many_topics(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]
     for each in figures:
         label = f"{LABELS[each['side']]}, {each['topics']:,} topics, {each['groups']} groups"
         if "gave_up" in each:
-            said = f"given up with {each['created']:,} remote topics ({each['gave_up']})"
+            records = f" and {each['records']:,} of {each['all_records']:,} records" if "records" in each else ""
+            said = f"given up with {each['created']:,} remote topics{records} ({each['gave_up']}). {_quoted(each)}"
             rows.append((label, said, *[""] * 6))
             continue
         memory = ", ".join(f"{kind} {megabytes:.0f}" for kind, megabytes in sorted(each["peak_mb"].items()))
@@ -275,26 +319,21 @@ def many_topics(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]
     return Table(head, rows), aims
 
 
+def _quoted(each: Mapping[str, Any]) -> str:
+    """What a side that gave up said in its log."""
+    if "said" not in each:
+        return "Its log was not kept"
+    lines = " · ".join(line.replace("|", "–").replace("`", "'") for line in each["said"])
+    return f"Its log: `{lines}`" if lines else "Its log says nothing"
+
+
 def copying_beside(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
-    """A row for each moment of each side; the aims are about the rounds at the pace that users have."""
-    rows, aims = [], []
+    """A row for each moment of each side, and for each of this product an aim: none is chosen."""
+    rows: list[tuple[str, ...]] = []
+    aims: list[Aim] = []
     for each in figures:
         for moment in each["copying"]:
-            rows.append(
-                (
-                    f"{LABELS[each['side']]}, {moment['when']}",
-                    *(f"{moment[name]:.1f}" for name in ("floor_p50", "p50", "floor_p99", "p99")),
-                    f"{moment['p50'] - moment['floor_p50']:+.1f}",
-                    f"{moment['p99'] - moment['floor_p99']:+.1f}",
-                    f"{moment['received']:,} of {moment['sent']:,}",
-                )
-            )
-        for moment in each["copying"]:
-            if each["side"] != OURS or moment["when"] != KAFKAS_INTERVALS:
-                continue
-            whole = moment["received"] >= moment["sent"]
-            for name, most in (("p50", AIM_P50_MS), ("p99", AIM_P99_MS)):
-                over = moment[name] - moment[f"floor_{name}"]
-                what = f"{each['topics']:,} topics in the task: {name} over consuming directly"
-                aims.append(Aim(what, f"{over:+.1f} ms", f"≤ {most:g} ms", over <= most if whole else None))
-    return Table(("", "floor p50", "p50", "floor p99", "p99", "over p50", "over p99", "records"), rows), aims
+            rows.append((f"{LABELS[each['side']]}, {moment['when']}", *_lateness(moment)))
+            if each["side"] == OURS:
+                aims += _not_late(moment, f"Copying beside {each['topics']:,} topics, {moment['when']}")
+    return Table(_LATENESS, rows), aims

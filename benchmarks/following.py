@@ -26,7 +26,7 @@ from deploy.local.watchdog import watchdog
 FOLLOWED_PROFILES: Final = ("1k",)
 BYTES_PER_SECOND: Final = 50e6
 AIM_SHARE: Final = 0.05
-FIRST_RECORD_S: Final = 60.0
+FIRST_RECORD_S: Final = 180.0
 END_S: Final = 60.0
 
 

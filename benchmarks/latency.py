@@ -1,26 +1,34 @@
-"""How much later a record is on the target than at a consumer of the source: the same records, received on both ends."""
+"""How much later a record is on the target than at a consumer of the source: the same records, received on both ends.
+
+All sides run at the same time, each with its own topic; the rounds go in turns, so that what the machine does meanwhile
+troubles all alike. A side that has no turn waits at the end of its topic.
+"""
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from benchmarks.accounting import ProcessTree
 from benchmarks.console import Console
-from benchmarks.figures import percentile
 from benchmarks.latency_probe import AFTER_LAST_S, Load, Receiver, send
+from benchmarks.pairing import Pair, lateness, pairs
 from benchmarks.plan import LATENCY_RECORD_BYTES, PARTITIONS, RATES, Durations
 from benchmarks.rig import Rig
-from benchmarks.sides import LABELS, MM2, OURS, connector_config, open_side
+from benchmarks.sides import LABELS, MM2, OURS, Side, connector_config, in_turns, open_side
 
-FIRST_RECORD_S: Final = 60.0
+FIRST_RECORD_S: Final = 180.0
+# Before what counts: the measuring producer and consumers have just been started.
+PROBE_WARM_UP_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Milliseconds at one rate; the floor is a consumer of the source at the same time."""
+    """Milliseconds at one rate, percentiles over all rounds; see `Lateness`. `rounds`: the same of each round alone."""
 
     side: str
     rate: int
@@ -30,57 +38,87 @@ class Delay:
     floor_p99: float
     p50: float
     p99: float
-    # Of all the side's processes, in percent of one core, warm-up included.
+    over_p50: float
+    over_p99: float
+    rounds: list[dict[str, float]]
+    # Of all the side's processes, in percent of one core, while what counts is sent.
     cpu_percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    pairs: list[Pair]
+    cpu: float
+    seconds: float
 
 
 def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2, OURS)) -> list[dict[str, Any]]:
     """Every side at every rate, one worker each."""
     found = []
-    with Rig() as rig:
-        for name in sides:
-            rig.create_source_topic(name, PARTITIONS)
-            with open_side(name, rig.target) as side:
-                side.put("copy", connector_config(rig.source, rig.target, name, name))
-                side.wait_running("copy")
-                send(rig.source, name, PARTITIONS, Load(100, 0.0, 1.0, LATENCY_RECORD_BYTES))
-                rig.wait_for_first_record(f"{name}.{name}", PARTITIONS, FIRST_RECORD_S)
-                # What was sent to wake it up must be through.
-                time.sleep(1.0)
-                tree = side.tree()
-                for rate in RATES:
-                    console.say(f"{LABELS[name]}: {rate:,} records/s, warm-up {durations.warm_up:g} s")
-                    found.append(_delay(rig, name, rate, tree, durations))
-                    console.say(_line(found[-1]))
+    with Rig() as rig, ExitStack() as stack:
+        trees = {name: _opened(rig, stack.enter_context(open_side(name, rig.target))) for name in sides}
+        for rate in RATES:
+            rounds: dict[str, list[_Round]] = defaultdict(list)
+            for name in sides:
+                console.say(f"{LABELS[name]}: {rate:,} records/s, warm-up {durations.warm_up:g} s")
+                _warm_up(rig, name, rate, durations.warm_up)
+            for number in range(durations.latency_rounds):
+                for name in in_turns(sides, number):
+                    _warm_up(rig, name, rate, durations.warm_again)
+                    rounds[name].append(_round(rig, name, rate, trees[name], durations))
+            for name in sides:
+                found.append(_delay(name, rate, rounds[name], durations))
+                console.say(_line(found[-1]))
     return [asdict(each) for each in found]
 
 
-def _delay(rig: Rig, name: str, rate: int, tree: ProcessTree, durations: Durations) -> Delay:
-    load = Load(rate, durations.warm_up, durations.latency, LATENCY_RECORD_BYTES)
+def _opened(rig: Rig, side: Side) -> ProcessTree:
+    rig.create_source_topic(side.name, PARTITIONS)
+    side.put("copy", connector_config(rig.source, rig.target, side.name, side.name))
+    side.wait_running("copy")
+    send(rig.source, side.name, PARTITIONS, Load(100, 0.0, 1.0, LATENCY_RECORD_BYTES))
+    rig.wait_for_first_record(f"{side.name}.{side.name}", PARTITIONS, FIRST_RECORD_S)
+    return side.tree()
+
+
+def _warm_up(rig: Rig, name: str, rate: int, seconds: float) -> None:
+    send(rig.source, name, PARTITIONS, Load(rate, seconds, 0.0, LATENCY_RECORD_BYTES))
+    # What was sent to warm it up must be through.
+    time.sleep(PROBE_WARM_UP_S)
+
+
+def _load(rate: int, durations: Durations) -> Load:
+    return Load(rate, PROBE_WARM_UP_S, durations.latency / durations.latency_rounds, LATENCY_RECORD_BYTES)
+
+
+def _round(rig: Rig, name: str, rate: int, tree: ProcessTree, durations: Durations) -> _Round:
+    load = _load(rate, durations)
     with Receiver(rig.source, name, PARTITIONS) as near, Receiver(rig.target, f"{name}.{name}", PARTITIONS) as far:
         cpu, began = tree.cpu_seconds(), time.monotonic()
         send(rig.source, name, PARTITIONS, load)
-        percent = (tree.cpu_seconds() - cpu) / (time.monotonic() - began) * 100
+        used, seconds = tree.cpu_seconds() - cpu, time.monotonic() - began
         time.sleep(AFTER_LAST_S)
-        floor, there = near.latencies(), far.latencies()
-    if not there:
+        found = pairs(near.arrivals(), far.arrivals())
+    if not found:
         raise RuntimeError(f"{LABELS[name]} copied none of {load.measured:,} records")
+    return _Round(found, used, seconds)
+
+
+def _delay(name: str, rate: int, rounds: Sequence[_Round], durations: Durations) -> Delay:
+    whole = lateness([pair for each in rounds for pair in each.pairs])
     return Delay(
-        name,
-        rate,
-        load.measured,
-        len(there),
-        percentile(floor, 50),
-        percentile(floor, 99),
-        percentile(there, 50),
-        percentile(there, 99),
-        percent,
+        side=name,
+        rate=rate,
+        sent=_load(rate, durations).measured * len(rounds),
+        rounds=[lateness(each.pairs).figures() for each in rounds],
+        cpu_percent=100 * sum(each.cpu for each in rounds) / sum(each.seconds for each in rounds),
+        **asdict(whole),
     )
 
 
 def _line(delay: Delay) -> str:
     return (
-        f"{LABELS[delay.side]} at {delay.rate:,}/s: p50 {delay.p50:.1f} ms, p99 {delay.p99:.1f} ms; consumed directly"
-        f" {delay.floor_p50:.1f} and {delay.floor_p99:.1f} ms; {delay.received:,} of {delay.sent:,} records,"
+        f"{LABELS[delay.side]} at {delay.rate:,}/s: a record is {delay.over_p50:+.1f} ms (p50), {delay.over_p99:+.1f} ms"
+        f" (p99) later than at a consumer of the source; {delay.received:,} of {delay.sent:,} records,"
         f" {delay.cpu_percent:.0f} % CPU"
     )

@@ -1,7 +1,8 @@
 """Processes of their own that send stamped records and receive them: `python -m benchmarks.latency_probe receive|send …`.
 
-A record begins with a letter, `W` while warming up and `M` when it is measured, and the time it was sent. Sender and
-receivers share this machine's clock. A receiver prints `ready`, and at the end of its standard input the latencies in ms.
+A record begins with a letter, `W` while warming up and `M` when it is measured, its number, and the time it was sent. A
+receiver prints `ready`, and at the end of its standard input the number, sending and arrival of every measured record.
+Sender and receivers read one clock, this machine's monotonic one: it is the same in all processes, and nobody sets it.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ from typing import Final, Self
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from benchmarks.pairing import Arrival
 from deploy.local import LocalCluster
 from deploy.local.watchdog import watchdog
 
-_STAMP: Final = struct.Struct(">cd")
+_STAMP: Final = struct.Struct(">cqd")
 WARM: Final = b"W"
 MEASURED: Final = b"M"
 AFTER_LAST_S: Final = 3.0
 
 
 class Receiver:
-    """A consuming process; between entering and `latencies` it collects."""
+    """A consuming process; between entering and `arrivals` it collects."""
 
     def __init__(self, cluster: LocalCluster, topic: str, partitions: int) -> None:
         command = [cluster.bootstrap_servers, topic, str(partitions)]
@@ -53,10 +55,12 @@ class Receiver:
         self._process.wait()
         watchdog().forget_process(self._process.pid)
 
-    def latencies(self) -> list[float]:
-        """Milliseconds of every measured record received; ends the process."""
-        found: list[float] = json.loads(self._process.communicate(timeout=60)[0])
-        return found
+    def arrivals(self) -> list[Arrival]:
+        """Every measured record received, in the order of arrival; ends the process."""
+        return [
+            (int(number), float(sent), float(arrived))
+            for number, sent, arrived in json.loads(self._process.communicate(timeout=60)[0])
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +100,12 @@ def send(cluster: LocalCluster, topic: str, partitions: int, load: Load) -> None
 def _send(bootstrap: str, topic: str, partitions: int, load: Load) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
     filler = b"x" * (load.size - _STAMP.size)
-    began = time.time()
+    began = time.monotonic()
     for number in range(load.warm + load.measured):
-        ahead = began + number / load.rate - time.time()
+        ahead = began + number / load.rate - time.monotonic()
         if ahead > 0:
             time.sleep(ahead)
-        stamp = _STAMP.pack(WARM if number < load.warm else MEASURED, time.time())
+        stamp = _STAMP.pack(WARM if number < load.warm else MEASURED, number, time.monotonic())
         producer.produce(topic, stamp + filler, partition=number % partitions)
         producer.poll(0)
     if producer.flush(30):
@@ -126,11 +130,11 @@ def _receive(bootstrap: str, topic: str, partitions: int) -> None:
     found = []
     while not over.is_set():
         message = consumer.poll(0.1)
-        now = time.time()
+        now = time.monotonic()
         if message is not None and not message.error():
-            kind, sent = _STAMP.unpack_from(message.value())
+            kind, number, sent = _STAMP.unpack_from(message.value())
             if kind == MEASURED:
-                found.append((now - sent) * 1000)
+                found.append((number, sent, now))
     print(json.dumps(found), flush=True)
     consumer.close()
 

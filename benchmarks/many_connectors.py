@@ -45,40 +45,46 @@ def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2,
     found = []
     with Rig() as rig:
         rig.create_source_topic(TOPIC, 1)
-        for name in sides:
-            for state in (STOPPED, RUNNING) if name == OURS else (STOPPED,):
-                crowd = _measured(rig, name, state, durations)
-                console.say(
-                    f"{LABELS[name]}, {crowd.connectors} connectors {state}: all answered {crowd.answered:.2f} s after the"
-                    f" start of the process (worst {crowd.answered_worst:.2f}), then within {crowd.later_worst:.2f} s"
-                )
-                found.append(crowd)
+        crowds = [(name, state) for name in sides for state in ((STOPPED, RUNNING) if name == OURS else (STOPPED,))]
+        created = {each: _create(rig, *each) for each in crowds}
+        starts: dict[tuple[str, str], list[tuple[float, float]]] = {each: [] for each in crowds}
+        for number in range(durations.starts):
+            # Every other round backwards, so that nobody is always the first one.
+            for each in crowds if number % 2 == 0 else crowds[::-1]:
+                starts[each].append(_start(rig, *each, durations))
+        for (name, state), times in starts.items():
+            answered, later = ([one[index] for one in times] for index in (0, 1))
+            crowd = Crowd(
+                name,
+                state,
+                MANY_CONNECTORS,
+                len(times),
+                created[name, state],
+                median(answered),
+                max(answered),
+                max(later),
+            )
+            console.say(
+                f"{LABELS[name]}, {crowd.connectors} connectors {state}: all answered {crowd.answered:.2f} s after the"
+                f" start of the process (worst {crowd.answered_worst:.2f}), then within {crowd.later_worst:.2f} s"
+            )
+            found.append(crowd)
     return [asdict(each) for each in found]
 
 
-def _measured(rig: Rig, name: str, state: str, durations: Durations) -> Crowd:
-    suffix = f"-{state.lower()}"
-    created = _create(rig, name, suffix, state)
-    answered, later = [], []
-    for _ in range(durations.starts):
-        with open_side(name, rig.target, suffix) as side, _asking(side) as ask:
-            _wait_told(side, ask)
-            answered.append(time.monotonic() - side.began)
-            later.append(_worst(ask, durations.many_connectors_after))
-    return Crowd(
-        name,
-        state,
-        MANY_CONNECTORS,
-        len(answered),
-        created,
-        median(answered),
-        max(answered),
-        max(later),
-    )
+def _start(rig: Rig, name: str, state: str, durations: Durations) -> tuple[float, float]:
+    """Seconds until all are told of, and of the longest answer afterwards."""
+    with open_side(name, rig.target, _suffix(state)) as side, _asking(side) as ask:
+        _wait_told(side, ask)
+        return time.monotonic() - side.began, _worst(ask, durations.many_connectors_after)
 
 
-def _create(rig: Rig, name: str, suffix: str, state: str) -> float:
-    with open_side(name, rig.target, suffix) as side, _client(side) as client, _asking(side) as ask:
+def _suffix(state: str) -> str:
+    return f"-{state.lower()}"
+
+
+def _create(rig: Rig, name: str, state: str) -> float:
+    with open_side(name, rig.target, _suffix(state)) as side, _client(side) as client, _asking(side) as ask:
         side.wait_answering()
         began = time.monotonic()
         for number in range(MANY_CONNECTORS):

@@ -24,9 +24,9 @@ from confluent_kafka import Producer
 from benchmarks.broker_socket import BrokerSocket
 from benchmarks.compaction import alter_configs
 from benchmarks.console import Console
-from benchmarks.figures import median, percentile
-from benchmarks.findings import KAFKAS_INTERVALS
+from benchmarks.figures import median
 from benchmarks.latency_probe import AFTER_LAST_S, Load, Receiver, send
+from benchmarks.pairing import lateness, pairs
 from benchmarks.plan import LATENCY_RECORD_BYTES, MANY_GROUPS, MANY_PARTITIONS, MANY_RATE, Durations
 from benchmarks.rig import VERSION, Rig
 from benchmarks.sides import LABELS, MM2, OURS, Side, connector_config, open_side
@@ -48,6 +48,10 @@ GROUPS_EACH_SECOND: Final = {
     "emit.checkpoints.interval.seconds": "1",
     "sync.group.offsets.interval.seconds": "1",
 }
+BEFORE: Final = "before"
+CREATING: Final = "while remote topics are created"
+KAFKAS_INTERVALS: Final = "with Kafka's intervals"
+EACH_SECOND_ROUNDS: Final = "with all rounds each second"
 RECORDS: Final = 20
 TOPICS_OF_A_GROUP: Final = 10
 PATIENCE_S: Final = 400.0
@@ -60,15 +64,17 @@ BUSY_PARTITIONS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """Milliseconds from sending a record to receiving it on the target, and at a consumer of the source (the floor)."""
+    """Milliseconds at one moment; see `Lateness`."""
 
     when: str
+    sent: int
+    received: int
     floor_p50: float
     floor_p99: float
     p50: float
     p99: float
-    received: int
-    sent: int
+    over_p50: float
+    over_p99: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,9 @@ class ManyTopics:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """A side that did not get through: what it did not do, how many remote topics it had made, what it copied until then."""
+    """A side that did not get through: what it did not do, how many remote topics it had made, the records in them,
+    what it copied until then, and what its own log complained of last.
+    """
 
     side: str
     topics: int
@@ -100,20 +108,24 @@ class GaveUp:
     gave_up: str
     created: int
     copying: list[Copying]
+    said: list[str]
+    records: int
+    all_records: int
 
 
 def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2, OURS)) -> list[dict[str, Any]]:
     """Every side between brokers of its own."""
     found = []
     # Ours first: the other side may not get through.
-    for name in sorted(sides, key=lambda name: name != OURS):
-        found.append(asdict(_side(name, durations, console)))
+    for topics in durations.many_topics:
+        for name in sorted(sides, key=lambda name: name != OURS):
+            found.append(asdict(_side(name, topics, durations, console)))
     return found
 
 
-def _side(name: str, durations: Durations, console: Console) -> ManyTopics | GaveUp:
+def _side(name: str, topics: int, durations: Durations, console: Console) -> ManyTopics | GaveUp:
     with _in_memory() as directory, Rig(BROKER, directory) as rig:
-        stage = _Stage(rig, name, durations, console)
+        stage = _Stage(rig, name, topics, durations, console)
         stage.fill()
         with open_side(name, rig.target) as side:
             try:
@@ -121,7 +133,7 @@ def _side(name: str, durations: Durations, console: Console) -> ManyTopics | Gav
             except RuntimeError as error:
                 if name == OURS:
                     raise
-                return stage.gave_up(str(error))
+                return stage.gave_up(str(error), side.last_words())
 
 
 @contextmanager
@@ -142,12 +154,12 @@ def _in_memory() -> Iterator[Path | None]:
 class _Stage:
     """The source's topics, groups and records, and the steps of one side."""
 
-    def __init__(self, rig: Rig, name: str, durations: Durations, console: Console) -> None:
+    def __init__(self, rig: Rig, name: str, topics: int, durations: Durations, console: Console) -> None:
         self._rig = rig
         self._name = name
         self._durations = durations
         self._say: Callable[[str], None] = console.say
-        self._topics = [f"many-{number:05}" for number in range(durations.many_topics)]
+        self._topics = [f"many-{number:05}" for number in range(topics)]
         self._groups = [f"group-{number:03}" for number in range(MANY_GROUPS)]
         self._source = _admin(rig.source)
         self._copying: list[Copying] = []
@@ -206,10 +218,10 @@ class _Stage:
     def run(self, side: Side) -> ManyTopics:
         side.put("busy", self._config(BUSY))
         side.wait_running("busy")
-        with self._latency("before", BUSY, self._durations.latency):
+        with self._latency(BEFORE, BUSY, self._durations.latency, self._durations.warm_up):
             pass
         with _Peaks(side) as peaks:
-            with self._latency("while remote topics are created", BUSY, self._durations.many_first):
+            with self._latency(CREATING, BUSY, self._durations.many_first):
                 began = time.monotonic()
                 side.put("many", self._config("many-.*"))
                 _until(lambda: self._there() >= len(self._topics), "all remote topics are there")
@@ -231,7 +243,7 @@ class _Stage:
             side.put("groups", self._checkpoint_config() | GROUPS_EACH_SECOND)
             self._wait_checkpoints()
             self._wait_start_over()
-            with self._latency("with all rounds each second", MANY_BUSY, self._durations.latency):
+            with self._latency(EACH_SECOND_ROUNDS, MANY_BUSY, self._durations.latency):
                 refresh = [self._new_topic(number) for number in range(ROUNDS)]
                 configs = [self._new_config(number) for number in range(ROUNDS)]
                 checkpoints = [self._new_positions(number) for number in range(ROUNDS)]
@@ -253,9 +265,19 @@ class _Stage:
         self._say(f"{LABELS[self._name]}: {found}")
         return found
 
-    def gave_up(self, why: str) -> GaveUp:
-        """What there is of a run that raised."""
-        found = GaveUp(self._name, len(self._topics), len(self._groups), why, self._there(), self._copying)
+    def gave_up(self, why: str, said: list[str]) -> GaveUp:
+        """What there is of a run that raised, and what the side said."""
+        found = GaveUp(
+            self._name,
+            len(self._topics),
+            len(self._groups),
+            why,
+            self._there(),
+            self._copying,
+            said,
+            self._copied(),
+            self._all_records(),
+        )
         self._say(f"{LABELS[self._name]} gave up: {found}")
         return found
 
@@ -283,7 +305,13 @@ class _Stage:
         return sum(f"{self._name}.{topic}" in names for topic in self._topics)
 
     def _wait_copied(self) -> None:
-        wanted = len(self._topics) * MANY_PARTITIONS * RECORDS
+        _until(lambda: self._copied() >= self._all_records(), "all records are copied")
+
+    def _all_records(self) -> int:
+        return len(self._topics) * MANY_PARTITIONS * RECORDS
+
+    def _copied(self) -> int:
+        """Records in the remote topics, those written twice included."""
         asked = {
             (f"{self._name}.{topic}", partition): (LATEST, -1)
             for topic in self._topics
@@ -291,11 +319,7 @@ class _Stage:
         }
         broker = BrokerSocket(self._rig.target.bootstrap_servers)
         try:
-            request = ListOffsets(asked)
-            _until(
-                lambda: sum(each.offset for each in broker.call(request, VERSION) if not each.error) >= wanted,
-                "all records are copied",
-            )
+            return sum(each.offset for each in broker.call(ListOffsets(asked), VERSION) if not each.error)
         finally:
             broker.close()
 
@@ -350,9 +374,9 @@ class _Stage:
         return time.monotonic() - began
 
     @contextmanager
-    def _latency(self, when: str, topic: str, seconds: float) -> Iterator[None]:
-        """Records at a steady rate while the block runs, for `seconds` at least."""
-        load = Load(MANY_RATE, 0.0, seconds, LATENCY_RECORD_BYTES)
+    def _latency(self, when: str, topic: str, seconds: float, warm_up: float = 0.0) -> Iterator[None]:
+        """Records at a steady rate while the block runs, for `seconds` at least; before them such that don't count."""
+        load = Load(MANY_RATE, warm_up, seconds, LATENCY_RECORD_BYTES)
         send(self._rig.source, topic, BUSY_PARTITIONS, Load(100, 0.0, 2.0, LATENCY_RECORD_BYTES))
         self._rig.wait_for_first_record(f"{self._name}.{topic}", BUSY_PARTITIONS, PATIENCE_S)
         time.sleep(1.0)
@@ -367,13 +391,14 @@ class _Stage:
             finally:
                 sender.join()
             time.sleep(AFTER_LAST_S)
-            floor, there = near.latencies(), far.latencies()
-        if not there:
+            found = pairs(near.arrivals(), far.arrivals())
+        if not found:
             raise RuntimeError(f"{LABELS[self._name]} copied none of {load.measured:,} records {when}")
-        floor50, floor99, p50, p99 = (percentile(values, percent) for values in (floor, there) for percent in (50, 99))
-        self._copying.append(Copying(when, floor50, floor99, p50, p99, len(there), load.measured))
+        copying = Copying(when, load.measured, **asdict(lateness(found)))
+        self._copying.append(copying)
         self._say(
-            f"{LABELS[self._name]} {when}: p50 {p50:.1f} ms, p99 {p99:.1f} ms; floor {floor50:.1f} and {floor99:.1f} ms"
+            f"{LABELS[self._name]} {when}: a record is {copying.over_p50:+.1f} ms (p50), {copying.over_p99:+.1f} ms (p99)"
+            f" later than at a consumer of the source; {copying.received:,} of {copying.sent:,}"
         )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from benchmarks.accounting import ProcessTree
 from benchmarks.console import Console
 from benchmarks.feeder import feed
+from benchmarks.figures import median
 from benchmarks.payload import batches
 from benchmarks.plan import (
     PROFILES,
@@ -19,22 +20,25 @@ from benchmarks.plan import (
     Durations,
 )
 from benchmarks.rig import Ends, Rig
-from benchmarks.sides import LABELS, MM2, OURS, Side, connector_config, open_side
+from benchmarks.sides import LABELS, MM2, OURS, Side, connector_config, in_turns, open_side
 
 TASKS: Final = 2
-FIRST_RECORD_S: Final = 60.0
+FIRST_RECORD_S: Final = 180.0
 EVERY_S: Final = 0.5
 TASK: Final = "Python task"
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Megabytes (10^6 bytes) of PSS after a while without records; the sum of all processes and of each kind."""
+    """Megabytes (10^6 bytes) of PSS after a while without records; the sum of all processes and of each kind. `rounds`: the
+    sums of all rounds, of which this one is the median.
+    """
 
     side: str
     total_mb: float
     by_kind: dict[str, float]
     cpu_percent: float
+    rounds: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,20 @@ class Throttled:
 
 def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2, OURS)) -> dict[str, Any]:
     """Both figures."""
-    idle = [_idle(name, durations, console) for name in sides]
+    rounds: dict[str, list[Idle]] = {name: [] for name in sides}
+    for number in range(durations.idle_rounds):
+        for name in in_turns(sides, number):
+            rounds[name].append(_idle(name, durations, console))
+    idle = [median_idle(rounds[name]) for name in sides]
     throttled = [asdict(_throttled(durations, console))] if OURS in sides else []
     return {"idle": [asdict(each) for each in idle], "throttled": throttled}
+
+
+def median_idle(rounds: Sequence[Idle]) -> Idle:
+    """The round whose sum is the median one, with the sums of all."""
+    totals = [each.total_mb for each in rounds]
+    middle = median(totals)
+    return replace(next(each for each in rounds if each.total_mb == middle), rounds=totals)
 
 
 def _idle(name: str, durations: Durations, console: Console) -> Idle:

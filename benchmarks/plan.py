@@ -42,22 +42,34 @@ class Durations:
     """All in seconds, but for counts."""
 
     warm_up: float = 20.0
-    # How long each side copies: the topic again and again, each time to another remote topic, until that time is over.
+    # Before a later round: a side has waited meanwhile.
+    warm_again: float = 5.0
+    # How long each side copies in all rounds together: the topic again and again, each time to another remote topic.
     copy_java: float = 62.0
     copy_product: float = 20.0
+    rounds: int = 5
+    # Of each copying, what does not count: its start.
+    settle: float = 1.0
     # What a figure needs to count: the slower side copied at least, the faster sides copied at least.
     slower: float = 60.0
     faster: float = 10.0
+    # Of all rounds together.
     latency: float = 30.0
+    latency_rounds: int = 3
     idle: float = 20.0
+    idle_rounds: int = 3
     throttled: float = 75.0
     throttled_bytes: int = 1 << 30
+    # Beside one of each side that does not count.
     starts: int = 5
     # How long they are asked about after each start.
     many_connectors_after: float = 6.0
     # Of each partition.
     failover_records: int = 1_350
-    many_topics: int = 2_000
+    # All at once, and as many as MirrorMaker 2 can make: it asks for all remote topics in one request, and a controller
+    # writes at most 10,000 records for one. A topic is one, each partition, and each config (ReplicationControlManager,
+    # QuorumController.MAX_RECORDS_PER_USER_OP of Kafka 4.3.1): 5 for each of these.
+    many_topics: tuple[int, ...] = (2_000, 1_950)
     # How long latency is measured beside the first refresh.
     many_first: float = 45.0
     # Longer than Kafka's interval of checkpoints.
@@ -69,18 +81,23 @@ class Durations:
 FULL: Final = Durations()
 QUICK: Final = Durations(
     warm_up=4.0,
+    warm_again=1.0,
     copy_java=10.0,
     copy_product=5.0,
+    rounds=2,
+    settle=0.0,
     slower=0.0,
     faster=0.0,
-    latency=5.0,
+    latency=4.0,
+    latency_rounds=2,
     idle=5.0,
+    idle_rounds=1,
     throttled=20.0,
     throttled_bytes=200 << 20,
     starts=2,
     many_connectors_after=3.0,
     failover_records=300,
-    many_topics=200,
+    many_topics=(200,),
     many_first=15.0,
     many_minute=15.0,
     following=10.0,

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks import findings, following
+from benchmarks.comparison import rows
 from benchmarks.findings import Aim, Table
-from benchmarks.group_load import ABORTED_SHARE, GROUPS, TRANSACTIONAL
-from benchmarks.group_reading import PARTITIONS as PARTITIONS_OF_GROUPS
-from benchmarks.plan import (
-    FAILOVER_RATE,
-    FULL,
-    FULL_PROFILES,
-    LATENCY_RECORD_BYTES,
-    MANY_CONNECTORS,
-    MANY_GROUPS,
-    MANY_PARTITIONS,
-    MANY_RATE,
-    PARTITIONS,
-    THROTTLE_BYTES_PER_SECOND,
-    THROTTLED_PARTITIONS,
-)
+from benchmarks.methods import COPYING, HOW
+from benchmarks.plan import FULL_PROFILES
+from benchmarks.provenance import OLD_COMMITS, UNKNOWN, History
 from benchmarks.store import PICTURE, Part
 
 Finding = Callable[[Any], tuple[Table, list[Aim]]]
 
 THROUGHPUT: Final = "throughput "
-COPYING: Final = "Copying"
 # Heading, part, what makes its table; the throughput has a part for each profile.
 _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     (COPYING, THROUGHPUT, findings.throughput),
@@ -54,83 +43,23 @@ NAMES: Final = frozenset(
     )
 )
 
-HOW: Final = {
-    COPYING: (
-        f"One topic of {PARTITIONS} partitions, filled once with real text (the sources of Python's standard library) by raw"
-        " Produce requests. Each side in turn, between the same two brokers: a worker with one connector of one task warms"
-        f" up for {FULL.warm_up:g} s on another topic that grows meanwhile; then the same connector in the same processes is"
-        " given the topic. It copies it again and again, each time under another `source.cluster.alias`, so that there is"
-        f" no position and a new remote topic, until {FULL.copy_java:g} s (MirrorMaker 2) or {FULL.copy_product:g} s"
-        " (mirror-connect, the faster) of copying are together. Only the time from the first to the last acknowledged"
-        " record of each round counts, seen in the target's end offsets every 0.2 s; so do the CPU seconds, user and"
-        " system, of all processes of the side: worker, Spark driver, JVM, Python daemon and tasks; or Connect's JVM."
-        " MirrorMaker 2 runs in Kafka Connect's distributed worker with its defaults, which include an offset sync for"
-        " every 100 records; mirror-connect writes them, too, and runs of offsets. MirrorMaker 2 is measured without them,"
-        " too. The brokers' CPU is beside the sides', not in it."
-    ),
-    "Latency": (
-        f"Records of {LATENCY_RECORD_BYTES} bytes with the time of sending in them, sent without linger by a process of its"
-        " own, received by two more at the same time: one consumes the source's topic, that is the floor, one the"
-        f" target's. {FULL.warm_up:g} s of warm-up at the same rate, then {FULL.latency:g} s that count. Milliseconds."
-    ),
-    "Memory, idle": (
-        f"Proportional set size (`/proc/PID/smaps_rollup`) of each process {FULL.idle:g} s after some records went through"
-        " a connector with two tasks. MB are 10⁶ bytes."
-    ),
-    "Memory, slow target": (
-        f"One task, {THROTTLED_PARTITIONS} partitions of the 1 KiB profile; the target's broker holds producers to"
-        f" {THROTTLE_BYTES_PER_SECOND / 1e6:g} MB/s by a client quota. PSS every 0.5 s."
-    ),
-    "Start": (
-        "From the start of the script, on brokers that run: medians of several starts, each with a new group and no internal"
-        " topics yet; then each again, with its topics and connector there."
-    ),
-    "Many connectors": (
-        f"{MANY_CONNECTORS} source connectors of one task each are created, the worker is stopped and started again, several"
-        " times. Seconds from the start of the script to the end of the first answer to"
-        " `GET /connectors?expand=status&expand=info` that has all of them, and the longest of the answers to the same"
-        f" question in the {FULL.many_connectors_after:g} s after it, in which Spark and the connectors start."
-        " MirrorMaker 2 is measured with stopped ones only."
-    ),
-    "Groups that move": (
-        f"{GROUPS} groups at random positions in {PARTITIONS_OF_GROUPS} partitions, while one producer writes plainly and"
-        f" {TRANSACTIONAL} in transactions, {ABORTED_SHARE:.0%} of them aborted: {FAILOVER_RATE:g} records a second."
-        " Connectors have their defaults, but emit checkpoints and sync groups each second. The groups stop, the producers"
-        " don't; when the groups' positions on the target have come to rest, what each would read there is compared with"
-        " what it had read at the source, by the numbers in the records. Then groups go on, offset syncs, checkpoints and"
-        " (of mirror-connect) runs are compacted, the side and both brokers are stopped and started"
-        " again, and it is measured once more. A place is a group in a partition."
-    ),
-    "Verifying behind a link": (
-        f"One connector of one task copies a topic of {PARTITIONS} partitions that grows by"
-        f" {following.BYTES_PER_SECOND / 1e6:g} MB/s; `mirror-connect verify --follow` runs beside it with its defaults."
-        f" {FULL.warm_up:g} s of warm-up, then {FULL.following:g} s that count: CPU seconds, user and system, of the"
-        " verifying process, and of all processes of the copying side: worker, Spark driver, JVM, Python daemon and task."
-        " Compared and counted are shares of what was copied from its start to its end. What it used before, for its own"
-        " start mostly, is in a column of its own."
-    ),
-    "Many topics": (
-        f"{FULL.many_topics:,} topics of {MANY_PARTITIONS} partitions with some records each, and {MANY_GROUPS} groups that"
-        " have positions in some of them, are there when a connector for all of them is created: one task copies, another"
-        " one translates. The brokers' files are in memory. Then everything is looked at each second: topics, configs,"
-        " groups, positions, groups of the target. Seconds until what changed at the source is on the target, medians of"
-        " three times: a new topic; a changed config; positions of all groups (the last checkpoint of all). Memory: the"
-        " most that a process had (PSS, each second)."
-    ),
-    "Copying beside many topics": (
-        f"{MANY_RATE:,} records a second, measured as above under Latency, but without a warm-up. Before there are any of"
-        " these topics, and while they are created and first read: a topic of another connector of the same worker. Then:"
-        " one topic more of the task that has all of them, at first with Kafka's intervals, checkpoints and positions of"
-        " groups each minute; both connectors are started again meanwhile, so that the rounds of every ten minutes (topics,"
-        " configs, ACLs, groups) are among them. At the end every round is made each second, and this program asks the"
-        " brokers for what it waits for. Milliseconds."
-    ),
-}
+# Above this somebody else's work is in the times.
+QUIET_LOAD: Final = 0.7
+NO_HISTORY: Final = History()
 
 
-def render(parts: Mapping[str, Part]) -> str:
-    """The whole file as Markdown."""
-    return "\n".join(_lines(parts)).rstrip() + "\n"
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One heading with its table; `parts`: names of the parts that the figures are from."""
+
+    heading: str
+    table: Table
+    parts: Sequence[str]
+
+
+def render(parts: Mapping[str, Part], history: History = NO_HISTORY) -> str:
+    """The whole file as Markdown; `history` tells how old each part is."""
+    return "\n".join(_lines(parts, history)).rstrip() + "\n"
 
 
 def throughput_figures(parts: Mapping[str, Part]) -> list[Any]:
@@ -138,50 +67,148 @@ def throughput_figures(parts: Mapping[str, Part]) -> list[Any]:
     return [figures for name, part in parts.items() if name.startswith(THROUGHPUT) for figures in part.figures]
 
 
-def sections(parts: Mapping[str, Part]) -> Iterator[tuple[str, Table, list[Aim]]]:
-    """Heading, table and aims of everything that was measured."""
+def sections(parts: Mapping[str, Part]) -> Iterator[Section]:
+    """Everything that was measured, in the order of the report."""
     for heading, name, finding in _SECTIONS:
-        figures = throughput_figures(parts) if name == THROUGHPUT else parts[name].figures if name in parts else None
+        names = _names(parts, name)
+        figures = throughput_figures(parts) if name == THROUGHPUT else parts[name].figures if names else None
         if figures:
-            yield heading, *finding(figures)
+            yield Section(heading, finding(figures)[0], names)
 
 
-def verdicts(parts: Mapping[str, Part]) -> list[Aim]:
-    """Every aim that these parts say something about."""
-    return [aim for _, _, aims in sections(parts) for aim in aims]
+def verdicts(parts: Mapping[str, Part]) -> list[tuple[Aim, str]]:
+    """Every aim that these parts say something about, none left out, with the name of its part."""
+    return [
+        (aim, measured)
+        for _, name, finding in _SECTIONS
+        for measured in _names(parts, name)
+        for aim in finding(parts[measured].figures)[1]
+    ]
 
 
-def _lines(parts: Mapping[str, Part]) -> Iterator[str]:
+def marks(part: Part, history: History) -> list[str]:
+    """What keeps a part's figures from being quoted for `history.head`; nothing: they may be."""
+    age = history.ages.get(part.commit)
+    found = []
+    if age is None:
+        found.append("of a commit that is not in this history" if part.commit != UNKNOWN else "of an unknown commit")
+    elif age > OLD_COMMITS:
+        found.append(f"{age} commits ago")
+    if part.dirty:
+        found.append("dirty tree")
+    if part.load_before is not None and part.load_before > QUIET_LOAD:
+        found.append(f"busy machine (load {part.load_before:.1f})")
+    return found
+
+
+def warnings(parts: Mapping[str, Part], history: History) -> list[str]:
+    """A line for each part that has a mark."""
+    return [
+        f"{name}, measured at {part.commit}: {', '.join(marked)}"
+        for name, part in parts.items()
+        if (marked := marks(part, history))
+    ]
+
+
+def _all_names(parts: Mapping[str, Part]) -> Iterator[tuple[str, list[str]]]:
+    """Each kind of part once, in the order of the report, with the parts there are of it."""
+    for kind in dict.fromkeys(name for _, name, _ in _SECTIONS):
+        yield kind, _names(parts, kind)
+
+
+def _names(parts: Mapping[str, Part], wanted: str) -> list[str]:
+    if wanted == THROUGHPUT:
+        return [name for name in parts if name.startswith(THROUGHPUT)]
+    return [wanted] if wanted in parts else []
+
+
+def _lines(parts: Mapping[str, Part], history: History) -> Iterator[str]:
     yield "# mirror-connect beside MirrorMaker 2"
     yield ""
-    yield "Written by `make bench`; nothing in here is typed by hand. Ratios count, absolute figures belong to the machine."
+    yield (
+        "Written by `make bench`; nothing in here is typed by hand. Ratios count, absolute figures belong to the machine."
+        f" Rendered at commit {history.head}. **Marked** is what does not describe that commit: figures of more than"
+        f" {OLD_COMMITS} commits ago, of a tree with changes that were in no commit, of a machine that was busy with"
+        " something else. `make bench` measures all of it anew."
+    )
+    yield ""
+    yield "## Aims"
+    yield ""
+    yield (
+        "Each moment that was measured has its row. An aim that is missed stays here. A figure *does not count* that was not"
+        " measured as it has to be: in a run too short, or with records that never arrived, or"
+        f" in rounds of which one is more than {findings.STEADY:g} times another, or"
+        f" {findings.UNPAIRED}: that is a difference of two percentiles, as it was measured once, and no percentile of the"
+        " records' own differences. An unpaired figure can miss an aim and can't meet one."
+    )
     yield ""
     yield from _markdown(
         Table(
-            ("Aim", "measured", "wanted", ""),
-            [(aim.what, aim.measured, aim.wanted, _loud(aim)) for aim in verdicts(parts)],
+            ("Aim", "measured", "wanted", "", "at commit"),
+            [
+                (aim.what, aim.measured, aim.wanted, _loud(aim), _origin(parts[name], history))
+                for aim, name in verdicts(parts)
+            ],
         )
     )
     yield ""
+    compared = [(row, name) for _, names in _all_names(parts) for name in names for row in rows(parts[name].figures)]
+    if compared:
+        yield "## Beside each other"
+        yield ""
+        yield (
+            "What was measured of both sides: where mirror-connect is better, and what it costs. MirrorMaker 2 has its"
+            " defaults."
+        )
+        yield ""
+        yield from _markdown(
+            Table(
+                ("", "mirror-connect", "MirrorMaker 2", "mirror-connect is", "at commit"),
+                [
+                    (
+                        row.what,
+                        row.said(row.ours),
+                        row.said(row.other),
+                        row.verdict if row.better is not False else f"**{row.verdict}**",
+                        _origin(parts[name], history),
+                    )
+                    for row, name in compared
+                ],
+            )
+        )
+        yield ""
     copied = throughput_figures(parts)
     if copied:
         yield f"![Records copied for each CPU second]({PICTURE.name})"
         yield ""
-    for heading, table, _ in sections(parts):
-        yield f"## {heading}"
+    for section in sections(parts):
+        yield f"## {section.heading}"
         yield ""
-        yield HOW[heading]
+        yield from _told(section, parts)
         yield ""
-        yield from _markdown(table)
+        yield from _origins(section.parts, parts, history)
         yield ""
-        if heading == COPYING:
+        yield from _markdown(section.table)
+        yield ""
+        if section.heading == COPYING:
             yield from _details(copied)
     yield "## Where and when"
     yield ""
     yield from _markdown(
         Table(
-            ("Part", "date (UTC)", "commit", "load before", "command"),
-            [(name, part.date, part.commit, _load(part), f"`{part.command}`") for name, part in parts.items()],
+            ("Part", "date (UTC)", "commit", "commits ago", "tree", "load before", "command"),
+            [
+                (
+                    name,
+                    part.date,
+                    part.commit,
+                    _age(part, history),
+                    "dirty" if part.dirty else "clean" if part.commit != UNKNOWN else "",
+                    _load(part),
+                    f"`{part.command}`",
+                )
+                for name, part in parts.items()
+            ],
         )
     )
     yield ""
@@ -189,7 +216,55 @@ def _lines(parts: Mapping[str, Part]) -> Iterator[str]:
     for machine in sorted(machines):
         yield from _markdown(Table(("Machine", ""), list(machine)))
         yield ""
-    yield "`python -m benchmarks --help` lists switches; `--quick` shows all of it in some minutes and writes nothing."
+    yield (
+        "`python -m benchmarks --help` lists switches; `--quick` shows all of it in some minutes and writes nothing."
+        " `--render` writes this file anew from the stored figures, and marks what has become old."
+    )
+
+
+def how(part: str) -> dict[str, str]:
+    """How a part is measured today: heading → text, to be kept with its figures."""
+    return {
+        heading: HOW[heading]
+        for heading, name, _ in _SECTIONS
+        if name == (THROUGHPUT if part.startswith(THROUGHPUT) else part)
+    }
+
+
+def _told(section: Section, parts: Mapping[str, Part]) -> Iterator[str]:
+    """How its figures were measured when they were; one text if all parts have the same."""
+    texts: dict[str, list[str]] = {}
+    for name in section.parts:
+        texts.setdefault(parts[name].how.get(section.heading, HOW[section.heading]), []).append(name)
+    for number, (text, names) in enumerate(texts.items()):
+        if number:
+            yield ""
+        yield text if len(texts) == 1 else f"{', '.join(name.removeprefix(THROUGHPUT) for name in names)}: {text}"
+
+
+def _origins(names: Sequence[str], parts: Mapping[str, Part], history: History) -> Iterator[str]:
+    """Of which commit a section is: one line if its parts agree."""
+    told = {name: _origin(parts[name], history) for name in names}
+    if len(set(told.values())) == 1:
+        yield f"Measured at commit {next(iter(told.values()))}."
+    else:
+        yield (
+            "Measured at: "
+            + "; ".join(f"{name.removeprefix(THROUGHPUT)} {origin}" for name, origin in told.items())
+            + "."
+        )
+
+
+def _origin(part: Part, history: History) -> str:
+    """The commit, how long ago it was, and what is to be known of the figures."""
+    age = history.ages.get(part.commit)
+    plain = [] if age is None or age > OLD_COMMITS else [f"{age} commits ago"]
+    return ", ".join((part.commit, *plain, *(f"**{mark}**" for mark in marks(part, history))))
+
+
+def _age(part: Part, history: History) -> str:
+    age = history.ages.get(part.commit)
+    return "" if age is None else f"**{age}**" if age > OLD_COMMITS else str(age)
 
 
 def _details(figures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -199,13 +274,15 @@ def _details(figures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         (
             f"{each['label']}: {each['side']}",
             ", ".join(f"{kind} {seconds:.1f}" for kind, seconds in sorted(each["cpu_by_kind"].items())),
-            str(each["rounds"]),
+            ", ".join(f"{rate:,.0f}" for rate in each["by_round"]) if "by_round" in each else str(each["rounds"]),
             f"{each['records_per_batch']:,.0f}",
             f"{each['wire_bytes_per_record']:.0f} ({each['raw_bytes_per_record']:.0f})",
         )
         for each in figures
     ]
-    yield from _markdown(Table(("", "CPU s", "rounds", "records/batch", "bytes/record (uncompressed)"), rows))
+    yield from _markdown(
+        Table(("", "CPU s", "rounds: records/CPU s of each", "records/batch", "bytes/record (uncompressed)"), rows)
+    )
     yield ""
 
 

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 import httpx
 
 from benchmarks.accounting import ProcessTree, java_kind, product_kind
+from benchmarks.last_words import last_words
 from deploy.demo.worker import WorkerProcess
 from deploy.local import LocalCluster, LocalError, free_port
 from deploy.local.broker_config import write_properties
@@ -30,7 +31,7 @@ LABELS: Final = {
     OURS: "mirror-connect",
 }
 NO_SYNCS: Final = {"emit.offset-syncs.enabled": "false"}
-START_PATIENCE_S: Final = 90.0
+START_PATIENCE_S: Final = 180.0
 PLUGIN: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 
 
@@ -78,7 +79,23 @@ class Side(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if isinstance(error, Exception):
+            # Its log goes with it.
+            for line in self.last_words():
+                error.add_note(f"{LABELS[self.name]} said: {line}")
         self.close()
+
+    def last_words(self) -> list[str]:
+        """What it has complained of so far, in the words of its log."""
+        try:
+            return last_words(self.log.read_text(errors="replace"))
+        except OSError:
+            return []
+
+    @property
+    @abstractmethod
+    def log(self) -> Path:
+        """Where standard output and error of the process go."""
 
     @property
     @abstractmethod
@@ -172,6 +189,10 @@ class MirrorMaker(Side):
     def url(self) -> str:
         return self._worker.rest_url
 
+    @property
+    def log(self) -> Path:
+        return self._worker.log
+
     def start(self) -> None:
         self.began = time.monotonic()
         self._worker.start()
@@ -220,11 +241,15 @@ class Product(Side):
                 "listeners": f"http://127.0.0.1:{self._port}",
             },
         )
-        self._worker = WorkerProcess(properties, self._directory / "worker.log", {})
+        self._worker = WorkerProcess(properties, self.log, {})
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def log(self) -> Path:
+        return self._directory / "worker.log"
 
     def start(self) -> None:
         self.began = time.monotonic()
@@ -261,6 +286,11 @@ def open_side(name: str, target: LocalCluster, suffix: str = "") -> Side:
         return kind(name, target, f"{name}{suffix}")
     except LocalError as error:
         raise SideError(str(error)) from None
+
+
+def in_turns(sides: Sequence[str], number: int) -> Sequence[str]:
+    """Their order in round `number`: every other round backwards, so that nobody is always the first one."""
+    return sides if number % 2 == 0 else sides[::-1]
 
 
 def config_of(name: str, config: Mapping[str, str]) -> dict[str, str]:

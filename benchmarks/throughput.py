@@ -1,9 +1,13 @@
-"""Records per CPU second: the same topic copied by each side, one after the other, between the same brokers."""
+"""Records per CPU second: the same topic copied by each side, in turns, between the same brokers.
+
+All sides are warmed up and run all the while; a side that has no turn waits at the end of a small topic of its own.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -14,15 +18,30 @@ from benchmarks.figures import Sample, Span, span, together
 from benchmarks.payload import Batch, batches
 from benchmarks.plan import PARTITIONS, Durations, Profile
 from benchmarks.rig import Ends, Rig
-from benchmarks.sides import LABELS, MM2, MM2_NO_SYNCS, OURS, Side, SideError, config_of, connector_config, open_side
+from benchmarks.sides import (
+    LABELS,
+    MM2,
+    MM2_NO_SYNCS,
+    OURS,
+    Side,
+    SideError,
+    config_of,
+    connector_config,
+    in_turns,
+    open_side,
+)
 
 ALL_SIDES: Final = (MM2, MM2_NO_SYNCS, OURS)
 EVERY_S: Final = 0.2
 # In the warm-up the source grows at a pace that keeps both sides busy and leaves them room.
 WARM_BYTES_PER_SECOND: Final = 20e6
-FIRST_RECORD_S: Final = 60.0
+FIRST_RECORD_S: Final = 180.0
 # A side that copies nothing for so long is stuck.
 STUCK_S: Final = 30.0
+# A shorter copying is mostly its begin.
+LEAST_COPY_S: Final = 2.0
+# What a side that has copied may still have on its way when it is told to do something else.
+REST_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +54,9 @@ class Copied:
     wire_bytes_per_record: float
     raw_bytes_per_record: float
     records_per_batch: float
-    # How often the topic was copied.
     rounds: int
+    # Records per CPU second of each round.
+    by_round: list[float]
     records: int
     seconds: float
     records_per_second: float
@@ -68,9 +88,14 @@ def measure(
     """Every side on one profile. Raises SideError when one does not copy."""
     with Rig() as rig:
         work = _prepare(rig, profile, durations, console)
-        spans: dict[str, list[Span]] = {}
+        spans: dict[str, list[Span]] = {name: [] for name in sides}
+        with ExitStack() as stack:
+            copiers = {name: _Copier(work, stack.enter_context(open_side(name, rig.target))) for name in sides}
+            for number in range(durations.rounds):
+                for name in in_turns(sides, number):
+                    spans[name].append(copiers[name].turn())
+                    console.say(f"{LABELS[name]}: {_line(spans[name][-1])}")
         for name in sides:
-            spans[name] = _copy(work, name)
             console.say(f"{LABELS[name]}: {_line(together(spans[name]))}")
     slowest = min(sides, key=lambda name: together(spans[name]).records_per_second)
     found = []
@@ -93,33 +118,46 @@ def _prepare(rig: Rig, profile: Profile, durations: Durations, console: Console)
     return _Work(rig, profile, pool, fed, durations, console)
 
 
-def _copy(work: _Work, name: str) -> list[Span]:
-    """Warms a side up and lets it copy the topic until its time is over; a span for each time."""
-    rig, warm_up = work.rig, work.durations.warm_up
-    patience = work.durations.copy_product if name == OURS else work.durations.copy_java
-    warm = f"warm-{name}"
-    rig.create_source_topic(warm, PARTITIONS)
-    spans: list[Span] = []
-    with open_side(name, rig.target) as side:
-        config = config_of(name, connector_config(rig.source, rig.target, name, warm))
-        side.put("copy", config)
+class _Copier:
+    """One side's worker with its connector, warmed up; the brokers and the topic go with `work`."""
+
+    def __init__(self, work: _Work, side: Side) -> None:
+        self._work = work
+        self._side = side
+        name, rig, warm_up = side.name, work.rig, work.durations.warm_up
+        copy = work.durations.copy_product if name == OURS else work.durations.copy_java
+        self._seconds = copy / work.durations.rounds
+        self._copies = 0
+        warm = f"warm-{name}"
+        rig.create_source_topic(warm, PARTITIONS)
+        self._config = config_of(name, connector_config(rig.source, rig.target, name, warm))
+        side.put("copy", self._config)
         with SteadyFeed(rig.source.bootstrap_servers, warm, PARTITIONS, work.pool, WARM_BYTES_PER_SECOND):
             rig.wait_for_first_record(f"{name}.{warm}", PARTITIONS, FIRST_RECORD_S)
             work.console.say(f"{LABELS[name]}: warming up for {warm_up:g} s")
             time.sleep(warm_up)
-        while (left := patience - sum(each.seconds for each in spans)) > 0:
+
+    def turn(self) -> Span:
+        """Copies the topic, again and again if need be, until its share of time is over; then waits, with nothing to do."""
+        rig, side = self._work.rig, self._side
+        spans: list[Span] = []
+        remotes = []
+        while (left := self._seconds - sum(each.seconds for each in spans)) > 0:
             # The same connector in the same processes; another alias is another remote topic and no position yet.
-            alias = f"{name}-{len(spans) + 1}"
-            side.put("copy", config | {"topics": "data", "source.cluster.alias": alias})
-            spans.append(span(_watch(rig, side, f"{alias}.data", work.fed.records, left)))
-            work.console.say(f"{LABELS[name]}: {_line(spans[-1])}")
-            if len(spans) > 1:
-                # Not the present one: that would set its copier back. Disks are small.
-                rig.target.delete_topic(f"{name}-{len(spans) - 1}.data")
-    rig.target.delete_topic(f"{name}-{len(spans)}.data")
-    rig.target.delete_topic(f"{name}.{warm}")
-    rig.source.delete_topic(warm)
-    return spans
+            self._copies += 1
+            alias = f"{side.name}-{self._copies}"
+            remotes.append(f"{alias}.data")
+            side.put("copy", self._config | {"topics": "data", "source.cluster.alias": alias})
+            settle = self._work.durations.settle
+            samples = _watch(rig, side, remotes[-1], self._work.fed.records, settle + max(left, LEAST_COPY_S))
+            spans.append(span(samples, settle))
+        side.put("copy", self._config)
+        side.wait_running("copy")
+        time.sleep(REST_S)
+        # Disks are small.
+        for remote in remotes:
+            rig.target.delete_topic(remote)
+        return together(spans)
 
 
 def _figures(work: _Work, name: str, spans: Sequence[Span], least_seconds: float) -> Copied:
@@ -132,6 +170,7 @@ def _figures(work: _Work, name: str, spans: Sequence[Span], least_seconds: float
         raw_bytes_per_record=fed.raw_bytes / fed.records,
         records_per_batch=sum(batch.records for batch in pool) / len(pool),
         rounds=len(spans),
+        by_round=[each.records_per_cpu_second for each in spans],
         records=whole.records,
         seconds=whole.seconds,
         records_per_second=whole.records_per_second,

@@ -46,6 +46,16 @@ def test_one_single_step_is_no_figure_either() -> None:
         span([sample(0.0, 0, 1.0), sample(1.0, 50, 2.0)])
 
 
+def test_the_start_of_a_copying_does_not_count() -> None:
+    settled = span(SAMPLES, 1.0)
+    assert (settled.records, settled.seconds, settled.cpu) == (200, 1.0, 1.0)
+
+
+def test_a_copying_that_is_over_before_it_counts_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no record arrived"):
+        span(SAMPLES, 2.0)
+
+
 def test_what_happened_between_two_spans_does_not_count() -> None:
     both = together([span(SAMPLES), span([sample(100.0, 10, 90.0), sample(101.0, 20, 91.5)])])
     assert (both.seconds, both.records, both.cpu) == (3.0, 410, 3.5)

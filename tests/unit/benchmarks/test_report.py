@@ -1,3 +1,4 @@
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -5,8 +6,10 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.findings import Aim
+from benchmarks.memory import Idle, median_idle
 from benchmarks.picture import bars
-from benchmarks.report import render, throughput_figures, verdicts
+from benchmarks.provenance import History
+from benchmarks.report import HOW, NAMES, how, marks, render, throughput_figures, verdicts, warnings
 from benchmarks.store import Part, load, save
 
 
@@ -41,6 +44,8 @@ def delay(side: str, p50: float, p99: float, received: int = 100) -> dict[str, A
         "received": received,
         "p50": p50,
         "p99": p99,
+        "over_p50": p50 - 2.0,
+        "over_p99": p99 - 10.0,
         "cpu_percent": 5.0,
         **floor,
     }
@@ -51,7 +56,7 @@ def part(figures: Any) -> Part:
 
 
 def aims(name: str, figures: Any) -> dict[str, Aim]:
-    return {aim.what: aim for aim in verdicts({name: part(figures)})}
+    return {aim.what: aim for aim, _ in verdicts({name: part(figures)})}
 
 
 def test_ten_times_the_records_meet_the_aim() -> None:
@@ -96,6 +101,60 @@ def test_latency_with_lost_records_does_not_count() -> None:
     assert [aim.met for aim in aims("latency", [delay("ours", 2.0, 10.0, received=99)]).values()] == [None, None]
 
 
+def test_the_spread_of_the_rounds_stands_beside_the_ratio() -> None:
+    figures = [
+        copied("mm2", 10.0) | {"by_round": [8.0, 10.0, 12.0]},
+        copied("ours", 100.0) | {"by_round": [100.0, 90.0, 108.0]},
+    ]
+    assert [aim.measured for aim in aims("throughput 1k", figures).values()] == ["10.0 × (9.0 to 12.5)"]
+    text = render({"throughput 1k": part(figures)})
+    assert "| 100 (90 to 108) |" in text
+    assert "| 100, 90, 108 |" in text
+
+
+@pytest.mark.parametrize(
+    ("mm2", "ours", "verdict"),
+    [
+        pytest.param([8.0, 10.0, 12.0], [100.0, 90.0, 108.0], "met", id="rounds_that_are_alike"),
+        pytest.param([6.3, 10.0, 22.9], [100.0, 90.0, 108.0], "does not count", id="mirror_maker_that_warms_up_still"),
+        pytest.param([8.0, 10.0, 12.0], [60.0, 90.0, 108.0], "does not count", id="ours_that_somebody_held_up"),
+    ],
+)
+def test_rounds_that_are_not_alike_prove_nothing(mm2: list[float], ours: list[float], verdict: str) -> None:
+    figures = [copied("mm2", 10.0) | {"by_round": mm2}, copied("ours", 100.0) | {"by_round": ours}]
+    assert [aim.verdict for aim in aims("throughput 1k", figures).values()] == [verdict]
+
+
+def unpaired(figures: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in figures.items() if not name.startswith("over_")}
+
+
+def test_the_lateness_that_is_judged_is_that_of_the_records_and_no_difference_of_percentiles() -> None:
+    figures = delay("ours", 3.0, 11.0) | {"over_p50": 6.0, "over_p99": 24.0}
+    assert [(aim.measured, aim.met) for aim in aims("latency", [figures]).values()] == [
+        ("+6.0 ms", False),
+        ("+24.0 ms", True),
+    ]
+
+
+def test_a_difference_of_percentiles_may_miss_an_aim_and_meets_none() -> None:
+    found = aims("latency", [unpaired(delay("ours", 3.0, 36.0))])
+    assert [(aim.measured, aim.verdict) for aim in found.values()] == [
+        ("+1.0 ms, unpaired", "does not count"),
+        ("+26.0 ms, unpaired", "MISSED"),
+    ]
+
+
+def test_lost_records_do_not_hide_a_missed_aim() -> None:
+    assert [aim.met for aim in aims("latency", [delay("ours", 9.0, 36.0, received=99)]).values()] == [False, False]
+
+
+def test_the_spread_of_the_rounds_stands_beside_the_figure_of_all() -> None:
+    rounds = [{"over_p50": 1.0, "over_p99": 4.0}, {"over_p50": -0.5, "over_p99": 9.0}]
+    text = render({"latency": part([delay("ours", 3.0, 11.0) | {"rounds": rounds}])})
+    assert "| +1.0 (-0.5 to +1.0) | +1.0 (+4.0 to +9.0) |" in text
+
+
 def test_memory_is_judged_by_its_sum_and_by_the_peak_of_the_task() -> None:
     figures = {
         "idle": [{"side": "ours", "total_mb": 901.0, "by_kind": {"worker": 901.0}, "cpu_percent": 1.0}],
@@ -114,14 +173,104 @@ def test_memory_is_judged_by_its_sum_and_by_the_peak_of_the_task() -> None:
     assert [aim.met for aim in aims("memory", figures).values()] == [False, True]
 
 
+def test_of_several_rounds_of_idle_memory_the_median_one_is_told_with_the_least_and_the_most() -> None:
+    rounds = [Idle("ours", total, {"worker": total}, 1.0) for total in (700.0, 690.0, 720.0)]
+    figures = {"idle": [asdict(median_idle(rounds))], "throttled": []}
+    text = render({"memory": part(figures)})
+    assert "| mirror-connect: worker | 700 |" in text
+    assert "| mirror-connect: together | 700 (690 to 720) | 1.0 |" in text
+
+
+@pytest.mark.parametrize(
+    ("worst", "cell"),
+    [({"first_record_worst": 9.9, "again_worst": 9.0}, "| 8.6 (9.9) | 8.5 (9.0) |"), ({}, "| 8.6 | 8.5 |")],
+    ids=["with_the_worst", "measured_before_it_was_kept"],
+)
+def test_the_first_record_after_a_start_is_told_with_the_worst(worst: dict[str, float], cell: str) -> None:
+    times = {"rest": 0.9, "rest_worst": 1.0, "rest_again": 0.6, "rest_again_worst": 0.8, "accepted": 1.0}
+    start = {"side": "ours", "starts": 5, "first_record": 8.6, "again": 8.5, **times, **worst}
+    assert cell in render({"startup": part([start])})
+
+
 def test_a_missed_aim_stands_out_in_the_report() -> None:
     text = render({"throughput 1k": part([copied("mm2", 10.0), copied("ours", 20.0)])})
     assert "| 2.0 × | ≥ 10 × | **MISSED** |" in text
 
 
 def test_the_report_says_when_where_and_by_what_command() -> None:
-    text = render({"latency": part([delay("ours", 3.0, 11.0)])})
-    assert "| latency | 2026-01-02 03:04 | abc1234 | 0.3 | `python -m benchmarks` |" in text
+    text = render({"latency": part([delay("ours", 3.0, 11.0)])}, History("def5678", {"abc1234": 7}))
+    assert "Rendered at commit def5678." in text
+    assert "| latency | 2026-01-02 03:04 | abc1234 | 7 | clean | 0.3 | `python -m benchmarks` |" in text
+
+
+def test_each_section_and_each_aim_tells_its_commit_and_how_long_ago_it_was() -> None:
+    text = render({"latency": part([delay("ours", 3.0, 11.0)])}, History("def5678", {"abc1234": 7}))
+    assert "Measured at commit abc1234, 7 commits ago." in text
+    assert all(line.endswith("| abc1234, 7 commits ago |") for line in text.splitlines() if "p50 over" in line)
+
+
+def test_profiles_of_different_commits_are_told_one_by_one() -> None:
+    parts = {
+        "throughput 1k": part([copied("ours", 20.0)]),
+        "throughput 100b": replace(part([copied("ours", 30.0, profile="100b")]), commit="0000000"),
+    }
+    text = render(parts, History("def5678", {"abc1234": 7, "0000000": 51}))
+    assert "Measured at: 1k abc1234, 7 commits ago; 100b 0000000, **51 commits ago**." in text
+
+
+@pytest.mark.parametrize(
+    ("changed", "ages", "expected"),
+    [
+        pytest.param({}, {"abc1234": 50}, [], id="as_old_as_may_be"),
+        pytest.param({}, {"abc1234": 51}, ["51 commits ago"], id="too_old"),
+        pytest.param({"dirty": True}, {"abc1234": 0}, ["dirty tree"], id="dirty"),
+        pytest.param({}, {}, ["of a commit that is not in this history"], id="of_another_history"),
+        pytest.param({"commit": "unknown"}, {}, ["of an unknown commit"], id="without_git"),
+        pytest.param({"load_before": 3.8}, {"abc1234": 0}, ["busy machine (load 3.8)"], id="busy"),
+        pytest.param({"load_before": None}, {"abc1234": 0}, [], id="load_unknown_in_the_middle_of_a_run"),
+        pytest.param({"dirty": True}, {"abc1234": 60}, ["60 commits ago", "dirty tree"], id="both"),
+    ],
+)
+def test_figures_that_do_not_describe_this_commit_are_marked(
+    changed: dict[str, Any], ages: dict[str, int], expected: list[str]
+) -> None:
+    marked = replace(part([delay("ours", 3.0, 11.0)]), **changed)
+    history = History("def5678", ages)
+    assert marks(marked, history) == expected
+    assert all(f"**{mark}**" in render({"latency": marked}, history) for mark in expected)
+    told = [f"latency, measured at {marked.commit}: {', '.join(expected)}"] if expected else []
+    assert warnings({"latency": marked}, history) == told
+
+
+def test_a_dirty_tree_of_earlier_files_is_still_one(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    save({"latency": replace(part([delay("ours", 3.0, 11.0)]), commit="abc1234-dirty")}, path)
+    path.write_text(path.read_text().replace(',\n  "dirty": false', ""))
+    assert [(each.commit, each.dirty) for each in load(path).values()] == [("abc1234", True)]
+
+
+def test_how_older_figures_were_measured_is_told_as_it_was_then() -> None:
+    then = replace(part([delay("ours", 3.0, 11.0)]), how={"Latency": "Measured otherwise."})
+    assert "\nMeasured otherwise.\n" in render({"latency": then})
+    assert HOW["Latency"] not in render({"latency": then})
+
+
+def test_profiles_measured_in_different_ways_are_told_apart() -> None:
+    parts = {
+        "throughput 1k": replace(part([copied("ours", 20.0)]), how=how("throughput 1k")),
+        "throughput 100b": replace(
+            part([copied("ours", 30.0, profile="100b")]), how={"Copying": "Measured otherwise."}
+        ),
+    }
+    text = render(parts)
+    assert f"\n1k: {HOW['Copying']}\n" in text
+    assert "\n100b: Measured otherwise.\n" in text
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_every_part_keeps_with_its_figures_how_it_was_measured(name: str) -> None:
+    assert set(how(name).values()) <= set(HOW.values())
+    assert how(name)
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:

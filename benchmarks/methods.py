@@ -1,0 +1,111 @@
+"""How each section of RESULTS.md is measured today. A part keeps its texts with its figures, since this may change."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from benchmarks import following
+from benchmarks.group_load import ABORTED_SHARE, GROUPS, TRANSACTIONAL
+from benchmarks.group_reading import PARTITIONS as PARTITIONS_OF_GROUPS
+from benchmarks.plan import (
+    FAILOVER_RATE,
+    FULL,
+    LATENCY_RECORD_BYTES,
+    MANY_CONNECTORS,
+    MANY_GROUPS,
+    MANY_PARTITIONS,
+    MANY_RATE,
+    PARTITIONS,
+    THROTTLE_BYTES_PER_SECOND,
+    THROTTLED_PARTITIONS,
+)
+
+COPYING: Final = "Copying"
+_MANY: Final = " and ".join(f"{topics:,}" for topics in sorted(FULL.many_topics))
+
+HOW: Final = {
+    COPYING: (
+        f"One topic of {PARTITIONS} partitions, filled once with real text (the sources of Python's standard library) by raw"
+        " Produce requests. All sides run at the same time between the same two brokers, each as a worker with one connector"
+        f" of one task, and each warms up in the same way: for {FULL.warm_up:g} s it copies another topic that grows"
+        f" meanwhile. Then {FULL.rounds} rounds of turns follow, forwards and backwards; who has no turn waits, with nothing"
+        " to copy. In its turn the same connector in the same processes is given the topic. It copies it, again and again if"
+        " need be, each time under another `source.cluster.alias`, so that there is no position and a new remote topic."
+        f" {FULL.copy_java:g} s of copying (MirrorMaker 2) or {FULL.copy_product:g} s (mirror-connect, the faster) come"
+        f" together. Of each copying the first {FULL.settle:g} s do not count; then it counts to the last acknowledged"
+        " record, seen in the target's end offsets every 0.2 s; so do the CPU seconds, user and system, of all processes of"
+        " the side: worker, Spark driver, JVM, Python daemon and tasks; or Connect's JVM. In brackets: the least and the"
+        " most of one round. MirrorMaker 2 runs in Kafka Connect's distributed worker with its defaults, which include an"
+        " offset sync for every 100 records; mirror-connect writes them, too, and runs of offsets. MirrorMaker 2 is measured"
+        " without them, too. The brokers' CPU is beside the sides', not in it."
+    ),
+    "Latency": (
+        f"Records of {LATENCY_RECORD_BYTES} bytes with a number and the time of sending in them, sent without linger by a"
+        " process of its own, received by two more at the same time: one consumes the source's topic, that is the floor, one"
+        " the target's. All read the machine's monotonic clock. *Over* is each record's own difference: its arrival at the"
+        " target's consumer less its arrival at the source's. Percentiles are of those differences, over all rounds, and in"
+        " brackets the least and the most of one round. Both sides run all the while. For each"
+        f" rate each side warms up for {FULL.warm_up:g} s; then {FULL.latency_rounds} rounds go in turns, of"
+        f" {FULL.warm_again:g} s of warm-up and {FULL.latency / FULL.latency_rounds:g} s that count. CPU is that of all of"
+        " the side's processes while what counts is sent. Milliseconds."
+    ),
+    "Memory, idle": (
+        f"Proportional set size (`/proc/PID/smaps_rollup`) of each process {FULL.idle:g} s after some records went through"
+        f" a connector with two tasks: the same for both sides. {FULL.idle_rounds} rounds of fresh brokers and workers, the"
+        " sides in turns; the processes are those of the median round, in brackets the least and the most of one round. MB"
+        " are 10⁶ bytes."
+    ),
+    "Memory, slow target": (
+        f"One task, {THROTTLED_PARTITIONS} partitions of the 1 KiB profile; the target's broker holds producers to"
+        f" {THROTTLE_BYTES_PER_SECOND / 1e6:g} MB/s by a client quota. PSS every 0.5 s."
+    ),
+    "Start": (
+        "From the start of the script, on brokers that run: medians of several starts, in brackets the worst, each with a"
+        " new group and no internal topics yet; then each again, with its topics and connector there. The sides start in"
+        " turns, and once before what counts, so that their files are in memory and the brokers are warm."
+    ),
+    "Many connectors": (
+        f"{MANY_CONNECTORS} source connectors of one task each are created, the worker is stopped and started again, several"
+        " times, the sides in turns. Seconds from the start of the script to the end of the first answer to"
+        " `GET /connectors?expand=status&expand=info` that has all of them, and the longest of the answers to the same"
+        f" question in the {FULL.many_connectors_after:g} s after it, in which Spark and the connectors start."
+        " MirrorMaker 2 is measured with stopped ones only."
+    ),
+    "Groups that move": (
+        f"{GROUPS} groups at random positions in {PARTITIONS_OF_GROUPS} partitions, while one producer writes plainly and"
+        f" {TRANSACTIONAL} in transactions, {ABORTED_SHARE:.0%} of them aborted: {FAILOVER_RATE:g} records a second."
+        " Connectors have their defaults, but emit checkpoints and sync groups each second. The groups stop, the producers"
+        " don't; when the groups' positions on the target have come to rest, what each would read there is compared with"
+        " what it had read at the source, by the numbers in the records. Then groups go on, offset syncs, checkpoints and"
+        " (of mirror-connect) runs are compacted, the side and both brokers are stopped and started"
+        " again, and it is measured once more. A place is a group in a partition."
+    ),
+    "Verifying behind a link": (
+        f"One connector of one task copies a topic of {PARTITIONS} partitions that grows by"
+        f" {following.BYTES_PER_SECOND / 1e6:g} MB/s; `mirror-connect verify --follow` runs beside it with its defaults."
+        f" {FULL.warm_up:g} s of warm-up, then {FULL.following:g} s that count: CPU seconds, user and system, of the"
+        " verifying process, and of all processes of the copying side: worker, Spark driver, JVM, Python daemon and task."
+        " Compared and counted are shares of what was copied from its start to its end. What it used before, for its own"
+        " start mostly, is in a column of its own."
+    ),
+    "Many topics": (
+        f"{_MANY} topics of {MANY_PARTITIONS} partitions with some records each, and {MANY_GROUPS} groups that have"
+        " positions in some of them, are there when a connector for all of them is created: one task copies, another one"
+        " translates. Measured once with each number of topics, between brokers of their own, whose files are in memory."
+        " The smaller number is what MirrorMaker 2 can create: it asks for all of them in one request, and a controller"
+        " writes at most 10,000 records for one. A side that does not get through is given up; the last complaints of its"
+        " own log are in its row. Then everything is looked at each second: topics, configs, groups, positions, groups of"
+        " the target. Seconds until what changed at the source is on the target, medians of three times: a new topic; a"
+        " changed config; positions of all groups (the last checkpoint of all). Memory: the most that a process had (PSS,"
+        " each second)."
+    ),
+    "Copying beside many topics": (
+        f"{MANY_RATE:,} records a second, measured as above under Latency, in one round. Before there are any of these"
+        f" topics (after {FULL.warm_up:g} s of warm-up), and while they are created and first read: a topic of another"
+        " connector of the same worker. Then: one topic more of the task that has all of them, at first with Kafka's"
+        " intervals, checkpoints and positions of groups each minute; both connectors are started again meanwhile, so that"
+        " the rounds of every ten minutes (topics, configs, ACLs, groups) are among them. At the end every round is made"
+        " each second, and this program asks the brokers for what it waits for. Each moment is in the table of aims."
+        " Milliseconds."
+    ),
+}

@@ -1,0 +1,46 @@
+"""README quotes what was measured, the costs too, and nothing that RESULTS.md does not have."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.comparison import Row, rows
+from benchmarks.store import load
+
+README = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
+TABLE = README.split("| measured of both |")[1].split("\n\n")[0]
+QUOTED = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in TABLE.splitlines()[2:]]
+MEASURED = {row.what: row for part in load().values() for row in rows(part.figures)}
+
+
+@pytest.mark.parametrize("quoted", QUOTED, ids=lambda quoted: quoted[0])
+def test_a_figure_in_the_readme_is_the_one_that_is_stored(quoted: tuple[str, str, str]) -> None:
+    row: Row = MEASURED[quoted[0]]
+    assert quoted[1:] == (row.said(row.ours), row.said(row.other))
+
+
+def test_the_readme_quotes_what_is_worse_beside_what_is_better() -> None:
+    told = {quoted[0] for quoted in QUOTED}
+    assert {
+        "Idle, one connector of two tasks: memory (PSS)",
+        "From process start to the first record",
+        "2,000 records/s: CPU",
+    } <= told
+    # Of the parts that are quoted, no cost is left out.
+    assert [row.what for row in MEASURED.values() if row.better is False and "Copying beside" not in row.what] == [
+        row.what for row in MEASURED.values() if row.better is False and row.what in told
+    ]
+
+
+def test_what_follow_compared_is_the_stored_share() -> None:
+    (figures,) = load()["following"].figures
+    said = re.search(r"compared ([\d.]+) % of the records and counted (\d+) % more", " ".join(README.split()))
+    assert said
+    assert said.groups() == (f"{100 * figures['compared']:.1f}", f"{100 * figures['counted']:.0f}")
+
+
+def test_old_figures_are_called_old() -> None:
+    assert "**These figures are old**" in README
