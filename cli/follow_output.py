@@ -15,7 +15,7 @@ from rich.text import Text
 
 from mirror_connect.cli.verify.findings import Fault, Kind
 from mirror_connect.cli.verify.follow_report import FollowReport, FollowWatcher
-from mirror_connect.cli.verify.reading import Key
+from mirror_connect.cli.verify.place import Key
 from mirror_connect.cli.verify_output import fault_line
 
 _LINE_EVERY_S: Final = 10.0

@@ -22,7 +22,7 @@ from mirror_connect.app.properties import read_properties
 from mirror_connect.cli.follow_command import follow
 from mirror_connect.cli.verify.follow import FollowOptions
 from mirror_connect.cli.verify.link import Link, WorkerRest, described_link, link_of
-from mirror_connect.cli.verify.reading import CannotCompareError
+from mirror_connect.cli.verify.place import CannotCompareError
 from mirror_connect.cli.verify.run import NOT_COMPARED, Options, Report
 from mirror_connect.cli.verify.run import verify as compare
 from mirror_connect.cli.verify.stored_positions import stored_positions

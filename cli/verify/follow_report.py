@@ -8,7 +8,7 @@ from typing import Any
 
 from mirror_connect.cli.verify.findings import Fault
 from mirror_connect.cli.verify.followed import FollowedPartition
-from mirror_connect.cli.verify.reading import Key
+from mirror_connect.cli.verify.place import Key
 
 EQUAL, DIFFERENT, NOT_COMPARED = range(3)
 
