@@ -463,6 +463,7 @@ class Comparer:
             ours = await source.want(_WINDOWS[1])
             missing = sum(record[0] < self._until for record in ours)
             if missing:
+                await self._target.want(1)  # nothing is left there, and it may matter why
                 await self._gap(missing, 0)
             if missing < len(ours):
                 break

@@ -259,6 +259,15 @@ async def test_a_damaged_batch_of_the_target_is_told_and_its_records_are_not_cal
     assert findings.equal + findings.gone_from_target == 300
 
 
+async def test_what_lies_in_a_damaged_last_batch_is_not_called_missing() -> None:
+    batches = packed(RECORDS, size=5)
+    broken = bytearray(batches[-1])
+    broken[-1] ^= 1
+    findings = await compare(batches, [*batches[:-1], bytes(broken)])
+    assert findings.faults() == 0
+    assert findings.equal + findings.gone_from_target == 300
+
+
 async def test_counting_goes_on_when_no_more_is_listed() -> None:
     copy = [flipped(r) if r.offset % 10 == 0 else r for r in RECORDS]
     findings = await compare(packed(RECORDS), packed(copy), most_listed=5)
