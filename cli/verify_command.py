@@ -90,7 +90,11 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
     strict: Annotated[bool, typer.Option("--strict", help="Records repeated after a restart are faults, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
     following: Annotated[
-        bool, typer.Option("--follow", help="Goes on behind the running CONNECTOR, until Ctrl-C; JSON comes in lines.")
+        bool,
+        typer.Option(
+            "--follow",
+            help="Goes on behind the running CONNECTOR, until Ctrl-C, by the copier's own fast reader; JSON comes in lines.",
+        ),
     ] = False,
     cpu_share: Annotated[
         float, typer.Option(min=0.001, help="With --follow: CPU used at most, for each CPU second of copying.")
@@ -106,6 +110,9 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
     CONNECTOR takes everything from the connector's config; --source and --target replace its client properties.
 
     Without CONNECTOR both are needed, and --source-alias or --policy identity.
+
+    Both clusters are read by librdkafka, which shares no code with what copies; every record is unpacked, and its
+    threads take about as much CPU as the comparison. --rate bounds it.
 
     Exit code: 0 equal, 1 differences, 2 couldn't be compared.
     """

@@ -69,6 +69,7 @@ class FollowReport:
             "cpu_seconds": round(self.own_cpu, 3),
             "copying_cpu_seconds_at_least": round(self.copying_cpu, 3),
             "sample": "everything" if self.whole else f"random, seed {self.seed}",
+            "reader": "the copier's",
             "troubles": list(self.troubles.values()),
         }
         if partitions:

@@ -90,6 +90,7 @@ class Report:
             "outcome": ("equal", "different", "not compared")[self.outcome],
             "faults": self.faults,
             "seconds": round(self.seconds, 3),
+            "reader": "librdkafka",
             "notices": self.notices,
             "partitions": [
                 {
