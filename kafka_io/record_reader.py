@@ -69,7 +69,8 @@ class Found:
     """What one read brought. `end`: where the partition ended, if that was reached; offsets below it are read.
 
     `size`: bytes of keys, values and headers. `damaged`: (offset, reason) of batches that were left out.
-    `lost`: the position is no offset of the log (any more). `trouble`: why nothing comes at present.
+    `lost`: the position is no offset of the log (any more). `trouble`: why nothing comes at present; `denied`: why
+    nothing will.
     """
 
     records: list[FoundRecord] = field(default_factory=list)
@@ -79,6 +80,7 @@ class Found:
     damaged: list[tuple[int, str]] = field(default_factory=list)
     lost: bool = False
     trouble: str = ""
+    denied: str = ""
 
 
 class RecordReader:
@@ -188,7 +190,7 @@ def _judge(message: Message, found: Found) -> None:
     elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
         found.lost = True
     elif code in _RIGHTS:
-        raise NotAuthorized(f"the cluster denied reading topic {message.topic()}: {error.str()}")
+        found.denied = error.str()
     elif code in _LOGIN:
         raise NotAuthorized(f"the cluster refused the login: {error.str()}")
     elif code not in _OF_GROUPS:

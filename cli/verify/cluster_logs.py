@@ -261,6 +261,10 @@ class RecordLog:
                 raise NotAuthorized(f"{self._cluster.place}: {error}") from None
             if found.records or found.damaged or found.end is not None:
                 return await self._piece(reader, before, position, found)
+            if found.denied:
+                raise CannotCompareError(
+                    f"{self._cluster.place} partition {self.key} can't be read: the cluster denied it ({found.denied})"
+                )
             if found.lost and (place := await self._found_again(reader, position)) is not None:
                 return Piece((), place, 0, log_append_time=False, damaged=(), at_end=True)
             why = found.trouble or why
