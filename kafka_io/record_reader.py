@@ -69,7 +69,7 @@ class Found:
     """What one read brought. `end`: where the partition ended, if that was reached; offsets below it are read.
 
     `size`: bytes of keys, values and headers. `damaged`: (offset, reason) of batches that were left out.
-    `lost`: the position is no offset of the log (any more). `trouble`: why nothing comes at present; `denied`: why
+    `lost`: the position is no offset of the log (any more). `trouble`: why nothing comes at present; `refused`: why
     nothing will.
     """
 
@@ -80,7 +80,7 @@ class Found:
     damaged: list[tuple[int, str]] = field(default_factory=list)
     lost: bool = False
     trouble: str = ""
-    denied: str = ""
+    refused: str = ""
 
 
 class RecordReader:
@@ -106,6 +106,10 @@ class RecordReader:
                 "fetch.min.bytes": 1,
                 "fetch.wait.max.ms": 10,
                 "fetch.error.backoff.ms": 100,
+                # So long it waits when enough was fetched ahead; its default of a second would be most of the time.
+                "fetch.queue.backoff.ms": 5,
+                # A partition is read as soon as its leader is known.
+                "topic.metadata.refresh.fast.interval.ms": 20,
                 "log_level": 2,
                 "error_cb": self._noticed,
                 **({"statistics.interval.ms": _STATISTICS_MS, "stats_cb": self._counted} if statistics else {}),
@@ -144,7 +148,14 @@ class RecordReader:
                 _judge(message, found)
                 continue
             kind, stamp = message.timestamp()
-            key, value, headers = message.key(), message.value(), message.headers()
+            key, value = message.key(), message.value()
+            try:
+                headers = message.headers()
+            except (SystemError, UnicodeDecodeError):
+                found.refused = (
+                    f"a header's name at offset {message.offset()} isn't UTF-8, and confluent-kafka shows no other"
+                )
+                break
             if key is not None:
                 size += len(key)
             if value is not None:
@@ -190,7 +201,7 @@ def _judge(message: Message, found: Found) -> None:
     elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
         found.lost = True
     elif code in _RIGHTS:
-        found.denied = error.str()
+        found.refused = f"the cluster denied it ({error.str()})"
     elif code in _LOGIN:
         raise NotAuthorized(f"the cluster refused the login: {error.str()}")
     elif code not in _OF_GROUPS:

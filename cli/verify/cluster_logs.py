@@ -66,6 +66,7 @@ class ClusterLogs:
         self._readers = RecordReaders(properties, committed=committed, client_id=client_id, statistics=rate.limited)
         self._heads = BatchHeads(properties, client_id)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"verify-{place}")
+        self._leaders: dict[Partition, tuple[str, int]] = {}
         # Bytes received for each byte of content, as far as the statistics tell.
         self._content = self._received = 0
 
@@ -140,10 +141,13 @@ class ClusterLogs:
         at, until = first, time.monotonic() + self.patience_s
         while at <= last:
             try:
-                broker = await self.blocking(reader.leader, key.topic, key.partition, _ANSWER_S)
+                if key not in self._leaders:
+                    self._leaders[key] = await self.blocking(reader.leader, *key, _ANSWER_S)
+                broker = self._leaders[key]
                 most = min(_HEADS_BYTES, max(1 << 16, (last - at) << 10))
                 told, size = await self._heads.read(broker, key, at, most, committed=self.committed)
             except (ReadingTrouble, HeadsUnknown) as error:
+                self._leaders.pop(key, None)
                 if time.monotonic() > until:
                     raise CannotCompareError(
                         f"{self.place} partition {key}: nobody tells what lies at offset {at}: {error}"
@@ -261,10 +265,8 @@ class RecordLog:
                 raise NotAuthorized(f"{self._cluster.place}: {error}") from None
             if found.records or found.damaged or found.end is not None:
                 return await self._piece(reader, before, position, found)
-            if found.denied:
-                raise CannotCompareError(
-                    f"{self._cluster.place} partition {self.key} can't be read: the cluster denied it ({found.denied})"
-                )
+            if found.refused:
+                raise CannotCompareError(f"{self._cluster.place} partition {self.key} can't be read: {found.refused}")
             if found.lost and (place := await self._found_again(reader, position)) is not None:
                 return Piece((), place, 0, log_append_time=False, damaged=(), at_end=True)
             why = found.trouble or why

@@ -60,7 +60,8 @@ class RecordSide(Side):
         # Whether there is such a place from here on; what lies before is known.
         self._settled_to = expected
         self._unsettled = False
-        self._authors_to = expected
+        # Of the offsets between it is known who wrote them.
+        self._authors_from = self._authors_to = expected
         self._damaged: set[int] = set()
         self._known: dict[int, Producer] = {}
 
@@ -111,10 +112,16 @@ class RecordSide(Side):
 
     async def identify(self, offsets: Iterable[int]) -> None:
         """See Side."""
+        if not self._authors:
+            return
+        before, self._known = self._known, {}
         for offset in offsets:
-            if self._authors and offset not in self._known:
+            if self._authors_from <= offset < self._authors_to:
+                continue
+            if offset not in before:
                 heads = await self._log.heads(offset, offset)
-                self._known[offset] = heads[0].producer if heads else UNKNOWN
+                before[offset] = heads[0].producer if heads else UNKNOWN
+            self._known[offset] = before[offset]
 
     async def _more(self) -> bool:
         while not self.ended:
@@ -171,7 +178,8 @@ class RecordSide(Side):
         elif not self._authors or self._expected <= self._authors_to:
             return
         else:
-            begin = max(begin, self._authors_to)
+            # Who wrote the last record before these is asked for, too.
+            begin = max(begin - 1, self._authors_to)
         heads = await self._log.heads(begin, self._expected - 1) if begin < self._expected else []
         if self._unsettled:
             self.hollow += missing(heads, max(begin, self._settled_to), self._expected, self._damaged)
@@ -190,6 +198,8 @@ class RecordSide(Side):
                 known = head.control or head.last < self._authors_to
                 if not known and (not self._producers or self._producers[-1][1] != head.producer):
                     self._producers.append((max(head.first, begin, self._authors_to), head.producer))
+            if begin > self._authors_to:
+                self._authors_from = begin
             self._authors_to = self._expected
 
 
