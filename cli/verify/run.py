@@ -161,8 +161,8 @@ async def verify(link: Link, options: Options, watcher: Watcher) -> Report:
         jobs = await plan(link, source, target, topics, options.from_ms)
         watcher.begin(jobs)
         report.results = await _all(jobs, source, target, options, watcher)
-        _made_again("source", ids[0], await source.topic_ids(topics.ours), report.results, lambda job: job.topic)
-        _made_again("target", ids[1], await target.topic_ids(remotes), report.results, lambda job: job.remote)
+        made_again("source", ids[0], await source.topic_ids(topics.ours), report.results, lambda job: job.topic)
+        made_again("target", ids[1], await target.topic_ids(remotes), report.results, lambda job: job.remote)
     finally:
         await source.close()
         await target.close()
@@ -170,7 +170,7 @@ async def verify(link: Link, options: Options, watcher: Watcher) -> Report:
     return report
 
 
-def _made_again(
+def made_again(
     place: str, before: Mapping[str, str], now: Mapping[str, str], results: Sequence[Result], name: Callable[[Job], str]
 ) -> None:
     """What was read of two topics of one name is compared with nothing."""

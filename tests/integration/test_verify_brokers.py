@@ -388,3 +388,19 @@ def test_a_batch_that_cant_be_unpacked_is_found_and_what_follows_is_compared(
     found = report["partitions"][0]
     assert (code, found["faults"]["unreadable"], found["faults"]["missing"], found["equal"]) == (1, 1, 0, 20)
     assert found["listed"][0]["target_offsets"] == [10, 10]
+
+
+def test_a_header_name_that_librdkafka_cant_show_is_no_equal_one(
+    one_broker: LocalCluster, target: LocalCluster
+) -> None:
+    topic = both(one_broker, target)
+    for cluster, name in ((one_broker, topic), (target, f"A.{topic}")):
+        produce(cluster, name, [{**record, "headers": [("name", b"v")]} for record in some(5)])
+        (segment,) = cluster.partition_directory(name, 0).glob("*.log")
+        content = segment.read_bytes()
+        batch = content[: 12 + int.from_bytes(content[8:12])]
+        other = batch[HEADER_SIZE:].replace(b"name", b"n\xffme")
+        segment.write_bytes(with_records(batch, other) + content[len(batch) :])
+    code, report = verify(one_broker, target, topic)
+    assert (code, report["partitions"][0]["equal"]) == (2, 0)
+    assert "isn't UTF-8" in report["partitions"][0]["error"]
