@@ -35,6 +35,23 @@ async def test_a_log_that_ends_too_early_is_no_equal_copy(until: int, target_end
     assert found is None if told is None else told in (found or "")
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        ({"t": "1"}, {"t": "1"}, None),
+        ({"t": "1"}, {"t": "2"}, "the source's topic t was deleted and made again meanwhile"),
+        pytest.param({}, {"t": "2"}, None, id="nobody_told_its_id_before"),
+        pytest.param({"t": "1"}, {}, None, id="nobody_tells_its_id_now"),
+    ],
+)
+def test_a_topic_that_was_made_again_meanwhile_is_not_compared(
+    before: dict[str, str], now: dict[str, str], told: str | None
+) -> None:
+    result = Result(Job("t", 0, "A.t", 0, 1, 1), Findings(equal=1))
+    made_again("source", before, now, [result], lambda job: job.topic)
+    assert result.findings.error == told
+
+
 def head(
     first: int, last: int, *, records: int | None = None, control: bool = False, aborted: bool = False
 ) -> BatchHead:
