@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from confluent_kafka import (
     TIMESTAMP_LOG_APPEND_TIME,
+    TIMESTAMP_NOT_AVAILABLE,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -162,6 +163,8 @@ class RecordReader:
                 size += len(value)
             if headers:
                 size += sum(len(name) + len(held or b"") for name, held in headers)
+            if kind == TIMESTAMP_NOT_AVAILABLE:
+                stamp = -1  # of format 0: shown as 0, which is a time, too
             append_time = append_time or kind == TIMESTAMP_LOG_APPEND_TIME
             records.append((message.offset(), stamp, (key, value, tuple(headers) if headers else ())))
         found.size, found.log_append_time = size, append_time
