@@ -112,7 +112,7 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
     Without CONNECTOR both are needed, and --source-alias or --policy identity.
 
     Both clusters are read by librdkafka, which shares no code with what copies; every record is
-    unpacked, which takes 4 to 7 microseconds of CPU each, both sides together. --rate bounds it.
+    unpacked, which takes 4 to 6 microseconds of CPU each, both sides together. --rate bounds it.
 
     Exit code: 0 equal, 1 differences, 2 couldn't be compared.
     """
