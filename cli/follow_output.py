@@ -15,7 +15,7 @@ from rich.text import Text
 
 from mirror_connect.cli.verify.findings import Fault, Kind
 from mirror_connect.cli.verify.follow_report import FollowReport, FollowWatcher
-from mirror_connect.cli.verify.reading import Key
+from mirror_connect.cli.verify.place import Key
 from mirror_connect.cli.verify_output import fault_line
 
 _LINE_EVERY_S: Final = 10.0
@@ -173,7 +173,13 @@ def print_follow_report(report: FollowReport, console: Console) -> None:
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     for line in report.troubles.values():
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    console.print(f"{_WORDS[report.outcome]} {progress_line(report)}.", highlight=False, markup=False, soft_wrap=True)
+    console.print(
+        f"{_WORDS[report.outcome]} {progress_line(report)}. Read by the copier's own reader; verify without --follow "
+        "reads by librdkafka.",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _share(part: int, whole: int) -> str:

@@ -23,7 +23,7 @@ from mirror_connect.cli.verify.findings import Fault
 from mirror_connect.cli.verify.follow import Follower, FollowOptions
 from mirror_connect.cli.verify.follow_report import FollowReport
 from mirror_connect.cli.verify.link import Positions, link_of
-from mirror_connect.cli.verify.reading import CannotCompareError, Key
+from mirror_connect.cli.verify.place import CannotCompareError, Key
 from mirror_connect.cli.verify_output import fault_line
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 

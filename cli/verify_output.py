@@ -152,7 +152,8 @@ def print_report(report: Report, console: Console) -> None:
     size = sum(each.findings.bytes for each in report.results)
     rate = size / report.seconds / 1e6 if report.seconds else 0.0
     console.print(
-        f"{_verdict(report)} {size / 1e6:,.1f} MB read in {report.seconds:.1f} s ({rate:,.1f} MB/s).",
+        f"{_verdict(report)} {size / 1e6:,.1f} MB of keys, values and headers read by librdkafka in {report.seconds:.1f} s "
+        f"({rate:,.1f} MB/s).",
         highlight=False,
         soft_wrap=True,
     )

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from mirror_connect.cli.verify.link import Link
+from mirror_connect.cli.verify.place import EARLIEST, LATEST, CannotCompareError, Key
 from mirror_connect.cli.verify.placing import Piece
 from mirror_connect.cli.verify.plan import Topics, topics_of
-from mirror_connect.cli.verify.reading import CannotCompareError, ClusterReader, Key
-from mirror_connect.kafka_io.wire import EARLIEST, LATEST
+from mirror_connect.cli.verify.reading import ClusterReader
 from mirror_connect.spark_jobs.fetched import SourcePartition
 
 _RESET: Final = "auto.offset.reset"

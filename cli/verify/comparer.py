@@ -19,9 +19,8 @@ from typing import Final
 from mirror_connect.cli.verify.differences import difference
 from mirror_connect.cli.verify.findings import Fault, Findings, Kind
 from mirror_connect.cli.verify.meeting import by_bytes, by_content, explain, meet
-from mirror_connect.cli.verify.side import Producer, Side
-from mirror_connect.spark_jobs.record_batch import BatchView
-from mirror_connect.spark_jobs.record_rewrite import Record
+from mirror_connect.cli.verify.records import Record
+from mirror_connect.cli.verify.side import Batch, Producer, Side
 
 # How many records are looked through for a meeting, in turn; between the first and the second the source is asked.
 _WINDOWS: Final = (32, 1024, 16_384)
@@ -77,10 +76,10 @@ class Comparer:
         self._window = done is not None
         self._timestamps = True
         self._repeat: _Repeat | None = None
-        # Who wrote the target's last record that is explained.
-        self.last_producer = producer
-        # Who wrote the last record that was new.
-        self._front_producer: Producer | None = None
+        self._producer_before = producer
+        # Offsets on the target: of the last record that is explained, and of the last one that was new.
+        self._last_at: int | None = None
+        self._front_at: int | None = None
         self._misses = 0
         self._excusable = 0
         self._lost: dict[int, int] = {}
@@ -108,6 +107,11 @@ class Comparer:
         self._findings.bytes = source.bytes + target.bytes
 
     @property
+    def last_producer(self) -> Producer | None:
+        """Who wrote the target's last record that is explained."""
+        return self._producer_before if self._last_at is None else self._target.producer_at(self._last_at)
+
+    @property
     def _window_is_done(self) -> bool:
         return self._window and self._done_to >= self._until
 
@@ -127,7 +131,7 @@ class Comparer:
             first, place = first + again, place + again
         count = ours.count - (first - ours.base_offset)
         self._matched(first, ours.last_offset, count, place, theirs.last_offset)
-        self._wrote((theirs.producer_id, theirs.producer_epoch), ours.last_offset)
+        self._wrote(theirs.last_offset, ours.last_offset)
         return True
 
     def _check_timestamps(self) -> None:
@@ -169,14 +173,14 @@ class Comparer:
             self._matched(ours[0][0], ours[again - 1][0], again, theirs[0][0], theirs[again - 1][0])
         if again < count:
             self._matched(ours[again][0], ours[-1][0], count - again, theirs[again][0], theirs[-1][0])
-        self._wrote(target.producer(count - 1), ours[-1][0])
+        self._wrote(theirs[-1][0], ours[-1][0])
         source.drop(count)
         target.drop(count)
 
-    def _wrote(self, producer: Producer, offset: int) -> None:
-        self.last_producer = producer
+    def _wrote(self, place: int, offset: int) -> None:
+        self._last_at = place
         if offset + 1 == self._done_to:
-            self._front_producer = producer
+            self._front_at = place
 
     def _matched(self, first: int, last: int, count: int, target_first: int, target_last: int) -> None:
         """Source offsets first..last are on the target: for the first time, or again."""
@@ -199,7 +203,7 @@ class Comparer:
         producer = self._target.producer(number)
         if self._hollow:
             # Where it began may be gone: what counts is that it isn't the one who had come farthest.
-            return producer[0] < 0 or producer != self._front_producer
+            return producer[0] < 0 or self._front_at is None or producer != self._target.producer_at(self._front_at)
         before = self._target.producer(number - 1) if number else self.last_producer
         return producer[0] < 0 or before is None or producer != before
 
@@ -225,6 +229,7 @@ class Comparer:
         source, target = self._source, self._target
         if not await target.want(1):
             return  # what was left of the target can't be read
+        await target.identify(place for place in (self._last_at, self._front_at) if place is not None)
         begun = target.producer()[0] >= 0 and self._fresh()
         # A producer that has just begun does so with what may have been copied before, be it with one such record.
         if begun and await self._jump_back(least=1):
@@ -344,7 +349,7 @@ class Comparer:
         self._explain_source_only([ours[here] for here in gap.source_only], target, theirs_count)
         await self._explain_target_only(theirs, gap.target_only, ours_count)
         if theirs:
-            self.last_producer = target.producer(theirs_count - 1)
+            self._last_at = theirs[-1][0]
         if ours and ours[-1][0] >= self._done_to:
             # Not what is repeated is wrong, but what comes after it.
             if self._repeat is not None:
@@ -458,13 +463,14 @@ class Comparer:
             ours = await source.want(_WINDOWS[1])
             missing = sum(record[0] < self._until for record in ours)
             if missing:
+                await self._target.want(1)  # nothing is left there, and it may matter why
                 await self._gap(missing, 0)
             if missing < len(ours):
                 break
         self._progress(self._until)
 
 
-def same(source: BatchView, target: BatchView) -> bool:
+def same(source: Batch, target: Batch) -> bool:
     """Whether two batches hold the same records, told without unpacking: alike but for what the target's log gave them."""
     return (
         source.count == target.count

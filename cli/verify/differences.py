@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from mirror_connect.spark_jobs import varint
-from mirror_connect.spark_jobs.record_rewrite import Record
-
-_Fields = dict[str, bytes | None]
+from mirror_connect.cli.verify.records import Record, fields
 
 
 def alike(one: Record, other: Record, *, same_key: bool = False) -> bool:
     """Whether it may be the same record with something changed in it: its time and most of it are as they were."""
-    first, second = _fields(one[2]), _fields(other[2])
+    first, second = fields(one[2]), fields(other[2])
     if same_key and (first.get("key") != second.get("key") or one[1] != other[1]):
         return False
     same = (one[1] == other[1]) + sum(first.get(name) == second.get(name) for name in ("key", "value", "headers"))
@@ -22,7 +19,7 @@ def difference(source: Record, target: Record, *, timestamps: bool) -> str:
     lines = []
     if timestamps and source[1] != target[1]:
         lines.append(f"timestamp {target[1]} instead of {source[1]}")
-    first, second = _fields(source[2]), _fields(target[2])
+    first, second = fields(source[2]), fields(target[2])
     for name in first.keys() | second.keys():
         if first.get(name) != second.get(name):
             lines.append(_difference(name, first.get(name), second.get(name)))
@@ -40,22 +37,3 @@ def _difference(name: str, source: bytes | None, target: bytes | None) -> str:
         return f"{name} of {len(target)} bytes instead of {len(source)}, different from byte {where} on"
     wrong = sum(a != b for a, b in zip(source, target, strict=True))
     return f"{name} differs in {wrong} of {len(source)} bytes, the first is byte {at}"
-
-
-def _fields(rest: bytes) -> _Fields:
-    """Key, value and headers of what follows a record's deltas; all of it as `value` if it can't be read."""
-    try:
-        key, at = _nullable(rest, 0)
-        value, at = _nullable(rest, at)
-    except (IndexError, ValueError):
-        return {"value": rest}
-    return {"key": key, "value": value, "headers": rest[at:]}
-
-
-def _nullable(data: bytes, at: int) -> tuple[bytes | None, int]:
-    length, at = varint.decode(data, at)
-    if length < 0:
-        return None, at
-    if at + length > len(data):
-        raise ValueError
-    return data[at : at + length], at + length

@@ -21,11 +21,11 @@ from mirror_connect.cli.verify.follow_report import FollowReport, FollowWatcher
 from mirror_connect.cli.verify.followed import FollowedPartition
 from mirror_connect.cli.verify.link import Link, Positions
 from mirror_connect.cli.verify.peek import ClusterPeek, ReadingPrice
+from mirror_connect.cli.verify.place import EARLIEST, LATEST, CannotCompareError, Key
 from mirror_connect.cli.verify.rate import Rate
-from mirror_connect.cli.verify.reading import CannotCompareError, ClusterReader, Key
+from mirror_connect.cli.verify.reading import ClusterReader
 from mirror_connect.cli.verify.topic_ids import TopicIds
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io.wire import EARLIEST, LATEST
 from mirror_connect.spark_jobs.fetched import SourcePartition
 
 _PATIENCE_S: Final = 5.0
@@ -126,7 +126,6 @@ class Follower:
             side.consumer,
             committed=committed,
             rate=Rate(self._options.rate),
-            on_notice=self._notice,
             patience_s=_PATIENCE_S,
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mirror_connect.cli.verify.findings import Fault
 from mirror_connect.cli.verify.followed import FollowedPartition
-from mirror_connect.cli.verify.reading import Key
+from mirror_connect.cli.verify.place import Key
 
 EQUAL, DIFFERENT, NOT_COMPARED = range(3)
 
@@ -69,6 +69,7 @@ class FollowReport:
             "cpu_seconds": round(self.own_cpu, 3),
             "copying_cpu_seconds_at_least": round(self.copying_cpu, 3),
             "sample": "everything" if self.whole else f"random, seed {self.seed}",
+            "reader": "the copier's",
             "troubles": list(self.troubles.values()),
         }
         if partitions:

@@ -13,11 +13,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from mirror_connect.cli.verify.batch_side import BatchSide
 from mirror_connect.cli.verify.comparer import Comparer
 from mirror_connect.cli.verify.findings import Fault, Findings, Kind
 from mirror_connect.cli.verify.peek import GoneError, Peek, PeekedLog
 from mirror_connect.cli.verify.placing import Pair, Piece, earliest_timestamp, placed_anywhere, placed_by
-from mirror_connect.cli.verify.side import Producer, Side
+from mirror_connect.cli.verify.side import Producer
 from mirror_connect.spark_jobs.fetched import Fetched
 
 # Halving a partition of 2^40 records; each costs a few looks.
@@ -352,8 +353,8 @@ class FollowedPartition:
 
         ours = PeekedLog(self._source, pair.source, chunk, there=until)
         theirs = PeekedLog(self._target, pair.target, copy)
-        left = Side(ours, source_damaged, expected=pair.source, committed=self._source.committed)
-        right = Side(theirs, target_damaged, expected=pair.target, committed=True)
+        left = BatchSide(ours, source_damaged, expected=pair.source, committed=self._source.committed)
+        right = BatchSide(theirs, target_damaged, expected=pair.target, committed=True)
         try:
             going_on = self._producer if pair.source == self._at else None
             comparer = Comparer(left, right, findings, until=until, done=pair.source, producer=going_on)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx
 
-from mirror_connect.cli.verify.reading import CannotCompareError
+from mirror_connect.cli.verify.place import CannotCompareError
 from mirror_connect.connectors.config_table import RefusedConfig
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.filters import TopicSelection

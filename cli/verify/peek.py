@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from mirror_connect.cli.verify.reading import LOOK_BYTES, CannotCompareError, ClusterReader
-from mirror_connect.kafka_io.wire import EARLIEST
+from mirror_connect.cli.verify.place import EARLIEST, CannotCompareError
+from mirror_connect.cli.verify.reading import LOOK_BYTES, ClusterReader
 from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
 
 # What smaller requests cost says more of the request than of its bytes.

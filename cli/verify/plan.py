@@ -12,10 +12,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from mirror_connect.cli.verify.cluster_logs import ClusterLogs
 from mirror_connect.cli.verify.link import Link
-from mirror_connect.cli.verify.reading import CannotCompareError, ClusterReader, Key
+from mirror_connect.cli.verify.place import EARLIEST, LATEST, CannotCompareError, Key
 from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
-from mirror_connect.kafka_io.wire import EARLIEST, LATEST
 
 _ADMIN_S: Final = 30.0
 
@@ -84,8 +84,8 @@ def orphans(link: Link, source: Collection[str], target: Collection[str]) -> lis
 
 async def plan(
     link: Link,
-    source: ClusterReader,
-    target: ClusterReader,
+    source: ClusterLogs,
+    target: ClusterLogs,
     topics: Topics,
     from_ms: int | None = None,
 ) -> list[Job]:

@@ -15,6 +15,11 @@ class Rate:
         self._clock = clock
         self._free_at = clock()
 
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit."""
+        return self._per_second is not None
+
     def debt(self, size: int) -> float:
         """Counts `size` bytes; the seconds to wait before they may be used."""
         if self._per_second is None:

@@ -1,13 +1,17 @@
-"""The partitions of one cluster, read for a comparison: by the source task's own fetcher, within fixed ends."""
+"""One cluster as `--follow` reads it: single bounded fetches over the copier's own connections, batches as they are.
+
+Nothing is cheaper, and that is what following is for. It shares code with the copier; the comparison of a whole link, which
+shall not, reads by cluster_logs.py.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Final, Literal, TypeVar
+from typing import Final
 
+from mirror_connect.cli.verify.place import CannotCompareError, Key, Place
 from mirror_connect.cli.verify.rate import Rate
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.kafka_io import wire_codec as codes
@@ -17,28 +21,15 @@ from mirror_connect.kafka_io.wire import Fetch, FetchPartition, ListOffsets
 from mirror_connect.kafka_io.wire_codec import error_name
 from mirror_connect.spark_jobs.fetch_state import LEADERSHIP_ERRORS
 from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition, whole_batches
-from mirror_connect.spark_jobs.fetcher import Fetcher
-from mirror_connect.spark_jobs.record_batch import BatchReader
 
-Place = Literal["source", "target"]
-Key = tuple[str, int]
-T = TypeVar("T")
-
-_BUFFER: Final = 32 << 20
-# Only what is there already is read; a partition that is added needn't wait behind a fetch that waits for news.
-_FIXED: Final = {"fetch.max.wait.ms": "10", "fetch.min.bytes": "1"}
 LOOK_BYTES: Final = 1 << 20
 # A partition that can't be read gets so long to recover, as a restarted broker needs it.
 PATIENCE_S: Final = 30.0
 _RETRY_S: Final = 0.5
 
 
-class CannotCompareError(Exception):
-    """A partition, or everything, can't be compared; the text is one line that says why."""
-
-
 class ClusterReader:
-    """One cluster. `committed`: only what readers of committed records see. `on_notice`: lines for people."""
+    """One cluster. `committed`: only what readers of committed records see."""
 
     def __init__(
         self,
@@ -47,24 +38,13 @@ class ClusterReader:
         *,
         committed: bool,
         rate: Rate,
-        on_notice: Callable[[str], None],
         patience_s: float = PATIENCE_S,
     ) -> None:
-        isolation = "read_committed" if committed else "read_uncommitted"
         self.place = place
         self.committed = committed
         self.rate = rate
         self._patience_s = patience_s
         self._cluster = Cluster(properties, client_id="mirror-connect-verify")
-        self._logs: dict[SourcePartition, PartitionLog] = {}
-        self.fetcher = Fetcher(
-            self._cluster,
-            {**properties, "auto.offset.reset": "earliest", "isolation.level": isolation, **_FIXED},
-            on_records=self._take,
-            # The fetcher was written to read sources, and its lines begin so.
-            on_notice=lambda line: on_notice(f"{place}{line.removeprefix('source')}"),
-            buffer_limit_bytes=_BUFFER,
-        )
 
     async def open(self, topics: Iterable[str]) -> None:
         """Connects and learns the leaders. ClusterUnreachable, NotAuthorized."""
@@ -147,28 +127,6 @@ class ClusterReader:
         await self._patiently({key.topic}, ask)
         return answers[0]
 
-    def log(self, key: SourcePartition, start: int, end: int) -> PartitionLog:
-        """The log of a partition from `start` to `end`; to be closed."""
-        log = PartitionLog(self, key, start, end)
-        self.attend(key, log)
-        return log
-
-    def attend(self, key: SourcePartition, log: PartitionLog) -> None:
-        """What is fetched of the partition goes to this log."""
-        self._logs[key] = log
-
-    def forget(self, key: SourcePartition) -> None:
-        """The partition is read no further."""
-        self._logs.pop(key, None)
-        self.fetcher.remove(key)
-
-    def _take(self, fetched: Fetched) -> None:
-        log = self._logs.get(fetched.partition)
-        if log is None:
-            fetched.release()
-        else:
-            log.put(fetched)
-
     def _leader(self, key: Key) -> Leader:
         leader = self._cluster.leader(*key)
         if leader is None:
@@ -195,116 +153,3 @@ class ClusterReader:
                 await self._cluster.refresh(topics)
             except ClusterUnreachable as error:
                 why = str(error)
-
-
-class PartitionLog:
-    """The Log (side.py) of one partition, from `start` to before `end`."""
-
-    def __init__(self, reader: ClusterReader, key: SourcePartition, start: int, end: int) -> None:
-        self._reader = reader
-        self._key = key
-        self._end = end
-        self._position = start
-        self._queue: deque[Fetched] = deque()
-        self._news = asyncio.Event()
-        self._stuck_at: int | None = None
-        self._reading = False
-
-    async def read(self) -> Fetched | None:
-        """See Log. CannotCompareError when the partition can't be read for a while."""
-        if self._stuck_at is not None:
-            raise CannotCompareError(
-                f"{self._reader.place} partition {self._key} can't be read beyond offset {self._stuck_at}: "
-                "its next batch is damaged"
-            )
-        if self._position >= self._end:
-            self._leave()
-            return None
-        if not self._reading:
-            self._reading = True
-            self._reader.fetcher.add(self._key, self._position)
-        fetched = await self._next()
-        if fetched is None:
-            self._leave()
-            return None
-        await self._reader.rate.take(len(fetched.buffer))
-        if fetched.next_offset <= fetched.fetch_offset:
-            self._stuck_at = fetched.fetch_offset
-        self._position = max(self._position, fetched.next_offset)
-        return fetched if fetched.next_offset <= self._end else _cut(fetched, self._end)
-
-    async def seek(self, offset: int) -> None:
-        """See Log."""
-        self._leave()
-        self._reader.attend(self._key, self)
-        self._position, self._stuck_at = offset, None
-
-    async def look(self, offset: int) -> Fetched | None:
-        """See Log."""
-        return await self._reader.look(self._key, offset)
-
-    async def offset_at(self, timestamp: int) -> int | None:
-        """See Log."""
-        return (await self._reader.offsets({self._key: timestamp}))[self._key]
-
-    def put(self, fetched: Fetched) -> None:
-        """More from the fetcher, in order."""
-        self._queue.append(fetched)
-        self._news.set()
-
-    def close(self) -> None:
-        """Stops reading; what is waiting is given back."""
-        self._leave()
-
-    async def _next(self) -> Fetched | None:
-        trouble_since: float | None = None
-        quiet_since = time.monotonic()
-        while not self._queue:
-            self._news.clear()
-            try:
-                async with asyncio.timeout(1.0):
-                    await self._news.wait()
-            except TimeoutError:
-                if self._queue:
-                    break  # it came in the very moment in which the wait ended
-                state = self._reader.fetcher.state(self._key)
-                if state.position is not None and state.position >= self._end:
-                    return None  # what was left is gone
-                now = time.monotonic()
-                trouble_since = (trouble_since or now) if state.error else None
-                if state.failed or (trouble_since is not None and now - trouble_since > PATIENCE_S):
-                    raise CannotCompareError(self._said(state.error)) from None
-                if now - quiet_since > 2 * PATIENCE_S:
-                    raise CannotCompareError(
-                        f"{self._reader.place} partition {self._key}: nothing came for {2 * PATIENCE_S:.0f} s"
-                    ) from None
-        return self._queue.popleft()
-
-    def _said(self, error: str) -> str:
-        return f"{self._reader.place}{error.removeprefix('source')}"
-
-    def _leave(self) -> None:
-        self._reading = False
-        self._reader.forget(self._key)
-        for fetched in self._queue:
-            fetched.release()
-        self._queue.clear()
-
-
-def _cut(fetched: Fetched, end: int) -> Fetched:
-    """Without the batches from `end` on."""
-    reader = BatchReader(fetched.buffer)
-    size = 0
-    while (view := reader.next()) is not None and view.base_offset < end:
-        size = reader.at
-    return Fetched(
-        fetched.partition,
-        fetched.buffer[:size],
-        fetched.fetch_offset,
-        end,
-        fetched.high_watermark,
-        fetched.last_stable_offset,
-        fetched.log_start,
-        fetched.aborted,
-        _released=lambda _size: fetched.release(),
-    )

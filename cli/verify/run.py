@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+from mirror_connect.cli.verify.cluster_logs import ClusterLogs, RecordLog
 from mirror_connect.cli.verify.comparer import Comparer
 from mirror_connect.cli.verify.findings import Fault, Findings, Kind
 from mirror_connect.cli.verify.link import Link
+from mirror_connect.cli.verify.place import CannotCompareError, Partition
 from mirror_connect.cli.verify.plan import Job, plan, topics_of
 from mirror_connect.cli.verify.rate import Rate
-from mirror_connect.cli.verify.reading import CannotCompareError, ClusterReader, PartitionLog
+from mirror_connect.cli.verify.record_side import RecordSide
 from mirror_connect.cli.verify.remarks import remarks
-from mirror_connect.cli.verify.side import Side
-from mirror_connect.spark_jobs.fetched import SourcePartition
+from mirror_connect.kafka_io.batch_heads import BatchHead
 
 EQUAL, DIFFERENT, NOT_COMPARED = range(3)
 _AT_ONCE: Final = 4
@@ -90,6 +90,7 @@ class Report:
             "outcome": ("equal", "different", "not compared")[self.outcome],
             "faults": self.faults,
             "seconds": round(self.seconds, 3),
+            "reader": "librdkafka",
             "notices": self.notices,
             "partitions": [
                 {
@@ -104,6 +105,23 @@ class Report:
                 for each in self.results
             ],
         }
+
+
+class Read(Protocol):
+    """A side that was read."""
+
+    @property
+    def position(self) -> int:
+        """The offset up to which everything is done."""
+
+
+class Headed(Protocol):
+    """A log of whose batches the headers can be read."""
+
+    async def heads(
+        self, first: int, last: int, *, enough: Callable[[BatchHead], bool] | None = None
+    ) -> list[BatchHead]:
+        """Of the batches that hold these offsets."""
 
 
 class Watcher:
@@ -134,27 +152,17 @@ async def verify(link: Link, options: Options, watcher: Watcher) -> Report:
         report.notices.append(
             f"Not compared, as the source has no topics (any more) that they could be copies of: {shown}"
         )
-    source = ClusterReader(
-        "source",
-        link.source.consumer,
-        committed=link.committed,
-        rate=Rate(options.rate),
-        on_notice=report.notices.append,
-    )
+    source = ClusterLogs("source", link.source.consumer, committed=link.committed, rate=Rate(options.rate))
     # An exactly-once link writes transactions: what counts is what readers of committed records see.
-    target = ClusterReader(
-        "target", link.target.consumer, committed=True, rate=Rate(options.rate), on_notice=report.notices.append
-    )
+    target = ClusterLogs("target", link.target.consumer, committed=True, rate=Rate(options.rate))
     try:
-        await source.open(topics.ours)
-        await target.open({link.remote_topic(topic) for topic in topics.ours} & topics.theirs.keys())
+        remotes = {link.remote_topic(topic) for topic in topics.ours} & topics.theirs.keys()
+        ids = await source.topic_ids(topics.ours), await target.topic_ids(remotes)
         jobs = await plan(link, source, target, topics, options.from_ms)
         watcher.begin(jobs)
-        async with contextlib.AsyncExitStack() as stack:
-            for reader in (source, target):
-                fetching = asyncio.create_task(reader.fetcher.run())
-                stack.push_async_callback(_ended, fetching)
-            report.results = await _all(jobs, source, target, options, watcher)
+        report.results = await _all(jobs, source, target, options, watcher)
+        made_again("source", ids[0], await source.topic_ids(topics.ours), report.results, lambda job: job.topic)
+        made_again("target", ids[1], await target.topic_ids(remotes), report.results, lambda job: job.remote)
     finally:
         await source.close()
         await target.close()
@@ -162,13 +170,18 @@ async def verify(link: Link, options: Options, watcher: Watcher) -> Report:
     return report
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+def made_again(
+    place: str, before: Mapping[str, str], now: Mapping[str, str], results: Sequence[Result], name: Callable[[Job], str]
+) -> None:
+    """What was read of two topics of one name is compared with nothing."""
+    for result in results:
+        topic = name(result.job)
+        if topic in before and now.get(topic, before[topic]) != before[topic]:
+            result.findings.error = f"the {place}'s topic {topic} was deleted and made again meanwhile"
 
 
 async def _all(
-    jobs: Sequence[Job], source: ClusterReader, target: ClusterReader, options: Options, watcher: Watcher
+    jobs: Sequence[Job], source: ClusterLogs, target: ClusterLogs, options: Options, watcher: Watcher
 ) -> list[Result]:
     room = asyncio.Semaphore(_AT_ONCE)
 
@@ -187,9 +200,7 @@ async def _all(
     return sorted(done, key=lambda result: (result.job.topic, result.job.partition))
 
 
-async def _compare(
-    job: Job, source: ClusterReader, target: ClusterReader, findings: Findings, watcher: Watcher
-) -> None:
+async def _compare(job: Job, source: ClusterLogs, target: ClusterLogs, findings: Findings, watcher: Watcher) -> None:
     findings.behind = job.source_end - max(job.until, job.start)
     if job.absent:
         if job.until > job.start:
@@ -202,14 +213,14 @@ async def _compare(
         findings.note("the source has no records left to compare")
         before_the_logs(job, findings, job.target_end)
         return
-    ours = source.log(SourcePartition(job.topic, job.partition), job.start, job.source_end)
-    place = SourcePartition(job.remote, job.partition)
-    theirs = target.log(place, job.target_start, job.target_end)
-    left = Side(ours, _damage_at_source(findings), expected=job.start, holes=job.start, committed=source.committed)
-    begin = await _beginning(job, left, theirs)
-    await theirs.seek(begin)
-    right = Side(theirs, _damage_on_target(findings), expected=begin, holes=job.target_start, committed=True)
+    ours = source.log(Partition(job.topic, job.partition), job.start, job.source_end)
+    theirs = target.log(Partition(job.remote, job.partition), job.target_start, job.target_end)
+    left = RecordSide(ours, _damage_at_source(findings), expected=job.start, holes=job.start)
     try:
+        begin = await _beginning(job, left, theirs)
+        await theirs.seek(begin)
+        damaged = _damage_on_target(findings)
+        right = RecordSide(theirs, damaged, expected=begin, holes=job.target_start, authors=True)
         await Comparer(
             left,
             right,
@@ -219,12 +230,12 @@ async def _compare(
             progress=lambda offset: watcher.advanced(job, offset),
         ).run()
         findings.error = findings.error or unread(job, left, right)
+        if not left.records and not right.records:
+            findings.error = findings.error or await hidden(job, ours)
         before_the_logs(job, findings, begin)
     finally:
-        left.close()
-        right.close()
-        ours.close()
-        theirs.close()
+        await ours.close()
+        await theirs.close()
 
 
 def before_the_logs(job: Job, findings: Findings, begin: int) -> None:
@@ -244,7 +255,7 @@ def before_the_logs(job: Job, findings: Findings, begin: int) -> None:
         findings.note(line)
 
 
-def unread(job: Job, source: Side, target: Side) -> str | None:
+def unread(job: Job, source: Read, target: Read) -> str | None:
     """Why a comparison that has come to its end has not read all it had to: nothing is called equal that was not read."""
     if source.position < job.until:
         return f"the source's log ended at offset {source.position}, it had {job.until} when the comparison began"
@@ -253,7 +264,25 @@ def unread(job: Job, source: Side, target: Side) -> str | None:
     return None
 
 
-async def _beginning(job: Job, source: Side, target: PartitionLog) -> int:
+async def hidden(job: Job, source: Headed) -> str | None:
+    """Why a comparison in which neither side showed a record says nothing: the source's log has some.
+
+    What is left of a log may be markers and aborted transactions alone, or offsets that compaction took.
+    """
+    if job.until <= job.start:
+        return None
+    heads = await source.heads(job.start, job.until - 1, enough=_has_records)
+    shown = next((head for head in heads if _has_records(head)), None)
+    if shown is None:
+        return None
+    return f"no record was read on either side, and the source's log has a batch with records at offset {shown.first}"
+
+
+def _has_records(head: BatchHead) -> bool:
+    return head.records != 0 and not head.control and not head.aborted
+
+
+async def _beginning(job: Job, source: RecordSide, target: RecordLog) -> int:
     """Where the target's log is read from: not before the copy of the source's first record, told by timestamps.
 
     A record's copy has its timestamp, so the first one on the target that is as late lies at the copy or before it.

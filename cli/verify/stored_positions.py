@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from mirror_connect.cli.verify.cluster_logs import ClusterLogs
 from mirror_connect.cli.verify.link import Client, Positions
+from mirror_connect.cli.verify.place import EARLIEST, LATEST, CannotCompareError, Partition
 from mirror_connect.cli.verify.rate import Rate
-from mirror_connect.cli.verify.reading import CannotCompareError, ClusterReader
 from mirror_connect.connectors.positions import parse_position_key, parse_position_value
 from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
-from mirror_connect.kafka_io.wire import EARLIEST, LATEST
-from mirror_connect.spark_jobs.fetched import SourcePartition
-from mirror_connect.spark_jobs.record_batch import CorruptBatchError
-from mirror_connect.spark_jobs.record_reading import read_records
 
 _ADMIN_S: Final = 30.0
 
@@ -29,27 +26,23 @@ async def stored_positions(client: Client, topic: str, source_alias: str, connec
         raise CannotCompareError(str(error)) from None
     if topic not in partitions:
         raise CannotCompareError(f"the target cluster has no topic {topic}: positions can't be read from it")
-    reader = ClusterReader("target", client.consumer, committed=True, rate=Rate(None), on_notice=lambda _line: None)
+    cluster = ClusterLogs("target", client.consumer, committed=True, rate=Rate(None))
     latest: dict[bytes, bytes | None] = {}
-    fetching: asyncio.Task[None] | None = None
     try:
-        await reader.open([topic])
-        keys = [(topic, number) for number in range(partitions[topic])]
-        first = await reader.offsets(dict.fromkeys(keys, EARLIEST))
-        last = await reader.offsets(dict.fromkeys(keys, LATEST))
-        fetching = asyncio.create_task(reader.fetcher.run())
+        keys = [Partition(topic, number) for number in range(partitions[topic])]
+        first = await cluster.offsets(dict.fromkeys(keys, EARLIEST))
+        last = await cluster.offsets(dict.fromkeys(keys, LATEST))
         for key in keys:
-            log = reader.log(SourcePartition(*key), first[key] or 0, last[key] or 0)
-            while (fetched := await log.read()) is not None:
-                latest.update((record.key, record.value) for record in read_records(fetched) if record.key is not None)
-                fetched.release()
-    except CorruptBatchError as error:
-        raise CannotCompareError(f"topic {topic} is damaged at {error}") from None
+            log = cluster.log(key, first[key] or 0, last[key] or 0)
+            while (piece := await log.read()) is not None:
+                for at, reason in piece.damaged:
+                    raise CannotCompareError(f"topic {topic} is damaged at offset {at}: {reason}")
+                for _, _, (stored, value, _) in piece.records:
+                    if stored is not None:
+                        latest[stored] = value
+            await log.close()
     finally:
-        if fetching is not None:
-            fetching.cancel()
-            await asyncio.gather(fetching, return_exceptions=True)
-        await reader.close()
+        await cluster.close()
     found: dict[tuple[str, int], int] = {}
     for stored, value in latest.items():
         position, offset = parse_position_key(stored), parse_position_value(value)

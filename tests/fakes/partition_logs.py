@@ -5,10 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+from aiokafka.record.default_records import DefaultRecordBatch
+
+from mirror_connect.cli.verify.batch_side import BatchSide
+from mirror_connect.cli.verify.cluster_logs import Piece
 from mirror_connect.cli.verify.comparer import Comparer
 from mirror_connect.cli.verify.findings import Findings
+from mirror_connect.cli.verify.record_side import RecordSide
 from mirror_connect.cli.verify.side import Side
+from mirror_connect.kafka_io.batch_heads import BatchHead, heads
+from mirror_connect.kafka_io.record_reader import FoundRecord
+from mirror_connect.spark_jobs.aborted import AbortedFilter
 from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition, whole_batches
+from mirror_connect.spark_jobs.record_batch import BatchReader
 from tests.fakes.encoded_batches import HEADER, Plain, decode, encode
 
 LENGTH_AT = 8
@@ -62,6 +71,52 @@ class MemoryLog:
         )
 
 
+class MemoryRecords:
+    """The same log as librdkafka shows it: records alone, and the headers of batches where they are asked for."""
+
+    def __init__(self, log: MemoryLog, *, committed: bool) -> None:
+        self._log = log
+        self._committed = committed
+        self.asked: list[tuple[int, int]] = []
+
+    async def read(self) -> Piece | None:
+        at = self._log.offset
+        chunk = await self._log.read()
+        return None if chunk is None else self._shown(chunk, at)
+
+    async def seek(self, offset: int) -> None:
+        await self._log.seek(offset)
+
+    async def look(self, offset: int) -> Sequence[FoundRecord]:
+        chunk = await self._log.look(offset)
+        return [] if chunk is None else self._shown(chunk, offset).records
+
+    async def offset_at(self, timestamp: int) -> int | None:
+        return await self._log.offset_at(timestamp)
+
+    async def heads(self, first: int, last: int) -> list[BatchHead]:
+        self.asked.append((first, last))
+        found = heads(b"".join(self._log.batches), {producer for producer, _ in self._log.aborted})
+        return [head for head in found if head.last >= first and head.first <= last]
+
+    def _shown(self, chunk: Fetched, offset: int) -> Piece:
+        records: list[FoundRecord] = []
+        damaged: list[tuple[int, str]] = []
+        append_time = False
+        aborted = AbortedFilter(chunk.aborted) if self._committed else None
+        reader = BatchReader(chunk.buffer)
+        while (view := reader.next()) is not None:
+            if (aborted is not None and aborted.drops(view)) or view.is_control or not view.count:
+                continue
+            if not DefaultRecordBatch(bytes(view.data)).validate_crc():
+                damaged.append((view.base_offset, "its checksum is wrong"))
+                continue
+            append_time |= view.log_append_time
+            records += [(r.offset, r.timestamp, r[2:]) for r in decode(bytes(view.data)) if r.offset >= offset]
+        size = sum(len(key or b"") + len(value or b"") for _, _, (key, value, _) in records)
+        return Piece(records, chunk.next_offset, size, append_time, damaged, chunk.next_offset >= self._log.end)
+
+
 def _last(batch: bytes) -> int:
     fields = HEADER.unpack_from(batch)
     return fields[0] + fields[6]
@@ -92,8 +147,9 @@ async def compare(
     most_listed: int = 1000,
     holes: tuple[int, int] = (0, 0),
     start: tuple[int, int] = (0, 0),
+    by_records: bool = False,
 ) -> Findings:
-    """What the comparison finds; `until` is the source's end by default."""
+    """What the comparison finds; `until` is the source's end by default. `by_records`: as librdkafka shows the logs."""
     ours = source if isinstance(source, MemoryLog) else MemoryLog(source)
     theirs = target if isinstance(target, MemoryLog) else MemoryLog(target)
     findings = Findings(most_listed)
@@ -102,9 +158,20 @@ async def compare(
     def damaged(offset: int, reason: str) -> None:
         damage.append((offset, reason))
 
+    left: Side
+    right: Side
+    if by_records:
+        shown = MemoryRecords(ours, committed=source_committed)
+        left = RecordSide(shown, damaged, expected=start[0], holes=holes[0])
+        right = RecordSide(
+            MemoryRecords(theirs, committed=True), damaged, expected=start[1], holes=holes[1], authors=True
+        )
+    else:
+        left = BatchSide(ours, damaged, expected=start[0], holes=holes[0], committed=source_committed)
+        right = BatchSide(theirs, damaged, expected=start[1], holes=holes[1], committed=True)
     await Comparer(
-        Side(ours, damaged, expected=start[0], holes=holes[0], committed=source_committed),
-        Side(theirs, damaged, expected=start[1], holes=holes[1], committed=True),
+        left,
+        right,
         findings,
         until=ours.end if until is None else until,
         start=start[0],

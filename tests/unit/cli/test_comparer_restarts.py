@@ -8,11 +8,19 @@ from collections import Counter
 import pytest
 
 from mirror_connect.cli.verify.findings import Kind
+from tests.fakes import partition_logs
 from tests.fakes.encoded_batches import NOW, Plain, encode, patched, some_records
 from tests.fakes.partition_logs import MemoryLog, compare
 
 STRANGER = Plain(0, NOW, b"stranger", b"of nobody", ())
 Run = tuple[int, int]
+
+
+@pytest.fixture(params=[False, True], ids=["by_batches", "by_records"], autouse=True)
+def by_records(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """The fast reader's side and librdkafka's: both have to tell the same."""
+    monkeypatch.setitem(partition_logs.compare.__kwdefaults__, "by_records", request.param)
+    return bool(request.param)
 
 
 def source_of(rng: random.Random, count: int) -> tuple[list[Plain], list[bytes]]:

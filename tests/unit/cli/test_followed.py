@@ -10,7 +10,7 @@ import pytest
 
 from mirror_connect.cli.verify.findings import Fault, Kind
 from mirror_connect.cli.verify.followed import FollowedPartition
-from mirror_connect.cli.verify.reading import CannotCompareError
+from mirror_connect.cli.verify.place import CannotCompareError
 from mirror_connect.spark_jobs.fetched import Fetched
 from tests.fakes.encoded_batches import NOW, Plain, encode, patched, some_records
 from tests.fakes.partition_logs import numbered, packed

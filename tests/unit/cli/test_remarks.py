@@ -7,13 +7,13 @@ from typing import cast
 
 import pytest
 
+from mirror_connect.cli.verify.cluster_logs import ClusterLogs
 from mirror_connect.cli.verify.findings import Findings
 from mirror_connect.cli.verify.link import described_link
+from mirror_connect.cli.verify.place import EARLIEST, LATEST, Key
 from mirror_connect.cli.verify.plan import Job, Topics, plan
-from mirror_connect.cli.verify.reading import ClusterReader, Key
 from mirror_connect.cli.verify.remarks import remarks
 from mirror_connect.cli.verify.run import before_the_logs
-from mirror_connect.kafka_io.wire import EARLIEST, LATEST
 from tests.fakes.encoded_batches import some_records
 from tests.fakes.partition_logs import MemoryLog, compare, packed
 
@@ -124,6 +124,6 @@ async def test_a_beginning_that_is_gone_is_told_from_one_that_was_not_asked_for(
 ) -> None:
     address = {"bootstrap.servers": "elsewhere:9092"}
     link = described_link(source=address, target=address, settings={"topics": "t", "source.cluster.alias": "A"})
-    readers = (cast("ClusterReader", _Reader(*place)) for place in ((begin, 202), (5, 202)))
+    readers = (cast("ClusterLogs", _Reader(*place)) for place in ((begin, 202), (5, 202)))
     (job,) = await plan(link, *readers, Topics({"t": 1}, {"A.t": 1}, []), from_ms)
     assert (job.start, job.cut, job.asked_from) == planned

@@ -1,0 +1,321 @@
+"""The partitions of one cluster, read for a comparison by librdkafka, within fixed ends: no code of the copier's in it.
+
+What librdkafka does not show is asked for where it matters only, from the headers of batches (kafka_io/batch_heads.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, NamedTuple, TypeVar
+
+from mirror_connect.cli.verify.place import EARLIEST, LATEST, CannotCompareError, Key, Partition, Place
+from mirror_connect.cli.verify.rate import Rate
+from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.kafka_io.batch_heads import BatchHead, BatchHeads, HeadsUnknown
+from mirror_connect.kafka_io.record_reader import Found, FoundRecord, ReadingTrouble, RecordReader, RecordReaders
+
+T = TypeVar("T")
+
+# A partition that can't be read gets so long to recover, as a restarted broker needs it.
+PATIENCE_S: Final = 30.0
+_RETRY_S: Final = 0.5
+_ANSWER_S: Final = 10.0
+# Two partitions of a pair and a look at one of them, for each of those that are compared at once.
+_THREADS: Final = 12
+_LOOK_BYTES: Final = 1 << 20
+_HEADS_BYTES: Final = 4 << 20
+# An offset and what else a record has in its batch.
+_OVERHEAD: Final = 8
+
+
+class Piece(NamedTuple):
+    """Records in order; all offsets below `end` are read. `damaged`: (offset, reason) of batches that were left out.
+
+    `at_end`: nothing followed at the moment.
+    """
+
+    records: Sequence[FoundRecord]
+    end: int
+    size: int
+    log_append_time: bool
+    damaged: Sequence[tuple[int, str]]
+    at_end: bool
+
+
+class ClusterLogs:
+    """One cluster. `committed`: only what readers of committed records see."""
+
+    def __init__(
+        self,
+        place: Place,
+        properties: Mapping[str, str],
+        *,
+        committed: bool,
+        rate: Rate,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self.place: Place = place
+        self.committed = committed
+        self.rate = rate
+        self.patience_s = patience_s
+        client_id = "mirror-connect-verify"
+        self._readers = RecordReaders(properties, committed=committed, client_id=client_id, statistics=rate.limited)
+        self._heads = BatchHeads(properties, client_id)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"verify-{place}")
+        self._leaders: dict[Partition, tuple[str, int]] = {}
+        # Bytes received for each byte of content, as far as the statistics tell.
+        self._content = self._received = 0
+
+    async def close(self) -> None:
+        """Ends the connections."""
+        await self._heads.close()
+        await self.blocking(self._readers.close)
+        self._threads.shutdown(wait=False)
+
+    async def offsets(self, wanted: Mapping[Key, int]) -> dict[Key, int | None]:
+        """The offset at a timestamp (ms), EARLIEST or LATEST of each partition; None where no record is as late.
+
+        LATEST is what readers see: up to the first open transaction if they read committed records. CannotCompareError,
+        NotAuthorized.
+        """
+        found: dict[Key, int | None] = {}
+        until = time.monotonic() + self.patience_s
+        while True:
+            left = {key: at for key, at in wanted.items() if key not in found}
+            answer, why = await self.blocking(self._ask, left)
+            found.update(answer)
+            if len(found) == len(wanted):
+                return found
+            if time.monotonic() > until:
+                raise CannotCompareError(f"the {self.place} cluster does not answer: {why}")
+            await asyncio.sleep(_RETRY_S)
+
+    async def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """The ids of topics as the cluster tells them now; brokers before 2.8 have none."""
+        names = sorted(set(topics))
+        return await self.blocking(self._ids, names) if names else {}
+
+    def log(self, key: Partition, start: int, end: int) -> RecordLog:
+        """The log of a partition from `start` to before `end`; to be closed."""
+        return RecordLog(self, key, start, end)
+
+    async def blocking(self, call: Callable[..., T], *arguments: object) -> T:
+        """Runs what blocks in a thread of its own."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+
+    async def take(self) -> RecordReader:
+        """A reader that nobody uses."""
+        return await self.blocking(self._readers.take)
+
+    async def give_back(self, reader: RecordReader) -> None:
+        """It is no longer used."""
+        await self.blocking(self._readers.give_back, reader)
+
+    async def charge(self, reader: RecordReader, before: int, found: Found) -> None:
+        """Waits until so much may have been read. `before`: what the reader had received before."""
+        content = found.size + _OVERHEAD * len(found.records)
+        self._content += content
+        self._received += max(0, reader.received - before)
+        # What is packed on its way is less than what comes of it. Until that is known it counts as it is.
+        share = self._received / self._content if self._received and self._content else 1.0
+        await self.rate.take(int(content * share))
+
+    async def heads(
+        self,
+        reader: RecordReader,
+        key: Partition,
+        first: int,
+        last: int,
+        *,
+        enough: Callable[[BatchHead], bool] | None = None,
+    ) -> list[BatchHead]:
+        """The headers of the batches that hold offsets from `first` to `last`, or of those up to one that is `enough`.
+
+        CannotCompareError where they can't be had for a while.
+        """
+        found: list[BatchHead] = []
+        at, until = first, time.monotonic() + self.patience_s
+        while at <= last:
+            try:
+                if key not in self._leaders:
+                    self._leaders[key] = await self.blocking(reader.leader, *key, _ANSWER_S)
+                broker = self._leaders[key]
+                most = min(_HEADS_BYTES, max(1 << 16, (last - at) << 10))
+                told, size = await self._heads.read(broker, key, at, most, committed=self.committed)
+            except (ReadingTrouble, HeadsUnknown) as error:
+                self._leaders.pop(key, None)
+                if time.monotonic() > until:
+                    raise CannotCompareError(
+                        f"{self.place} partition {key}: nobody tells what lies at offset {at}: {error}"
+                    ) from None
+                await asyncio.sleep(_RETRY_S)
+                continue
+            if told is None:
+                # What was at the log's beginning may have gone meanwhile.
+                begins = (await self.offsets({key: EARLIEST}))[key] or 0
+                if begins <= at:
+                    break
+                at = begins
+                continue
+            heads = [head for head in told if head.last >= at and head.first <= last]
+            if not heads:
+                break  # nothing is there up to the end
+            await self.rate.take(size)
+            found += heads
+            at, until = heads[-1].last + 1, time.monotonic() + self.patience_s
+            if enough is not None and any(map(enough, heads)):
+                break
+        return found
+
+    def _ask(self, wanted: Mapping[Key, int]) -> tuple[dict[Key, int | None], str]:
+        try:
+            return self._readers.asker.offsets(wanted, committed=self.committed, timeout=_ANSWER_S)
+        except NotAuthorized as error:
+            raise NotAuthorized(f"{self.place}: {error}") from None
+
+    def _ids(self, names: Sequence[str]) -> dict[str, str]:
+        return self._readers.asker.topic_ids(names, _ANSWER_S)
+
+
+class RecordLog:
+    """One partition, from `start` to before `end`. CannotCompareError when it can't be read for a while; NotAuthorized."""
+
+    def __init__(self, cluster: ClusterLogs, key: Partition, start: int, end: int) -> None:
+        self.key = key
+        self.committed = cluster.committed
+        self._cluster = cluster
+        self._end = end
+        self._position = start
+        self._reader: RecordReader | None = None
+        self._looker: RecordReader | None = None
+        self._reading = False
+
+    async def read(self) -> Piece | None:
+        """The next records; None at the end of the range. A piece may have none, if the range ends without."""
+        if self._position >= self._end:
+            await self._rest()
+            return None
+        if self._reader is None:
+            self._reader = await self._cluster.take()
+        if not self._reading:
+            self._reading = True
+            await self._cluster.blocking(self._reader.begin, *self.key, self._position)
+        piece = await self._read(self._reader, self._position)
+        self._position = piece.end
+        if piece.at_end and piece.end < self._end and await self._last() < self._end:
+            # The log ends before the range does: who compares will say so.
+            self._end = piece.end
+        if piece.end > self._end:
+            records = piece.records[: bisect_left(piece.records, self._end, key=_offset)]
+            piece = piece._replace(records=records, end=self._end)
+        return piece
+
+    async def seek(self, offset: int) -> None:
+        """Go on reading at this offset."""
+        self._reading = False
+        self._position = offset
+
+    async def look(self, offset: int) -> Sequence[FoundRecord]:
+        """Records from there on, about a megabyte of them, without moving."""
+        if self._looker is None:
+            self._looker = await self._cluster.take()
+        await self._cluster.blocking(self._looker.begin, *self.key, offset)
+        found: list[FoundRecord] = []
+        size, at = 0, offset
+        while size < _LOOK_BYTES and at < self._end:
+            piece = await self._read(self._looker, at)
+            found += piece.records
+            size += piece.size
+            if piece.at_end or piece.end <= at:
+                break
+            at = piece.end
+        return found
+
+    async def offset_at(self, timestamp: int) -> int | None:
+        """The first offset whose record has this timestamp (ms) or a later one."""
+        return (await self._cluster.offsets({self.key: timestamp}))[self.key]
+
+    async def heads(
+        self, first: int, last: int, *, enough: Callable[[BatchHead], bool] | None = None
+    ) -> list[BatchHead]:
+        """The headers of the batches that hold these offsets."""
+        if self._looker is None:
+            self._looker = await self._cluster.take()
+        return await self._cluster.heads(self._looker, self.key, first, last, enough=enough)
+
+    async def close(self) -> None:
+        """Gives the readers back."""
+        for reader in (self._reader, self._looker):
+            if reader is not None:
+                await self._cluster.give_back(reader)
+        self._reader = self._looker = None
+
+    async def _read(self, reader: RecordReader, position: int) -> Piece:
+        """What comes next at `position`: records, damage, or the log's end."""
+        began, why = time.monotonic(), ""
+        while True:
+            before = reader.received
+            try:
+                found = await self._cluster.blocking(reader.read)
+            except NotAuthorized as error:
+                raise NotAuthorized(f"{self._cluster.place}: {error}") from None
+            if found.records or found.damaged or found.end is not None:
+                return await self._piece(reader, before, position, found)
+            if found.refused:
+                raise CannotCompareError(f"{self._cluster.place} partition {self.key} can't be read: {found.refused}")
+            if found.lost and (place := await self._found_again(reader, position)) is not None:
+                return Piece((), place, 0, log_append_time=False, damaged=(), at_end=True)
+            why = found.trouble or why
+            if time.monotonic() - began > (self._cluster.patience_s if why else 2 * self._cluster.patience_s):
+                what = why or f"nothing came for {2 * self._cluster.patience_s:.0f} s"
+                raise CannotCompareError(f"{self._cluster.place} partition {self.key} can't be read: {what}")
+
+    async def _piece(self, reader: RecordReader, before: int, position: int, found: Found) -> Piece:
+        await self._cluster.charge(reader, before, found)
+        if found.damaged:
+            return await self._damaged(reader, *found.damaged[0], found)
+        end = found.records[-1][0] + 1 if found.records else position
+        if found.end is not None:
+            end = max(end, found.end)
+        return Piece(found.records, end, found.size, found.log_append_time, (), found.end is not None)
+
+    async def _damaged(self, reader: RecordReader, offset: int, reason: str, found: Found) -> Piece:
+        """What comes before a damaged batch, and the place behind it: where that is librdkafka doesn't know for sure."""
+        heads = await self._cluster.heads(reader, self.key, offset, offset)
+        if not heads:
+            raise CannotCompareError(
+                f"{self._cluster.place} partition {self.key} can't be read beyond offset {offset}: {reason}"
+            )
+        end = max(offset, heads[0].last) + 1
+        await self._cluster.blocking(reader.begin, *self.key, end)
+        records = found.records[: bisect_left(found.records, offset, key=_offset)]
+        damaged = ((offset, reason),) if offset < self._end else ()
+        return Piece(records, end, found.size, found.log_append_time, damaged, at_end=False)
+
+    async def _found_again(self, reader: RecordReader, position: int) -> int | None:
+        """The position is no longer in the log: where it goes on if that is later, or where it ends if it is shorter."""
+        first = (await self._cluster.offsets({self.key: EARLIEST}))[self.key] or 0
+        last = await self._last()
+        if last < position:
+            return last
+        if first > position:
+            await self._cluster.blocking(reader.begin, *self.key, first)
+        else:
+            await self._cluster.blocking(reader.begin, *self.key, position)
+        return None
+
+    async def _last(self) -> int:
+        return (await self._cluster.offsets({self.key: LATEST}))[self.key] or 0
+
+    async def _rest(self) -> None:
+        if self._reading and self._reader is not None:
+            self._reading = False
+            await self._cluster.blocking(self._reader.rest)
+
+
+def _offset(record: FoundRecord) -> int:
+    return record[0]
