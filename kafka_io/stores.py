@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import jks
@@ -17,6 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
+from mirror_connect.connectors.bounded_file import CantRead, read_file
 from mirror_connect.connectors.errors import ConfigError
 
 # A body has no marks in it: what begins and has no end isn't looked for through all that follows, again and again.
@@ -78,9 +78,9 @@ class Store:
 
     def _content(self) -> bytes:
         try:
-            return Path(self.location).read_bytes()
-        except OSError as error:
-            raise ConfigError(f"{self.setting}.location", self.location, error.strerror or str(error)) from None
+            return read_file(self.location)
+        except CantRead as error:
+            raise ConfigError(f"{self.setting}.location", self.location, str(error)) from None
 
     def _pkcs12(self, content: bytes) -> tuple[Any, pkcs12.PKCS12Certificate | None, list[pkcs12.PKCS12Certificate]]:
         password = self.password.encode() if self.password else None
