@@ -19,7 +19,10 @@ from typing import Final
 log = logging.getLogger(__name__)
 
 MOST_BYTES: Final = 1 << 20
-UNREADABLE: Final = "there is no such file, or this process may not read it, or it isn't a regular file of at most 1 MiB; the log says which"
+UNREADABLE: Final = (
+    "there is no such file, or this process may not read it, or it isn't a regular file of at most 1 MiB; "
+    "the log says which"
+)
 # Not blocking: a pipe is opened at once and then refused. No terminal of ours is made of a device.
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _KERNELS: Final = ("/proc", "/sys")
