@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import ipaddress
 import json
 import re
 import time
@@ -22,6 +21,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from mirror_connect.connectors.config_table import Settings
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.kafka_io.addresses import is_loopback
 from mirror_connect.kafka_io.jaas import LoginModule
 from mirror_connect.kafka_io.java_options import ALLOWED_URLS, KAFKA_OPTS, system_property
 from mirror_connect.kafka_io.tls import TlsSettings
@@ -301,16 +301,9 @@ def _check_allowed(url: str) -> None:
             f"-D{ALLOWED_URLS}=URL,URL,…"
         )
         raise ConfigError(_ENDPOINT, _without_userinfo(url), problem)
-    if urlsplit(url).scheme != "https" and not _is_loopback(urlsplit(url).hostname or ""):
+    if urlsplit(url).scheme != "https" and not is_loopback(urlsplit(url).hostname or ""):
         problem = "it has to be an https URL, as the client's secret is sent there; http is for this machine alone"
         raise ConfigError(_ENDPOINT, _without_userinfo(url), problem)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _without_userinfo(url: str) -> str:
