@@ -81,6 +81,7 @@ class WorkerConfig:
     override_allowlist: tuple[str, ...]
     client_id: str
     plugin_path: tuple[str, ...]
+    plugin_modules: tuple[str, ...]
     spark: Mapping[str, str] = field(repr=False)
     resolver: Resolver = field(repr=False)
     resolved: Resolved = field(repr=False)
@@ -202,6 +203,7 @@ def _checked(resolver: Resolver, resolved: Resolved) -> WorkerConfig:
         override_allowlist=tuple(settings.texts("connector.client.config.override.allowlist")),
         client_id=settings.text("client.id"),
         plugin_path=tuple(settings["plugin.path"] or ()),
+        plugin_modules=tuple(settings.texts("plugin.modules")),
         spark=_spark(settings),
         resolver=resolver,
         resolved=resolved,

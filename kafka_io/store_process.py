@@ -15,10 +15,12 @@ from dataclasses import asdict
 from typing import Any
 
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.hidden_memory import hide_memory
 
 
 def main() -> None:
     """Reads the job, answers it."""
+    hide_memory()
     job = json.load(sys.stdin)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (job["memory"], job["memory"]))
