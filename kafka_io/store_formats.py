@@ -6,6 +6,7 @@ the interpreter meanwhile. Errors name the setting and the file, never a passwor
 
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.kafka_io.store_work import work_problem
 from mirror_connect.kafka_io.stores import KeyPair, Store
 
 # A body has no marks in it: what begins and has no end isn't looked for through all that follows, again and again.
@@ -69,6 +71,8 @@ class OpenStore:
         )
 
     def _pkcs12(self, content: bytes) -> tuple[Any, pkcs12.PKCS12Certificate | None, list[pkcs12.PKCS12Certificate]]:
+        if problem := work_problem(content):
+            raise ConfigError(f"{self.store.setting}.location", self.store.location, problem)
         password = self.store.password.encode() if self.store.password else None
         try:
             loaded = pkcs12.load_pkcs12(content, password)
@@ -113,6 +117,8 @@ class _Jks:
         if not entries:
             raise ConfigError(f"{setting}.location", location, "the key store holds no private key with a certificate")
         entry = entries[0]
+        if not entry.is_decrypted() and (problem := work_problem(entry._encrypted)):
+            raise ConfigError(f"{setting}.location", location, problem)
         try:
             if not entry.is_decrypted():
                 entry.decrypt(self._store.key_password or self._store.password or "")
@@ -139,6 +145,8 @@ def private_key(setting: str, text: str, password: str | None) -> str:
     match = _KEY.search(_unfolded(text))
     if match is None:
         raise ConfigError(setting, None, "it holds no private key in PEM (-----BEGIN PRIVATE KEY-----)")
+    if problem := work_problem(_der_of(match[0])):
+        raise ConfigError(setting, None, problem)
     encrypted = match[1] == "ENCRYPTED " or "Proc-Type: 4,ENCRYPTED" in match[0]
     try:
         key = serialization.load_pem_private_key(
@@ -165,6 +173,14 @@ def _unfolded(text: str) -> str:
         return f"-----BEGIN {match[1]}-----\n{body.strip()}\n-----END {match[1]}-----"
 
     return re.sub(rf"-----BEGIN ([A-Z0-9 ]+)-----({_BODY})-----END \1-----", lines, text, flags=re.DOTALL)
+
+
+def _der_of(pem: str) -> bytes:
+    """What a PEM block holds; empty for one that is none, or that has headers."""
+    try:
+        return base64.b64decode("".join(pem.split("-----")[2].split()), validate=True)
+    except ValueError:
+        return b""
 
 
 def _is_jks(content: bytes) -> bool:

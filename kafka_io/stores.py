@@ -24,6 +24,7 @@ PROCESSOR_S: Final = 2
 # By the clock, for a machine that is busy.
 LAST_S: Final = 60
 MEMORY: Final = 1 << 30
+_MODULE: Final = "mirror_connect.kafka_io.store_process"
 # What the process gets of the environment: the way to its libraries.
 _PASSED_ON: Final = (
     "PATH",
@@ -89,7 +90,7 @@ def _answer(job: Mapping[str, Any], setting: str, value: str | None) -> Any:
     limits = {"processor_s": PROCESSOR_S, "memory": MEMORY}
     try:
         ended = subprocess.run(
-            [sys.executable, "-P", "-m", "mirror_connect.kafka_io.store_process"],
+            [sys.executable, "-P", "-m", _MODULE],
             input=json.dumps({**job, **limits}).encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

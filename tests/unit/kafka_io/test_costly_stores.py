@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import random
 import subprocess
 import threading
 import time
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.kafka_io.client_keys import CLIENT_KEYS
+from mirror_connect.kafka_io.store_work import work_problem
 from mirror_connect.kafka_io.tls import TlsSettings
 from tests.fakes.certificates import Party, party
 
@@ -153,6 +155,7 @@ def test_a_store_that_asks_for_endless_work_is_refused_while_everybody_else_goes
     finally:
         ended.set()
         watching.join()
+    assert "its encryption asks for " in str(caught.value)
     assert "\n" not in str(caught.value)
     assert PASSWORD not in str(caught.value)
     assert longest < 2  # of the interpreter: it is what holds the lease
@@ -180,3 +183,24 @@ def test_a_process_that_opens_a_store_is_shown_no_secret(tmp_path: Path, monkeyp
     opened(tmp_path, "store", own.key_pem(PASSWORD) + own.pem, type="PEM")
     assert len(seen) == 1
     assert PASSWORD not in repr(seen)
+
+
+@pytest.mark.timeout(120)
+def test_work_that_is_not_seen_from_outside_is_ended_by_the_processs_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As what lies in an encrypted part of a PKCS12 store: the parameters are hidden from who looks.
+    monkeypatch.setattr("mirror_connect.kafka_io.stores._MODULE", "tests.fakes.blind_store_process")
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3]))
+    certificate = party("own", None, ca=True).pem
+    with pytest.raises(ConfigError, match="opening it takes more than 2 s of processor time"):
+        opened(tmp_path, "store", pem(by_pbkdf2(TWO_THOUSAND_MILLION)) + certificate, type="PEM")
+
+
+def test_what_is_no_store_has_nothing_that_speaks_against_it() -> None:
+    noise = random.Random(7)
+    for size in range(400):
+        work_problem(noise.randbytes(size))
+    whole = by_pbkdf2(TWO_THOUSAND_MILLION)
+    assert [work_problem(whole[:size]) for size in range(20)] == [None] * 20
+    assert work_problem(b"\x30\x80" * 100_000) is None
