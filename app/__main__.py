@@ -23,8 +23,9 @@ from mirror_connect.app.version import API_VERSION
 from mirror_connect.app.worker import Worker
 from mirror_connect.app.worker_config import WorkerConfig, load_worker_config
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.hidden_memory import hide_memory
 from mirror_connect.connectors.secrets import RedactingFilter
-from mirror_connect.connectors.user_class import PLUGIN_PATH
+from mirror_connect.connectors.user_class import PLUGIN_MODULES, PLUGIN_PATH
 from mirror_connect.kafka_io.group_membership import GroupRefusedError
 
 log = logging.getLogger("mirror_connect.app")
@@ -45,6 +46,7 @@ EXIT_CODES: Final[Mapping[type[Exception], int]] = {
 
 def main() -> NoReturn:
     """Entry point."""
+    hide_memory()
     code = _run_to_the_end(RedactingFilter())
     logging.shutdown()
     # Not sys.exit: it waits for every thread, and one may be in a call to a cluster that does not answer for a minute.
@@ -63,6 +65,7 @@ def _run_to_the_end(hiding: RedactingFilter) -> int:
         config.resolver.tell(hiding.learn)
         # In the environment, because Spark's tasks ask such classes, too.
         os.environ[PLUGIN_PATH] = os.pathsep.join(map(os.path.abspath, config.plugin_path))
+        os.environ[PLUGIN_MODULES] = ",".join(config.plugin_modules)
         allow_open_files()
         check_scratch()
         servers = config.own_client("admin").get("bootstrap.servers")

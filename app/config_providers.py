@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from mirror_connect.app.properties import UnreadableFile, read_properties
+from mirror_connect.app.properties import UnreadableFile, properties_of
+from mirror_connect.connectors.bounded_file import CantRead, OutsideError, read_file
 from mirror_connect.connectors.config_table import RefusedConfig
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.filters import NameFilter
@@ -39,7 +40,7 @@ class _AllowedPaths:
     """`allowed.paths`: where files may lie. Without it, anywhere."""
 
     def __init__(self, name: str, value: str | None) -> None:
-        self._allowed: list[Path] | None = None
+        self._allowed: list[str] | None = None
         if value is None or not value.strip():
             return
         self._allowed = []
@@ -48,17 +49,34 @@ class _AllowedPaths:
                 raise ConfigError(name, entry, f"Path {entry} is not absolute")
             if not Path(entry).exists():
                 raise ConfigError(name, entry, f"Path {entry} does not exist")
-            self._allowed.append(Path(os.path.normpath(entry)))
+            self._allowed.append(os.path.normpath(entry))
 
-    def permits(self, path: str) -> bool:
-        """Whether a path that a config names may be read; `..` is worked out first. Kafka follows links, and so do we."""
+    def permitted(self, path: str) -> str | None:
+        """The path to open, as Kafka makes it of one that a config names: with `..` worked out. None: it may not be read."""
         if self._allowed is None:
-            return True
-        normal = Path(os.path.normpath(path))
-        if normal.is_absolute() and any(normal.is_relative_to(allowed) for allowed in self._allowed):
-            return True
+            return path
+        normal = os.path.normpath(path)
+        if os.path.isabs(normal) and any(Path(normal).is_relative_to(allowed) for allowed in self._allowed):
+            return normal
+        self._refuse(path)
+        return None
+
+    def read(self, path: str, what: str) -> bytes | None:
+        """A permitted path's file. None if links lead it out of what is allowed, which Kafka would follow.
+
+        UnreadableFile names `what` and the path.
+        """
+        try:
+            return read_file(path, self._allowed)
+        except OutsideError:
+            self._refuse(path)
+            return None
+        except CantRead as error:
+            raise UnreadableFile(what, path, str(error)) from None
+
+    @staticmethod
+    def _refuse(path: str) -> None:
         log.error("The path %s is not under the provider's allowed.paths; references to it stay as they are", path)
-        return False
 
 
 class FileProvider:
@@ -69,9 +87,12 @@ class FileProvider:
 
     def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
         """Values of the properties file at `path`."""
-        if not path or not self._allowed.permits(path):
+        what = "properties from file"
+        file = self._allowed.permitted(path) if path else None
+        content = None if file is None else self._allowed.read(file, what)
+        if content is None:
             return {}
-        found = read_properties(path, what="properties from file", encoding="utf-8")
+        found = properties_of(content, path, what=what, encoding="utf-8")
         return {key: found[key] for key in keys if key in found}
 
 
@@ -83,21 +104,23 @@ class DirectoryProvider:
 
     def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
         """Texts of the files in `path` that are named as the keys."""
-        if not path or not self._allowed.permits(path):
+        folder = self._allowed.permitted(path) if path else None
+        if folder is None:
             return {}
-        if not Path(path).is_dir():
+        if not Path(folder).is_dir():
             log.warning("The path %s is not a directory; references to it stay as they are", path)
             return {}
         found: dict[str, str] = {}
         for key in keys:
-            file = Path(path) / key
+            file = Path(folder) / key
             # Only a plain name: Kafka lists the directory, so `../x` never names a file of it.
             if key in ("", ".", "..") or "/" in key or not file.is_file():
                 continue
+            content = self._allowed.read(str(file), "file")
+            if content is None:
+                continue
             try:
-                found[key] = file.read_text("utf-8")
-            except OSError as error:
-                raise UnreadableFile("file", file, error.strerror or str(error)) from None
+                found[key] = content.decode("utf-8")
             except UnicodeDecodeError as error:
                 raise UnreadableFile("file", file, f"it isn't UTF-8 at byte {error.start}") from None
         return found

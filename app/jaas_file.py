@@ -11,13 +11,14 @@ Where it is, the worker is told as a Java worker is: by `-Djava.security.auth.lo
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from mirror_connect.app.errors import StartupError
+from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.kafka_io.jaas import JaasError, LoginModule, parse_sections
+from mirror_connect.kafka_io.java_options import system_property
 
 __all__ = ["PROPERTY", "LoginModule", "find_jaas_file", "login_modules", "read_text"]
 
@@ -27,12 +28,11 @@ PROPERTY: Final = "-Djava.security.auth.login.config="
 def find_jaas_file(environment: Mapping[str, str]) -> Path | None:
     """The file named in KAFKA_OPTS; the last of several counts, as in a JVM. None if none is named."""
     try:
-        options = shlex.split(environment.get("KAFKA_OPTS", ""))
-    except ValueError as error:
-        raise StartupError(f"The environment variable KAFKA_OPTS can't be read: {error}") from None
-    named = [option.removeprefix(PROPERTY) for option in options if option.startswith(PROPERTY)]
+        named = system_property("java.security.auth.login.config", environment)
+    except ConfigError as error:
+        raise StartupError(str(error)) from None
     # A second = is Java's way of saying "this file and no other"; a file: URL is as good as a path.
-    path = named[-1].lstrip("=") if named else ""
+    path = (named or "").lstrip("=")
     return Path(re.sub(r"^file:(//)?(?=/)", "", path)) if path else None
 
 

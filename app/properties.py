@@ -37,19 +37,27 @@ def parse_properties(text: str) -> dict[str, str]:
     return loaded
 
 
-def read_properties(
-    path: str | Path, *, what: str = "the properties file", encoding: Encoding = "iso-8859-1"
-) -> dict[str, str]:
-    """The properties of a file. UnreadableFile names `what`, the path and the reason; never any of its content."""
+def read_properties(path: str | Path, *, what: str = "the properties file") -> dict[str, str]:
+    """The properties of a file that whoever starts the program names. UnreadableFile names `what`, the path and the reason.
+
+    Of any kind: a shell's `<(…)` is a pipe. Nothing that comes over REST is read so, but by connectors/bounded_file.py.
+    """
     try:
-        text = Path(path).read_bytes().decode(encoding)
+        content = Path(path).read_bytes()
     except OSError as error:
         raise UnreadableFile(what, path, error.strerror or str(error)) from None
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(what, path, f"it isn't UTF-8 at byte {error.start}") from None
     except ValueError as error:  # a NUL in the path
         raise UnreadableFile(what, path, str(error)) from None
+    return properties_of(content, path, what=what)
+
+
+def properties_of(
+    content: bytes, path: str | Path, *, what: str = "the properties file", encoding: Encoding = "iso-8859-1"
+) -> dict[str, str]:
+    """The properties in a file's content. UnreadableFile names `what`, the path and the reason; never any of the content."""
     try:
-        return parse_properties(text)
+        return parse_properties(content.decode(encoding))
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(what, path, f"it isn't UTF-8 at byte {error.start}") from None
     except ValueError as error:
         raise UnreadableFile(what, path, str(error)) from None

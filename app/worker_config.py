@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from mirror_connect.app.config_providers import Resolved, Resolver, resolve_own
 from mirror_connect.app.cross_origins import CrossOrigins
+from mirror_connect.app.exposed_providers import exposed_providers_line
 from mirror_connect.app.listener_tls import ADMIN_PREFIX, LISTENER_TLS_KEYS, MAIN_PREFIX, listener_context
 from mirror_connect.app.listeners import Listener, advertised, parse_listeners, worker_id
 from mirror_connect.app.properties import read_properties
@@ -80,6 +81,7 @@ class WorkerConfig:
     override_allowlist: tuple[str, ...]
     client_id: str
     plugin_path: tuple[str, ...]
+    plugin_modules: tuple[str, ...]
     spark: Mapping[str, str] = field(repr=False)
     resolver: Resolver = field(repr=False)
     resolved: Resolved = field(repr=False)
@@ -201,13 +203,23 @@ def _checked(resolver: Resolver, resolved: Resolved) -> WorkerConfig:
         override_allowlist=tuple(settings.texts("connector.client.config.override.allowlist")),
         client_id=settings.text("client.id"),
         plugin_path=tuple(settings["plugin.path"] or ()),
+        plugin_modules=tuple(settings.texts("plugin.modules")),
         spark=_spark(settings),
         resolver=resolver,
         resolved=resolved,
     )
     config.advertised_url()
+    _warn_of_exposed_providers(config, resolved.values)
     librdkafka_config(config.own_client("admin"), "admin")
     return config
+
+
+def _warn_of_exposed_providers(config: WorkerConfig, values: Mapping[str, str]) -> None:
+    certificates = config.tls is not None and config.tls.verify_mode == ssl.CERT_REQUIRED
+    login = bool(config.rest_extension_classes)
+    line = exposed_providers_line(values, config.listeners, login=login, certificates=certificates)
+    if line is not None:
+        log.warning(line)
 
 
 def _storage(settings: Settings, kind: Storage) -> StorageTopic:

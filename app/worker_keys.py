@@ -105,6 +105,9 @@ _OWN_KEYS: Final = ConfigTable(
     Key("config.providers", LIST, [], LOW, "Aliases of config providers.", validator=distinct()),
     Key("plugin.path", LIST, None, LOW,
         "Directories with Python modules of one's own, for filters and policies (python:package.module:Class)."),
+    Key("plugin.modules", LIST, [], LOW,
+        "Names of other packages and modules of this Python that filters and policies may be of; * for any.",
+        validator=distinct()),
     Key("plugin.discovery", STRING, "hybrid_warn", LOW, _JAVA),
 )
 

@@ -79,10 +79,13 @@ class ProcessTree:
         return self._account.by_kind()
 
     def pss(self) -> list[tuple[str, int, float]]:
-        """(kind, pid, megabytes) of each process: proportional set size, shared pages counted in parts."""
+        """(kind, pid, megabytes) of each process: proportional set size, shared pages counted in parts.
+
+        PermissionError unless it is root who measures: a worker hides its memory, and without it the sum would be too small.
+        """
         found = []
         for process in self._processes():
-            with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError, PermissionError):
+            with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
                 megabytes = parse_pss(Path(f"/proc/{process.pid}/smaps_rollup").read_text()) / 1e6
                 found.append((self._kind(process), process.pid, megabytes))
         return found

@@ -26,6 +26,7 @@ from mirror_connect.cli.verify.link import Positions, link_of
 from mirror_connect.cli.verify.place import CannotCompareError, Key
 from mirror_connect.cli.verify_output import fault_line
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.hidden_memory import hide_memory
 
 # Whoever copies goes first.
 NICE: Final = 10
@@ -33,6 +34,7 @@ NICE: Final = 10
 
 def main() -> int:
     """0 never: it follows until it is told to end. 1 when it can't, after the event `failed`."""
+    hide_memory()
     with contextlib.suppress(OSError):
         os.nice(NICE)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -29,6 +29,7 @@ from mirror_connect.cli.verify.stored_positions import stored_positions
 from mirror_connect.cli.verify_output import print_report, watcher_for
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
+from mirror_connect.connectors.user_class import PLUGIN_MODULES
 
 PASSWORD: Final = "MIRROR_CONNECT_PASSWORD"
 _POLICIES: Final = {"default": DEFAULT_POLICY, "identity": IDENTITY_POLICY}
@@ -116,6 +117,8 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
 
     Exit code: 0 equal, 1 differences, 2 couldn't be compared.
     """
+    # Whoever calls this command may run any Python here; a worker's limit is for those who only may write its configs.
+    os.environ.setdefault(PLUGIN_MODULES, "*")
     options = Options(
         rate=None if rate is None else bytes_per_second(rate),
         from_ms=None if since is None else moment(since),

@@ -11,6 +11,7 @@ class ConfigError(Exception):
 
     def __init__(self, name: str, value: str | None, problem: str) -> None:
         self.name = name
+        self.value = value
         self.problem = problem
         shown = f"Invalid value {value} for configuration {name}" if value is not None else f"Invalid {name}"
         super().__init__(f"{shown}: {problem}")

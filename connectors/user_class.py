@@ -31,6 +31,8 @@ PREFIX: Final = "python:"
 FORM: Final = "python:package.module:Class"
 # The directories of the worker's `plugin.path`, handed down to whoever starts such processes: Spark's tasks, too.
 PLUGIN_PATH: Final = "MIRROR_CONNECT_PLUGIN_PATH"
+# Names of packages and modules that may lie elsewhere, from the worker's `plugin.modules`; `*` for any.
+PLUGIN_MODULES: Final = "MIRROR_CONNECT_PLUGIN_MODULES"
 SCRIPT: Final = Path(__file__).with_name("user_class_process.py")
 # What a class gets of the environment. Not all of it: EnvVarConfigProvider secrets live there.
 PASSED_ON: Final = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR")
@@ -113,6 +115,7 @@ class UserClass:
             "config": {name: value for name, value in config.items() if not is_secret(name)},
             "methods": {name: asdict(method) for name, method in self._methods.items()},
             "path": [each for each in os.environ.get(PLUGIN_PATH, "").split(os.pathsep) if each],
+            "elsewhere": [each for each in os.environ.get(PLUGIN_MODULES, "").split(",") if each],
             "memory": MEMORY,
             **asdict(self._limits),
         }

@@ -8,6 +8,7 @@ would hear no signal; the process ends with its parent, and when it has had noth
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import json
 import os
@@ -23,6 +24,9 @@ from typing import Any, Final
 SHOWN: Final = 300
 # The exit code of a process that had nothing to do.
 IDLE: Final = 75
+# Of the whole process: it ends when it is idle for a while, so one that comes to an hour has run away.
+PROCESSOR_S: Final = 3600
+OPEN_FILES: Final = 256
 _WORDS: Final = {"bool": "True or False", "str": "a text", "NoneType": "None"}
 
 
@@ -43,6 +47,9 @@ def main() -> int:
     job = json.loads(requests.get())
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (job["memory"], job["memory"]))
+    # The timer of each call ends it well before; this is for what a class does beside its answers, or to the timer.
+    resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_S, PROCESSOR_S))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
     # Behind everything else, so that nothing there stands for a module that others mean.
     sys.path.extend(job["path"])
     made: Any = None
@@ -61,6 +68,7 @@ def main() -> int:
 
     def make() -> list[str]:
         nonlocal made
+        _check_place(job["module"], job["path"], job["elsewhere"])
         made = _made(job["module"], job["class"], job["config"], job["methods"])
         return [name for name in job["methods"] if callable(getattr(made, name, None))]
 
@@ -82,6 +90,30 @@ def _read(requests: queue.SimpleQueue[bytes]) -> None:
     os._exit(0)
 
 
+def _check_place(module: str, places: Sequence[str], elsewhere: Sequence[str]) -> None:
+    """A module that is merely installed isn't imported because a connector's config names it: importing runs code.
+
+    Its package is looked for, as the import will find it, and nothing is run by that.
+    """
+    package = module.partition(".")[0]
+    if "*" in elsewhere or any(f"{module}.".startswith(f"{each}.") for each in elsewhere):
+        return
+    found = importlib.util.find_spec(package)
+    if found is not None:
+        lies = [*(found.submodule_search_locations or []), *([found.origin] if found.has_location else [])]
+        if lies and all(any(_is_in(each, place) for place in places) for each in lies if each is not None):
+            return
+    raise Problem(
+        f"there is no module {package} in a directory of the worker's plugin.path: "
+        "put it there, or name it in plugin.modules"
+    )
+
+
+def _is_in(file: str, folder: str) -> bool:
+    folder = os.path.realpath(folder)
+    return os.path.commonpath([os.path.realpath(file), folder]) == folder
+
+
 def _made(module: str, name: str, config: Mapping[str, str], methods: Mapping[str, Any]) -> Any:
     try:
         found: Any = importlib.import_module(module)
@@ -89,8 +121,8 @@ def _made(module: str, name: str, config: Mapping[str, str], methods: Mapping[st
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise Problem(f"importing module {module} raised {_told(error)}") from None
         raise Problem(
-            f"there is no module {error.name} for {sys.executable}: install it there, or put it into a directory of "
-            "PYTHONPATH or of the worker's plugin.path"
+            f"there is no module {error.name} for {sys.executable}: put it into a directory of the worker's plugin.path; "
+            "or install it there and name it in plugin.modules"
         ) from None
     except BaseException as error:  # noqa: BLE001 — the user hears of it, whatever it is
         raise Problem(f"importing module {module} raised {_told(error)}") from None

@@ -61,7 +61,13 @@ and `EnvVarConfigProvider` of `org.apache.kafka.common.config.provider`, declare
 (`config.providers=file`, `config.providers.file.class=…`). Connector configs are stored and shown with the reference.
 
 The environment: `MIRROR_CONNECT_LOG_LEVEL` (DEBUG, INFO, WARNING, ERROR or CRITICAL; INFO unless set), `JAVA_HOME`, `TMPDIR`
-(Spark's scratch files) and `KAFKA_OPTS` (`-Djava.security.auth.login.config=FILE` names the login file of Basic auth).
+(Spark's scratch files) and `KAFKA_OPTS` (`-Djava.security.auth.login.config=FILE` names the login file of Basic auth,
+`-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=URL,URL` the token endpoints that OAUTHBEARER logins may ask; without it
+none).
+
+Limit what providers give (`config.providers.file.param.allowed.paths=DIRECTORY`, `….param.allowlist.pattern=REGEX`): a
+connector may send any of it anywhere. Without that the log warns at the start if REST is reached from elsewhere without a
+login.
 """
 
 PREFIXES: Final = """## Client settings in a connector

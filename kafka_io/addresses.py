@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import socket
 from typing import Any, Final
@@ -56,3 +57,11 @@ def _address(entry: str) -> tuple[str, int] | None:
     if match is None or not match[1] or not 0 < int(match[2]) <= 65_535:
         return None
     return match[1], int(match[2])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, without brackets, is this machine alone: 127.0.0.1, ::1 and their like, or localhost."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

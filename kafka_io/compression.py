@@ -24,6 +24,9 @@ MOST_DECOMPRESSED: Final = 256 << 20
 
 _GZIP_WINDOW: Final = 31
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP_FIRST_PIECE: Final = 512
+# Producers write one. A member of 20 bytes costs as much as one of kilobytes.
+_MOST_GZIP_MEMBERS: Final = 1000
 # Java's own choice for LZ4 is the fast compressor; aiokafka's default is ten times slower for a quarter less bytes.
 _LZ4_LEVEL: Final = 1
 # The most bytes that one can stand for: a match's length grows by 255 for each; four are a block of one byte 128 Ki times.
@@ -53,18 +56,25 @@ def _check(size: int, limit: int) -> None:
 
 def _gzip_decode(data: bytes, limit: int) -> bytes:
     parts: list[bytes] = []
-    total = 0
+    total = at = 0
+    view = memoryview(data)
     # A gzip file may have several members; zlib stops silently behind the first one.
-    while True:
+    for _ in range(_MOST_GZIP_MEMBERS):
         unpacker = zlib.decompressobj(_GZIP_WINDOW)
-        parts.append(unpacker.decompress(data, limit - total + 1))
-        total += len(parts[-1])
-        _check(total, limit)
-        if not unpacker.eof:
-            raise CodecError("its compressed records are cut off")
-        data = unpacker.unused_data
-        if not data.startswith(_GZIP_MAGIC):
+        # zlib copies what lies behind a member's end. The first member, nearly always the only one, is given all there is;
+        # later ones get a little and then twice as much each time, so that all copies together stay as long as the data.
+        piece = len(data) if at == 0 else _GZIP_FIRST_PIECE
+        while not unpacker.eof:
+            if at >= len(data):
+                raise CodecError("its compressed records are cut off")
+            parts.append(unpacker.decompress(view[at : at + piece], limit - total + 1))
+            total += len(parts[-1])
+            _check(total, limit)
+            at = min(at + piece, len(data)) - len(unpacker.unused_data)
+            piece *= 2
+        if not data.startswith(_GZIP_MAGIC, at):
             return parts[0] if len(parts) == 1 else b"".join(parts)
+    raise CodecError(f"its compressed records are of more than {_MOST_GZIP_MEMBERS} gzip members")
 
 
 def _gzip_encode(data: bytes) -> bytes:

@@ -15,10 +15,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from aiokafka.conn import OAuthAuthenticator, SaslPlainAuthenticator, ScramAuthenticator
+from aiokafka.conn import OAuthAuthenticator, SaslPlainAuthenticator
 
-from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.kafka_io import wrong_protocol
+from mirror_connect.kafka_io.scram import BoundedScram, ScramProblem
 from mirror_connect.kafka_io.wire_codec import (
     NONE,
     SASL_AUTHENTICATION_FAILED,
@@ -295,11 +296,14 @@ class Connection:
         while True:
             try:
                 step = await authenticator.step(token)
-            except (ValueError, KeyError) as error:
-                raise NotAuthorized(f"broker {self.address}: SASL {login.mechanism} failed: {error}") from None
+            except (NotAuthorized, ConfigError):
+                raise
             except ClusterUnreachable as error:
                 # No token at present is no refusal: whoever asked tries again, as when the broker itself is away.
                 raise ConnectionLost(f"broker {self.address}: no login: {error}") from None
+            except Exception as error:  # noqa: BLE001 — whatever the broker has sent, and none of it is quoted
+                reason = str(error) if isinstance(error, ScramProblem) else "the broker's answer makes no sense"
+                raise NotAuthorized(f"broker {self.address}: SASL {login.mechanism} failed: {reason}") from None
             if step is None:
                 return
             answer = await self.start(SaslAuthenticate(step[0]))
@@ -319,7 +323,7 @@ class Connection:
         names = {"sasl_plain_username": login.username, "sasl_plain_password": login.password}
         if login.mechanism == "PLAIN":
             return SaslPlainAuthenticator(loop=self._loop, **names)
-        return ScramAuthenticator(loop=self._loop, sasl_mechanism=login.mechanism, **names)
+        return BoundedScram(loop=self._loop, sasl_mechanism=login.mechanism, **names)
 
 
 async def open_connection(

@@ -1,6 +1,9 @@
 """OAuth bearer tokens by the client-credentials grant, as Kafka's own clients ask for them (KIP-768).
 
 librdkafka asks by itself (its `oidc` method); `ClientCredentialsTokens` is for the connections that are our own.
+
+Whoever may write connector configs names the endpoint: only URLs that the worker's own start allows are asked, as by Kafka's
+clients. What the endpoint answers is bounded, and nothing of it is shown.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ import asyncio
 import base64
 import binascii
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +21,9 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from mirror_connect.connectors.config_table import Settings
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.kafka_io.addresses import is_loopback
 from mirror_connect.kafka_io.jaas import LoginModule
+from mirror_connect.kafka_io.java_options import ALLOWED_URLS, KAFKA_OPTS, system_property
 from mirror_connect.kafka_io.tls import TlsSettings
 
 if TYPE_CHECKING:
@@ -31,6 +37,19 @@ _UNKNOWN_LIFE: Final = 60.0
 # Request Timeout, Too Many Requests: no refusal, and tried again in Java (HttpJwtRetriever), too.
 _COME_AGAIN: Final = frozenset({408, 429})
 _ATTEMPTS: Final = 3
+# A token serves no longer than that, whatever is said of its end.
+_LONGEST_LIFE: Final = 24 * 3600.0
+_VERY_MANY: Final = 10**15
+_LARGEST_ANSWER: Final = 1 << 20
+# RFC 6750, 2.1, as Java's client wants it: another character could end the token and begin something else.
+_TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+# RFC 6749, 5.2: these may be shown. Anything else comes from nobody knows where.
+_CODES: Final = frozenset(
+    {
+        *("invalid_request", "invalid_client", "invalid_grant", "invalid_scope"),
+        *("unauthorized_client", "unsupported_grant_type"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +89,7 @@ class OAuthSettings:
             raise ConfigError(_ENDPOINT, None, "it has to be set for sasl.mechanism OAUTHBEARER")
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
             raise ConfigError(_ENDPOINT, _without_userinfo(url), "it has to be an http or https URL")
+        _check_allowed(url)
         options = module.options
         client_id = settings[_CREDENTIALS + "client.id"] or options.get("clientId")
         secret = settings.secret(_CREDENTIALS + "client.secret")
@@ -164,22 +184,20 @@ class ClientCredentialsTokens:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 answer = await self._ask()
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, TimeoutError) as error:
                 if attempt == _ATTEMPTS:
                     reason = str(error) or type(error).__name__
                     raise ClusterUnreachable(f"the token endpoint {settings.place} doesn't answer: {reason}") from None
             else:
-                if answer.status_code < 500 and answer.status_code not in _COME_AGAIN:
+                if answer.status < 500 and answer.status not in _COME_AGAIN:
                     self._accept(answer)
                     return
                 if attempt == _ATTEMPTS:
-                    raise ClusterUnreachable(
-                        f"the token endpoint {settings.place} answers with status {answer.status_code}"
-                    )
+                    raise ClusterUnreachable(f"the token endpoint {settings.place} answers with status {answer.status}")
             await asyncio.sleep(pause)
             pause = min(pause * 2, settings.retry_backoff_max)
 
-    async def _ask(self) -> httpx.Response:
+    async def _ask(self) -> _Answer:
         import httpx  # noqa: PLC0415 — see _renew
 
         settings = self._settings
@@ -189,8 +207,12 @@ class ClientCredentialsTokens:
         form = {"grant_type": "client_credentials"} | ({"scope": settings.scope} if settings.scope else {})
         verify = settings.tls.context() if settings.tls is not None else True
         timeout = httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout)
-        async with httpx.AsyncClient(verify=verify, timeout=timeout, transport=self._transport) as client:
-            return await client.post(
+        # Not longer in all, either: an answer may come a byte at a time.
+        async with (
+            asyncio.timeout(settings.connect_timeout + settings.read_timeout),
+            httpx.AsyncClient(verify=verify, timeout=timeout, transport=self._transport) as client,
+            client.stream(
+                "POST",
                 # httpx would log in as a name that stands in the URL; Java doesn't.
                 httpx.URL(settings.url).copy_with(userinfo=b""),
                 content=urlencode(form),
@@ -198,42 +220,90 @@ class ClientCredentialsTokens:
                     "Authorization": "Basic " + base64.b64encode(f"{client_id}:{secret}".encode()).decode(),
                     "Content-Type": "application/x-www-form-urlencoded",
                     "Accept": "application/json",
+                    # A small answer can unfold to any size.
+                    "Accept-Encoding": "identity",
                     "Cache-Control": "no-cache",
                 },
-            )
+                follow_redirects=False,
+            ) as response,
+        ):
+            if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+                return _Answer(response.status_code, None, "it is compressed, which was not asked for")
+            content = bytearray()
+            async for piece in response.aiter_bytes():
+                content += piece
+                if len(content) > _LARGEST_ANSWER:
+                    return _Answer(response.status_code, None, f"it is longer than {_LARGEST_ANSWER >> 20} MiB")
+            return _Answer(response.status_code, bytes(content))
 
-    def _accept(self, answer: httpx.Response) -> None:
-        try:
-            body = json.loads(answer.content)
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):
-            body = {}
+    def _accept(self, answer: _Answer) -> None:
+        body = _members(answer.content)
         token = body.get("access_token")
-        if answer.status_code != 200 or not isinstance(token, str) or not token.strip():
-            # `error` is a code (RFC 6749, 5.2); a description could repeat what was sent.
-            reason = body.get("error") if isinstance(body.get("error"), str) else f"status {answer.status_code}"
+        token = token.strip() if isinstance(token, str) else ""
+        if answer.status != 200 or not _TOKEN.fullmatch(token):
+            # A code of the standard at most: what else it says could be anybody's, or repeat what was sent.
+            code = body.get("error")
+            reason = answer.problem or (code if isinstance(code, str) and code in _CODES else f"status {answer.status}")
             raise NotAuthorized(
                 f"the token endpoint {self._settings.place} gave client {self._settings.client_id} no token: {reason}"
             )
         now = self._clock()
-        self._token = token.strip()
-        self._expires = _expiry(self._token, body.get("expires_in"), now)
+        self._token = token
+        self._expires = now + _life(token, body.get("expires_in"), now)
         self._renew_at = now + (self._expires - now) * self._settings.refresh_after
 
 
-def _expiry(token: str, expires_in: object, now: float) -> float:
-    """When the token ends: its own `exp` claim, else what the endpoint said."""
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the endpoint said; `problem`: why its content isn't looked at."""
+
+    status: int
+    content: bytes | None
+    problem: str | None = None
+
+
+def _members(content: bytes | None) -> dict[str, Any]:
+    try:
+        body = json.loads(content or b"")
+    except (ValueError, RecursionError):
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _life(token: str, expires_in: object, now: float) -> float:
+    """For how many seconds the token serves: by its own `exp` claim, else by what the endpoint said; a day at most."""
     parts = token.split(".")
     if len(parts) == 3:
         try:
-            claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-            return float(claims["exp"])
-        except (binascii.Error, ValueError, KeyError, TypeError):
-            pass
-    if isinstance(expires_in, int | float) and not isinstance(expires_in, bool):
-        return now + expires_in
-    return now + _UNKNOWN_LIFE
+            claims = _members(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        except (binascii.Error, ValueError):
+            claims = {}
+        end = _seconds(claims.get("exp"))
+        if end is not None:
+            return min(max(end - now, 0.0), _LONGEST_LIFE)
+    said = _seconds(expires_in)
+    return _UNKNOWN_LIFE if said is None else min(max(said, 0.0), _LONGEST_LIFE)
+
+
+def _seconds(given: object) -> float | None:
+    """A number that JSON gave; None for what is none, and for NaN, which Python's reader takes. Infinite: very many."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or given != given:  # noqa: PLR0124 — NaN
+        return None
+    return float(min(max(given, -_VERY_MANY), _VERY_MANY))
+
+
+def _check_allowed(url: str) -> None:
+    """As Kafka's clients (ConfigurationUtils of 4.x): the very text is among the allowed ones. ConfigError."""
+    allowed = system_property(ALLOWED_URLS) or ""
+    if url not in [each.strip() for each in allowed.split(",")]:
+        problem = (
+            f"the worker isn't allowed to ask it; if it shall be, start the worker with it in {KAFKA_OPTS}: "
+            f"-D{ALLOWED_URLS}=URL,URL,…"
+        )
+        raise ConfigError(_ENDPOINT, _without_userinfo(url), problem)
+    if urlsplit(url).scheme != "https" and not is_loopback(urlsplit(url).hostname or ""):
+        problem = "it has to be an https URL, as the client's secret is sent there; http is for this machine alone"
+        raise ConfigError(_ENDPOINT, _without_userinfo(url), problem)
 
 
 def _without_userinfo(url: str) -> str:

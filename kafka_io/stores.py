@@ -1,30 +1,39 @@
 """Key and trust stores of Java clients, read into PEM in memory: PEM files, PKCS12 and JKS.
 
-Neither OpenSSL's Python face nor librdkafka reads JKS, and a decrypted key must never lie in a temporary file. Errors name
-the setting and the file, never a password. tls.py imports this module when there is a store to read: cryptography and pyjks
-take a fifth of a worker's start.
+Neither OpenSSL's Python face nor librdkafka reads JKS, and a decrypted key must never lie in a temporary file. A store is
+opened in a process of its own, with limits: one with two thousand million iterations would hold this one for minutes.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
-from pathlib import Path
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-import jks
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.serialization import pkcs12
-
+from mirror_connect.connectors.bounded_file import CantRead, read_file
 from mirror_connect.connectors.errors import ConfigError
 
-# A body has no marks in it: what begins and has no end isn't looked for through all that follows, again and again.
-# Not by `*+`: before Python 3.11.5 a repeated group that is possessive finds too little.
-_BODY: Final = r"(?>(?:(?!-----).)*)"
-_CERTIFICATE: Final = re.compile(rf"-----BEGIN CERTIFICATE-----{_BODY}-----END CERTIFICATE-----", re.DOTALL)
-_KEY: Final = re.compile(rf"-----BEGIN ([A-Z ]*)PRIVATE KEY-----{_BODY}-----END \1PRIVATE KEY-----", re.DOTALL)
-_JKS_MAGIC: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+# A million iterations of PBKDF2 take less than a second; Java's and OpenSSL's own choices are 2,048 to 10,000.
+PROCESSOR_S: Final = 2
+# By the clock, for a machine that is busy.
+LAST_S: Final = 60
+MEMORY: Final = 1 << 30
+_MODULE: Final = "mirror_connect.kafka_io.store_process"
+# What the process gets of the environment: the way to its libraries.
+_PASSED_ON: Final = (
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "LANG",
+    "OPENSSL_CONF",
+    "OPENSSL_MODULES",
+    "CRYPTOGRAPHY_OPENSSL_NO_LEGACY",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,168 +56,63 @@ class Store:
 
     def trusted(self) -> str:
         """All certificates of a trust store, as PEM. ConfigError if there are none."""
-        content = self._content()
-        if self.type == "PEM":
-            return certificates(f"{self.setting}.location", _text(content))
-        if _is_jks(content):
-            found = [_der(der) for der in self._jks(content).certs_der()]
-        else:
-            found = [_pem(entry.certificate) for entry in self._pkcs12(content)[2]]
-        if not found:
-            raise ConfigError(f"{self.setting}.location", self.location, "the trust store holds no trusted certificate")
-        return "".join(found)
+        return str(self._opened("trusted"))
 
     def key_pair(self) -> KeyPair:
         """The private key and its chain. ConfigError if there is none."""
-        content = self._content()
-        if self.type == "PEM":
-            text = _text(content)
-            location = f"{self.setting}.location"
-            return KeyPair(private_key(location, text, self.key_password), certificates(location, text))
-        if _is_jks(content):
-            return self._jks(content).key_pair()
-        key, own, others = self._pkcs12(content)
-        if key is None or own is None:
-            raise ConfigError(
-                f"{self.setting}.location", self.location, "the key store holds no private key with a certificate"
-            )
-        return KeyPair(
-            _pkcs8(key), _pem(own.certificate) + "".join(_pem(entry.certificate) for entry in _chain(own, others))
-        )
+        return KeyPair(**self._opened("key_pair"))
 
-    def _content(self) -> bytes:
+    def _opened(self, what: str) -> Any:
+        location = f"{self.setting}.location"
         try:
-            return Path(self.location).read_bytes()
-        except OSError as error:
-            raise ConfigError(f"{self.setting}.location", self.location, error.strerror or str(error)) from None
-
-    def _pkcs12(self, content: bytes) -> tuple[Any, pkcs12.PKCS12Certificate | None, list[pkcs12.PKCS12Certificate]]:
-        password = self.password.encode() if self.password else None
-        try:
-            loaded = pkcs12.load_pkcs12(content, password)
-        except ValueError:
-            raise self._unreadable() from None
-        return (
-            loaded.key,
-            loaded.cert,
-            list(loaded.additional_certs) + ([loaded.cert] if loaded.cert and not loaded.key else []),
-        )
-
-    def _jks(self, content: bytes) -> _Jks:
-        try:
-            # Without a password Java skips the check of integrity; pyjks can't.
-            loaded = jks.KeyStore.loads(content, self.password or "", try_decrypt_keys=False)
-        except (jks.util.KeystoreException, ValueError, IndexError, KeyError):
-            raise self._unreadable() from None
-        return _Jks(self, loaded)
-
-    def _unreadable(self) -> ConfigError:
-        given = "is wrong, or the file" if self.password else "is missing, or the file"
-        return ConfigError(
-            f"{self.setting}.location", self.location, f"{self.setting}.password {given} is no {self.type} store"
-        )
-
-
-class _Jks:
-    """A JKS (or JCEKS) store that was loaded by pyjks."""
-
-    def __init__(self, store: Store, loaded: Any) -> None:
-        self._store = store
-        self._loaded = loaded
-
-    def certs_der(self) -> list[bytes]:
-        return [entry.cert for entry in self._loaded.certs.values()]
-
-    def key_pair(self) -> KeyPair:
-        entries = list(self._loaded.private_keys.values())
-        setting, location = self._store.setting, self._store.location
-        if not entries:
-            raise ConfigError(f"{setting}.location", location, "the key store holds no private key with a certificate")
-        entry = entries[0]
-        try:
-            if not entry.is_decrypted():
-                entry.decrypt(self._store.key_password or self._store.password or "")
-            key = serialization.load_der_private_key(entry.pkey_pkcs8, None)
-        except (jks.util.KeystoreException, ValueError):
-            raise ConfigError("ssl.key.password", None, f"it doesn't open the private key in {location}") from None
-        return KeyPair(_pkcs8(key), "".join(_der(der) for _, der in entry.cert_chain))
+            content = read_file(self.location)
+        except CantRead as error:
+            raise ConfigError(location, self.location, str(error)) from None
+        job = {"what": what, "store": asdict(self), "content": base64.b64encode(content).decode()}
+        return _answer(job, location, self.location)
 
 
 def certificates(setting: str, text: str) -> str:
     """The certificates in a PEM text, checked. ConfigError if there are none."""
-    found = _CERTIFICATE.findall(_unfolded(text))
-    try:
-        parsed = [x509.load_pem_x509_certificate(entry.encode()) for entry in found]
-    except ValueError as error:
-        raise ConfigError(setting, None, f"a certificate in it can't be read: {error}") from None
-    if not parsed:
-        raise ConfigError(setting, None, "it holds no certificate in PEM (-----BEGIN CERTIFICATE-----)")
-    return "".join(map(_pem, parsed))
+    return str(_answer({"what": "certificates", "setting": setting, "text": text}, setting, None))
 
 
 def private_key(setting: str, text: str, password: str | None) -> str:
     """The private key in a PEM text, decrypted, as PKCS8 PEM. ConfigError if it isn't there or can't be opened."""
-    match = _KEY.search(_unfolded(text))
-    if match is None:
-        raise ConfigError(setting, None, "it holds no private key in PEM (-----BEGIN PRIVATE KEY-----)")
-    encrypted = match[1] == "ENCRYPTED " or "Proc-Type: 4,ENCRYPTED" in match[0]
+    return str(_answer({"what": "private_key", "setting": setting, "text": text, "password": password}, setting, None))
+
+
+def _answer(job: Mapping[str, Any], setting: str, value: str | None) -> Any:
+    """What the process makes of a store; ConfigError with its problem, or with the limit that it ran into."""
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    # Where this process finds its modules, also on an executor that was sent them.
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    limits = {"processor_s": PROCESSOR_S, "memory": MEMORY}
     try:
-        key = serialization.load_pem_private_key(
-            match[0].encode(), password.encode() if password and encrypted else None
+        ended = subprocess.run(
+            [sys.executable, "-P", "-m", _MODULE],
+            input=json.dumps({**job, **limits}).encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            timeout=LAST_S,
+            check=False,
         )
-    except TypeError:
+    except subprocess.TimeoutExpired:
+        raise ConfigError(setting, value, f"opening it takes more than {LAST_S} s") from None
+    if ended.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         raise ConfigError(
-            "ssl.key.password", None, f"the private key of {setting} is encrypted, its password is missing"
-        ) from None
-    except ValueError:
-        raise ConfigError(
-            "ssl.key.password" if encrypted else setting,
-            None,
-            "the private key can't be opened with it" if encrypted else "the private key can't be read",
-        ) from None
-    return _pkcs8(key)
-
-
-def _unfolded(text: str) -> str:
-    """PEM in one line: Java takes blanks for line ends (properties files fold values); a parser here wants lines."""
-
-    def lines(match: re.Match[str]) -> str:
-        body = match[2] if ":" in match[2] else "\n".join(match[2].split())
-        return f"-----BEGIN {match[1]}-----\n{body.strip()}\n-----END {match[1]}-----"
-
-    return re.sub(rf"-----BEGIN ([A-Z0-9 ]+)-----({_BODY})-----END \1-----", lines, text, flags=re.DOTALL)
-
-
-def _is_jks(content: bytes) -> bool:
-    # By what is in the file: Java's own "JKS" reads PKCS12 files too, and "PKCS12" reads JKS (keystore.type.compat).
-    return content[:4] in _JKS_MAGIC
-
-
-def _chain(own: pkcs12.PKCS12Certificate, others: list[pkcs12.PKCS12Certificate]) -> list[pkcs12.PKCS12Certificate]:
-    """The certificates that lead from the own one to its root, in that order; a PKCS12 file keeps them in any."""
-    by_subject = {entry.certificate.subject: entry for entry in others}
-    chain: list[pkcs12.PKCS12Certificate] = []
-    last = own.certificate
-    while last.issuer != last.subject and (entry := by_subject.pop(last.issuer, None)) is not None:
-        chain.append(entry)
-        last = entry.certificate
-    return chain
-
-
-def _text(content: bytes) -> str:
-    return content.decode("utf-8", "replace")
-
-
-def _pem(certificate: x509.Certificate) -> str:
-    return certificate.public_bytes(serialization.Encoding.PEM).decode()
-
-
-def _der(der: bytes) -> str:
-    return _pem(x509.load_der_x509_certificate(der))
-
-
-def _pkcs8(key: Any) -> str:
-    pem: bytes = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return pem.decode()
+            setting,
+            value,
+            f"opening it takes more than {PROCESSOR_S} s of processor time; write it anew with fewer iterations of its "
+            "encryption (a million of PBKDF2 are well below that), and keys of usual sizes",
+        )
+    if ended.returncode != 0:
+        problem = (
+            f"opening it ended the process that did it (exit code {ended.returncode}, {MEMORY >> 20} MiB of memory)"
+        )
+        raise ConfigError(setting, value, problem)
+    told = json.loads(ended.stdout)
+    if "problem" in told:
+        raise ConfigError(*told["problem"])
+    return told["answer"]

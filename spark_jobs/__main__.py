@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import psutil
 
+from mirror_connect.connectors.hidden_memory import hide_memory
 from mirror_connect.spark_jobs.epochs import start_query
 from mirror_connect.spark_jobs.session import open_session
 from mirror_connect.spark_jobs.worker_client import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
@@ -165,6 +166,7 @@ def _is_rest(process: psutil.Process, own_session: bool) -> bool:
 
 def main() -> None:
     """Entry point of `python -m mirror_connect.spark_jobs`."""
+    hide_memory()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
     logging.getLogger("mirror_connect").setLevel(logging.INFO)
     for noisy in ("py4j", "pyspark"):

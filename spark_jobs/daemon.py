@@ -5,11 +5,14 @@ from __future__ import annotations
 import gc
 import importlib
 
+from mirror_connect.connectors.hidden_memory import hide_memory
+
 PRELOADED = ("pyarrow", "asyncio", "uvloop", "mirror_connect.spark_jobs.epochs", "mirror_connect.spark_jobs.tasks")
 
 
 def main() -> None:
     """Imports, freezes the heap (so that collections in a child don't unshare pages), and serves Spark's forks."""
+    hide_memory()
     for module in PRELOADED:
         importlib.import_module(module)
     gc.freeze()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
 
+from mirror_connect.app.config_reads import ConfigReads
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.job_contract import TaskId
 
@@ -19,13 +19,13 @@ class ResolvedRuns:
     """
 
     def __init__(self, resolve: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
-        self._resolve = resolve
+        self._reads = ConfigReads(resolve, "tasks")
         self._last: dict[TaskId, tuple[str, Mapping[str, str], Mapping[str, str]]] = {}
 
     async def of(self, task: TaskId, run_id: str, config: Mapping[str, str]) -> Mapping[str, str]:
         """The config with the providers' values. ConfigError if a provider fails at the run's beginning."""
         try:
-            resolved = await asyncio.to_thread(self._resolve, config)
+            resolved = await self._reads.resolve(config)
         except ConfigError as error:
             before = self._last.get(task)
             if before is None or before[0] != run_id:

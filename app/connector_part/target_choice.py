@@ -58,6 +58,8 @@ class TargetChooser:
         self._lock = threading.Lock()
         self._lookups: dict[_Way, asyncio.Future[bool]] = {}
         self._said: set[tuple[str | None, str]] = set()
+        # Reads key stores, which may lie on a share that doesn't answer.
+        self._checks = ThreadPoolExecutor(max_workers=4, thread_name_prefix="target-checks")
 
     def choose(self, config: Mapping[str, str], timeout: float = 30.0) -> Target:
         """For a resolved connector config; blocking. ClusterUnreachable, NotAuthorized with one line."""
@@ -84,7 +86,7 @@ class TargetChooser:
         """
         try:
             async with asyncio.timeout(CHECK_WAIT_S):
-                return await asyncio.to_thread(self._strays, config)
+                return await asyncio.get_running_loop().run_in_executor(self._checks, self._strays, config)
         except TimeoutError:
             return []
 

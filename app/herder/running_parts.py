@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
+from mirror_connect.app.config_reads import ConfigReads
 from mirror_connect.app.connector_part.host import ConnectorPart, PartHost
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.ports import PartFactory, Resolver
@@ -33,7 +34,7 @@ class RunningParts:
     ) -> None:
         self._make_part = make_part
         self._notices = notices or ConfigNotices()
-        self._resolver = resolver
+        self._reads = ConfigReads(resolver.resolve, "connectors")
         self._host = host
         self._current: dict[str, _Ears] = {}
         self._changes: dict[str, asyncio.Task[None]] = {}
@@ -83,7 +84,7 @@ class RunningParts:
         if not ears.heard():
             return
         try:
-            resolved = await asyncio.to_thread(self._resolver.resolve, config)
+            resolved = await self._reads.resolve(config)
             if not ears.heard():
                 return
             ears.secrets = _secrets(config, resolved)

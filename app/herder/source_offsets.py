@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
+from mirror_connect.app.config_reads import ConfigReads
 from mirror_connect.app.errors import BadRequest, ConnectError, ConnectorNotFound, NotStopped, StaleConfiguration
 from mirror_connect.app.herder.lifecycle import TargetState
 from mirror_connect.app.herder.ports import Resolver
@@ -55,7 +56,7 @@ class SourceOffsets:
         self._configs = configs
         self._standing = standing
         self._reconciler = reconciler
-        self._resolver = resolver
+        self._reads = ConfigReads(resolver.resolve, "offsets")
         self._store_of = store_of
 
     async def list(self, name: str) -> list[OffsetEntry]:
@@ -135,7 +136,7 @@ class SourceOffsets:
     async def _resolved(self, config: Config) -> Mapping[str, str]:
         given = {name: value for name, value in config.items() if value is not None}
         try:
-            return await asyncio.to_thread(self._resolver.resolve, given)
+            return await self._reads.resolve(given)
         except ConfigError as error:
             raise BadRequest(str(error)) from None
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from mirror_connect.app.config_reads import ConfigReads
 from mirror_connect.app.errors import BadRequest, InvalidConfig, NotFound
 from mirror_connect.app.herder.client_properties import OverridePolicy, check_client_properties
 from mirror_connect.app.herder.config_notices import ConfigNotices
@@ -86,7 +87,7 @@ class Validation:
     """Validates with the worker's config providers and rules; what is valid and surprising goes to `notices`."""
 
     def __init__(self, resolver: Resolver, rules: ConfigRules, notices: ConfigNotices) -> None:
-        self._resolver = resolver
+        self._reads = ConfigReads(resolver.resolve, "validation")
         self._rules = rules
         self._notices = notices
         # Threads of their own: classes that are slow to make keep nobody waiting but those who name classes.
@@ -166,8 +167,7 @@ class Validation:
 
     async def _resolved(self, config: Config) -> tuple[ConnectorDefinition, Config]:
         try:
-            # Providers read files, and a file may hang.
-            resolved: Config = {**config, **await asyncio.to_thread(self._resolver.resolve, _texts(config))}
+            resolved: Config = {**config, **await self._reads.resolve(_texts(config))}
         except ConfigError as error:
             raise BadRequest(str(error)) from None
         class_name = resolved.get(CLASS)

@@ -19,12 +19,14 @@ import psutil
 
 from mirror_connect.app.supervisor.scratch import Scratch, remove_stale
 from mirror_connect.app.supervisor.spark_log import SparkLog, with_settings
-from mirror_connect.connectors.user_class import PLUGIN_PATH
+from mirror_connect.connectors.user_class import PLUGIN_MODULES, PLUGIN_PATH
+from mirror_connect.kafka_io.java_options import for_tasks
 
 # What the application gets of the worker's environment. Not all of it: EnvVarConfigProvider secrets live there.
 PASSED_ON: Final = (
     *("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "JAVA_HOME", "LD_LIBRARY_PATH", "PYTHONPATH"),
     PLUGIN_PATH,
+    PLUGIN_MODULES,
 )
 # How long the last lines of a log may take whose writers are all gone.
 LOG_ENDS_S: Final = 2.0
@@ -56,6 +58,7 @@ class SparkApplication:
         scratch = self._scratch = Scratch()
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         environment |= {name: value for name, value in os.environ.items() if name.startswith("SPARK_")}
+        environment |= for_tasks(os.environ)
         environment |= {
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -41,12 +42,19 @@ class TokenEndpoint:
 
     def __enter__(self) -> Self:
         self._thread.start()
+        # As whoever starts a worker has to: no endpoint is asked that isn't allowed there.
+        self._options = os.environ.get("KAFKA_OPTS")
+        os.environ["KAFKA_OPTS"] = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.url}"
         return self
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(10)
+        if self._options is None:
+            del os.environ["KAFKA_OPTS"]
+        else:
+            os.environ["KAFKA_OPTS"] = self._options
 
     def client_properties(self, bootstrap: str, secret: str = CLIENT_SECRET) -> dict[str, str]:
         """Java client properties that log in with tokens from here."""

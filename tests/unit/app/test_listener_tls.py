@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mirror_connect.app.worker_config import worker_config
+from mirror_connect.connectors.bounded_file import UNREADABLE
 from mirror_connect.connectors.errors import ConfigError
 from tests.fakes.certificates import Party, party
 
@@ -80,7 +81,7 @@ def test_clients_are_not_asked_for_certificates_that_nothing_could_judge(pem: di
     [
         pytest.param(
             {"ssl.keystore.location": "/nowhere/ssl.keystore"},
-            "Invalid value /nowhere/ssl.keystore for configuration PREFIXssl.keystore.location: No such file or directory",
+            "Invalid value /nowhere/ssl.keystore for configuration PREFIXssl.keystore.location: " + UNREADABLE,
             id="no_file",
         ),
         pytest.param(

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from mirror_connect.app.properties import UnreadableFile, parse_properties, read_properties
+from mirror_connect.app.properties import UnreadableFile, parse_properties, properties_of, read_properties
 
 
 @pytest.mark.parametrize(
@@ -35,9 +36,7 @@ def test_a_workers_file_is_latin_1_as_kafka_loads_it(tmp_path: Path) -> None:
 
 
 def test_a_providers_file_is_utf_8(tmp_path: Path) -> None:
-    file = tmp_path / "secrets.properties"
-    file.write_bytes("a=é".encode())
-    assert read_properties(file, encoding="utf-8") == {"a": "é"}
+    assert properties_of("a=é".encode(), tmp_path / "secrets.properties", encoding="utf-8") == {"a": "é"}
 
 
 def test_a_missing_file_is_named_with_the_systems_reason(tmp_path: Path) -> None:
@@ -56,3 +55,13 @@ def test_a_broken_escape_is_reported_by_line_and_without_its_text(tmp_path: Path
     with pytest.raises(UnreadableFile, match="line 2 has a") as caught:
         read_properties(file)
     assert "user" not in str(caught.value)
+
+
+def test_a_worker_may_be_given_its_file_by_a_pipe() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"a=1")
+    os.close(writing)
+    try:
+        assert read_properties(f"/dev/fd/{reading}") == {"a": "1"}
+    finally:
+        os.close(reading)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
+import subprocess
+import sys
 import textwrap
 import time
 from collections.abc import Callable
@@ -14,7 +17,14 @@ import psutil
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.user_class import PLUGIN_PATH, Limits, UserClass, class_problem, name_problem
+from mirror_connect.connectors.user_class import (
+    PLUGIN_MODULES,
+    PLUGIN_PATH,
+    Limits,
+    UserClass,
+    class_problem,
+    name_problem,
+)
 
 SETTING = "topic.filter.class"
 Make = Callable[..., UserClass]
@@ -195,8 +205,8 @@ def test_a_sleeping_class_ends_with_its_worker(made: Make, folder: Path) -> None
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("python:nowhere.at.all:Mine", "there is no module nowhere for "),
-        ("python:json.nowhere:Mine", "there is no module json.nowhere for "),
+        ("python:nowhere.at.all:Mine", "there is no module nowhere in a directory"),
+        ("python:json.nowhere:Mine", "there is no module json in a directory"),
         ("python:mine:Theirs", "module mine has no class Theirs"),
         ("python:mine:VALUE", "module mine has no class VALUE"),
         ("python:mine:Empty", "class Empty has no method should_replicate_topic(topic)"),
@@ -241,3 +251,84 @@ def test_making_a_class_has_its_limit(folder: Path) -> None:
     (folder / "mine.py").write_text("while True: pass\n")
     found = class_problem(SETTING, {SETTING: "python:mine:Mine"}, replace(LIMITS, start_s=0.5))
     assert found == "making it takes more than 0.5 s of processor time"
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package that this Python finds outside of plugin.path; importing it leaves the file `imported` beside it."""
+    (tmp_path / "plugins").mkdir()
+    package = tmp_path / "elsewhere" / "acme"
+    package.mkdir(parents=True)
+    text = "class Mine:\n    def should_replicate_topic(self, topic): return True\n"
+    (package / "__init__.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w').close()\n{text}")
+    (package / "filters.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+    monkeypatch.setenv(PLUGIN_PATH, str(tmp_path / "plugins"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("module", ["acme", "acme.filters", "antigravity", "this", "json.tool"])
+@pytest.mark.parametrize("modules", [None, "", "acm", "acme.filters.more", "acme_filters"])
+def test_a_module_that_is_merely_installed_is_not_even_imported(
+    installed: Path, monkeypatch: pytest.MonkeyPatch, module: str, modules: str | None
+) -> None:
+    if modules is not None:
+        monkeypatch.setenv(PLUGIN_MODULES, modules)
+    said = class_problem(SETTING, {SETTING: f"python:{module}:Mine"}, LIMITS)
+    assert said == (
+        f"there is no module {module.partition('.')[0]} in a directory of the worker's plugin.path: "
+        "put it there, or name it in plugin.modules"
+    )
+    assert not (installed / "imported").exists()
+
+
+@pytest.mark.parametrize("modules", ["acme", "other,acme", "acme.filters", "*"])
+def test_a_module_that_the_worker_names_may_lie_anywhere(
+    installed: Path, monkeypatch: pytest.MonkeyPatch, modules: str
+) -> None:
+    monkeypatch.setenv(PLUGIN_MODULES, modules)
+    assert class_problem(SETTING, {SETTING: "python:acme.filters:Mine"}, LIMITS) is None
+
+
+@pytest.mark.parametrize("form", ["module", "package", "namespace", "link"])
+def test_modules_of_every_form_are_found_in_plugin_path(folder: Path, form: str) -> None:
+    text = "class Mine:\n    def should_replicate_topic(self, topic): return True\n"
+    files = {"module": "mine.py", "package": "mine/__init__.py", "namespace": "mine/inner.py", "link": "real/mine.py"}
+    (folder / files[form]).parent.mkdir(exist_ok=True)
+    (folder / files[form]).write_text(text)
+    if form == "link":
+        os.symlink(folder / files[form], folder / "mine.py")
+    name = "mine.inner" if form == "namespace" else "mine"
+    assert class_problem(SETTING, {SETTING: f"python:{name}:Mine"}, LIMITS) is None
+
+
+def test_a_class_has_few_files_and_no_endless_processor_time(made: Make) -> None:
+    above = "import resource"
+    body = (
+        "return [resource.getrlimit(each)[1] for each in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU)] == [256, 3600]"
+    )
+    assert ask(made(body, above=above), "a") == [True]
+
+
+HIDDEN = """
+import subprocess, sys
+if sys.argv[1] == "hide":
+    from mirror_connect.connectors.hidden_memory import hide_memory
+    hide_memory()
+look = "import os, sys; print(len(open(f'/proc/{os.getppid()}/environ', 'rb').read()) > 0)"
+print(subprocess.run([sys.executable, "-c", look], capture_output=True, text=True).stdout.strip())
+"""
+
+
+def as_any_user() -> None:
+    """Who is root may read everything: not without capabilities (PR_CAPBSET_DROP), as other users have none."""
+    for capability in range(64):
+        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="there is no /proc here")
+@pytest.mark.parametrize(("how", "seen"), [("hide", ""), ("show", "True")])
+def test_a_childs_look_into_its_parents_memory_is_refused(how: str, seen: str) -> None:
+    command = [sys.executable, "-c", HIDDEN, how]
+    told = subprocess.run(command, preexec_fn=as_any_user, capture_output=True, text=True, check=True, timeout=60)
+    assert told.stdout.strip() == seen

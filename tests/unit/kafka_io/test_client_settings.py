@@ -10,11 +10,21 @@ from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.kafka_io.addresses import bootstrap_servers
 from mirror_connect.kafka_io.client_keys import Kind
 from mirror_connect.kafka_io.client_settings import librdkafka_config, wire_settings
+from mirror_connect.kafka_io.java_options import for_tasks, system_property
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 URL = "sasl.oauthbearer.token.endpoint.url"
+
+
+ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+IDP = "https://idp/token"
+
+
+@pytest.fixture(autouse=True)
+def allowed_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_OPTS", f"-Xmx1g '-D{ALLOWED}=https://other/, {IDP},http://i/,http://127.0.0.1:8/'")
 
 
 def properties(**given: str) -> dict[str, str]:
@@ -77,6 +87,64 @@ def test_client_credentials_of_the_settings_go_before_those_of_the_login() -> No
     assert (native["sasl.oauthbearer.client.id"], native["sasl.oauthbearer.client.secret"]) == ("new", "new")
 
 
+CREDENTIALS = login("OAUTHBEARER", OAUTH, 'clientId="me" clientSecret="hunter22"')
+
+
+@pytest.mark.parametrize("url", [IDP, "http://127.0.0.1:8/", "https://other/"])
+def test_token_endpoints_that_the_worker_is_started_with_are_allowed(url: str) -> None:
+    assert wire_settings(CREDENTIALS | {URL: url}, "c").token_provider is not None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://idp/token/", "https://idp/", "http://idp/token", "https://idp:443/token", "https://169.254.169.254/latest",
+        "https://idp/token?x=1", "https://u:hunter22@idp/token", "https://idp/token,https://other/", "https://other/, ",
+    ],
+)  # fmt: skip
+def test_no_other_token_endpoint_is_asked(url: str) -> None:
+    for made in (
+        lambda: wire_settings(CREDENTIALS | {URL: url}, "c"),
+        lambda: librdkafka_config(CREDENTIALS | {URL: url}, "admin"),
+    ):
+        with pytest.raises(
+            ConfigError, match=rf"for configuration {URL}: the worker isn't allowed .*-D{ALLOWED}="
+        ) as caught:
+            made()
+        assert "hunter22" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options", [None, "", "-Xmx1g", f"-D{ALLOWED}=", f"-D{ALLOWED}={IDP} -D{ALLOWED}=https://other/"]
+)
+def test_without_the_option_no_token_endpoint_is_asked(monkeypatch: pytest.MonkeyPatch, options: str | None) -> None:
+    monkeypatch.delenv("KAFKA_OPTS")
+    if options is not None:
+        monkeypatch.setenv("KAFKA_OPTS", options)
+    with pytest.raises(ConfigError, match="the worker isn't allowed to ask it"):
+        wire_settings(CREDENTIALS | {URL: IDP}, "c")
+
+
+def test_a_secret_goes_to_another_machine_by_https_only() -> None:
+    with pytest.raises(ConfigError, match="it has to be an https URL"):
+        wire_settings(CREDENTIALS | {URL: "http://i/"}, "c")
+
+
+def test_options_that_can_not_be_read_are_told_without_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_OPTS", "-Dpassword='hunter22")
+    with pytest.raises(ConfigError, match=r"^Invalid KAFKA_OPTS: it can't be read: No closing quotation$"):
+        wire_settings(CREDENTIALS | {URL: IDP}, "c")
+    assert for_tasks({"KAFKA_OPTS": "-Dpassword='hunter22"}) == {}
+
+
+def test_tasks_get_the_allowed_endpoints_and_no_other_option() -> None:
+    given = {"KAFKA_OPTS": f"-Dpassword=hunter22 '-D{ALLOWED}=https://a/?x=1, https://b/'"}
+    handed = for_tasks(given)
+    assert system_property(ALLOWED, handed) == "https://a/?x=1, https://b/"
+    assert "hunter22" not in repr(handed)
+    assert for_tasks({}) == {}
+
+
 SASL = properties(security_protocol="SASL_PLAINTEXT")
 
 
@@ -99,9 +167,7 @@ def test_a_mechanism_that_is_not_set_is_not_called_a_wrong_value() -> None:
         pytest.param(login("SCRAM-SHA-256", SCRAM, "tokenauth=true"), "sasl.jaas.config", id="delegation_token"),
         pytest.param(login("OAUTHBEARER", OAUTH, "clientId=a"), URL, id="no_token_endpoint"),
         pytest.param(login("OAUTHBEARER", OAUTH, "clientId=a") | {URL: "file:///t"}, URL, id="a_file_as_endpoint"),
-        pytest.param(
-            login("OAUTHBEARER", OAUTH, "clientId=a") | {URL: "http://i/"}, "client.secret", id="no_client_secret"
-        ),
+        pytest.param(login("OAUTHBEARER", OAUTH, "clientId=a") | {URL: IDP}, "client.secret", id="no_client_secret"),
         pytest.param(properties(security_protocol="TLS"), "security.protocol", id="protocol"),
         pytest.param(properties(request_timeout_ms="soon"), "request.timeout.ms", id="no_number"),
         pytest.param(properties(request_timeout_ms="-1"), "request.timeout.ms", id="a_negative_number"),

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import random
 import struct
+import time
 import tracemalloc
 
 import cramjam
@@ -72,6 +73,31 @@ def test_others_read_what_is_compressed(codec: int, decode: object, content: byt
 @every_codec
 def test_several_streams_behind_each_other_are_read_to_the_end(codec: int) -> None:
     assert decompress(codec, compress(codec, b"first") + compress(codec, b"second")) == b"firstsecond"
+
+
+def test_many_gzip_members_are_refused_in_no_time() -> None:
+    members = gzip.compress(b"") * 100_000
+    began = time.process_time()
+    with pytest.raises(CodecError, match="are of more than 1000 gzip members"):
+        decompress(GZIP, members)
+    assert time.process_time() - began < 0.5
+
+
+def test_gzip_members_of_all_sizes_are_read_in_one_go() -> None:
+    # Also such that end at, before and behind every border at which the decoder looks for more.
+    contents = [NOISE[:size] for size in (0, 1, 100, 486, 487, 488, 489, 490, 2_000, 5_000, 70_000)]
+    members = [gzip.compress(content) for content in contents]
+    assert decompress(GZIP, b"".join(members * 50)) == b"".join(contents * 50)
+
+
+def test_what_is_not_gzip_behind_the_last_member_is_no_record() -> None:
+    assert decompress(GZIP, gzip.compress(b"first") + gzip.compress(b"second") + b"padding") == b"firstsecond"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_gzip_member_that_is_cut_off_is_told(count: int) -> None:
+    with pytest.raises(CodecError, match="are cut off"):
+        decompress(GZIP, (gzip.compress(NOISE) * count)[:-1])
 
 
 def test_uncompressed_bytes_are_not_even_copied() -> None:

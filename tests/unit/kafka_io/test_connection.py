@@ -195,6 +195,85 @@ async def test_a_token_endpoint_that_is_away_is_like_a_broker_that_is_away() -> 
             await opened(port, Login("OAUTHBEARER", token_provider=_NoToken()))
 
 
+def sasl_answer(text: bytes) -> bytes:
+    return struct.pack(">hhi", 0, -1, len(text)) + text + struct.pack(">q", 0)
+
+
+@asynccontextmanager
+async def scram_broker(
+    first: str, final: Callable[[bytes], bytes] = lambda _: b"v="
+) -> AsyncIterator[tuple[int, list[bytes]]]:
+    """A broker that answers the client's first message with `first` (`{r}`: the client's nonce); keeps what clients say."""
+    said: list[bytes] = []
+
+    async def answer(key: int, body: bytes) -> bytes:
+        if key == 17:
+            return struct.pack(">hih", 0, 1, 13) + b"SCRAM-SHA-256"
+        said.append(body[4:])
+        if len(said) == 1:
+            return sasl_answer(first.format(r=body.rpartition(b"r=")[2].decode()).encode())
+        return sasl_answer(final(body[4:]))
+
+    async with broker(answer) as port:
+        yield port, said
+
+
+SALT = "c2FsdA=="
+
+
+@pytest.mark.parametrize("count", ["1", "4095", "1000001", "20000000"])
+async def test_a_broker_that_asks_for_too_little_or_too_much_work_gets_no_proof(count: str) -> None:
+    async with scram_broker(f"r={{r}}x,s={SALT},i={count}") as (port, said):
+        async with asyncio.timeout(5):
+            with pytest.raises(NotAuthorized) as caught:
+                await opened(port, Login("SCRAM-SHA-256", "alice", "hunter2"))
+        assert str(caught.value).startswith(
+            f"broker 127.0.0.1:{port}: SASL SCRAM-SHA-256 failed: the broker asks for {count} iterations, "
+            "and 4096 to 1000000 are taken"
+        )
+        assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "",
+        "nonsense",
+        f"r={{r}}x,s={SALT}",
+        f"r={{r}}x,s={SALT},i=" + "9" * 5000,
+        f"r={{r}}x,s={SALT},i=-4096",
+        f"r={{r}}x,s={SALT},i=4_096",
+        "r={r}x,s=?,i=4096",
+        f"r=other,s={SALT},i=4096",
+        f"m=ext,r={{r}}x,s={SALT},i=4096",
+        f"e=secret-of-the-broker,s={SALT}",
+        "\ud800",
+    ],
+    ids=range(11),
+)
+async def test_a_first_message_that_is_none_is_one_line_without_what_it_says(first: str) -> None:
+    async def answer(key: int, body: bytes) -> bytes:
+        if key == 17:
+            return struct.pack(">hih", 0, 1, 13) + b"SCRAM-SHA-256"
+        text = first.format(r=body.rpartition(b"r=")[2].decode())
+        return sasl_answer(text.encode("utf-8", "surrogatepass"))
+
+    async with broker(answer) as port:
+        with pytest.raises(NotAuthorized) as caught:
+            await opened(port, Login("SCRAM-SHA-256", "alice", "hunter2"))
+        start = f"broker 127.0.0.1:{port}: SASL SCRAM-SHA-256 failed: the broker"
+        assert str(caught.value).startswith(start)
+        assert len(str(caught.value)) < 200
+        assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("final", [b"", b"v=", b"v=?", b"v=AAAA", b"e=invalid-proof", b"\xff"])
+async def test_a_broker_that_does_not_know_the_password_is_refused(final: bytes) -> None:
+    async with scram_broker(f"r={{r}}x,s={SALT},i=4096", lambda _: final) as (port, _):
+        with pytest.raises(NotAuthorized, match=f"^broker 127.0.0.1:{port}: SASL SCRAM-SHA-256 failed: the broker"):
+            await opened(port, Login("SCRAM-SHA-256", "alice", "hunter2"))
+
+
 def test_a_login_shows_no_password() -> None:
     assert "hunter2" not in repr(Login("PLAIN", "alice", "hunter2"))
 

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 import base64
+import gzip
 import json
+from collections.abc import AsyncIterator
 from urllib.parse import parse_qs
 
 import httpx
@@ -96,3 +99,75 @@ async def test_a_passing_failure_of_the_endpoint_is_tried_again(status: int) -> 
 
 def test_settings_show_no_secret() -> None:
     assert "hunter22" not in repr(OAuthSettings("http://idp/token", "me", "hunter22"))
+
+
+def answer(status: int = 200, **more: object) -> httpx.Response:
+    return httpx.Response(status, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        pytest.param(answer(302, headers={"Location": "http://elsewhere/secret"}), "status 302", id="redirect"),
+        pytest.param(answer(content=b'{"access_token": "' + b"x" * (1 << 20) + b'"}'), "longer than 1 MiB", id="huge"),
+        pytest.param(
+            answer(content=gzip.compress(b'{"access_token": "t"}'), headers={"Content-Encoding": "gzip"}),
+            "it is compressed",
+            id="compressed",
+        ),
+        pytest.param(answer(403, json={"error": "root:x:0:0:secret"}), "status 403", id="a_code_of_its_own"),
+        pytest.param(answer(content=b"[" * 100_000), "status 200", id="deep"),
+        pytest.param(answer(json={"access_token": "a\x01b=c"}), "status 200", id="a_token_that_ends_the_message"),
+        pytest.param(answer(json=["secret"]), "status 200", id="no_object"),
+        pytest.param(answer(content=b"secret"), "status 200", id="no_json"),
+    ],
+)
+async def test_an_answer_that_is_none_is_refused_and_not_quoted(given: httpx.Response, reason: str) -> None:
+    endpoint = Endpoint(given)
+    with pytest.raises(NotAuthorized, match=reason) as caught:
+        await tokens(endpoint).token()
+    assert len(endpoint.requests) == 1
+    assert "secret" not in str(caught.value)
+    assert len(str(caught.value)) < 150
+
+
+async def test_compressed_answers_are_not_asked_for() -> None:
+    endpoint = Endpoint(token("t"))
+    await tokens(endpoint).token()
+    assert endpoint.requests[0].headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize(
+    ("claim", "serves_s"),
+    [
+        ("NaN", 60), ("Infinity", 86_400), ("-Infinity", 0), ("1e400", 86_400), ("1" + "0" * 400, 86_400),
+        ("-5", 0), ('"1010"', 60), ("true", 60), ("[]", 60), ("1e300", 86_400),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("where", ["exp", "expires_in"])
+async def test_an_end_that_is_no_time_is_none_and_a_far_one_is_a_day(where: str, claim: str, serves_s: float) -> None:
+    claims = base64.urlsafe_b64encode(f'{{"exp": {claim}}}'.encode()).decode().rstrip("=")
+    first = {
+        "exp": f'{{"access_token": "h.{claims}.s"}}',
+        "expires_in": f'{{"access_token": "t", "expires_in": {claim}}}',
+    }
+    endpoint, clock = Endpoint(answer(content=first[where].encode()), token("t2")), Clock()
+    source = tokens(endpoint, clock)
+    before = await source.token()
+    clock.now += serves_s * 0.8 - 1
+    if serves_s:
+        assert await source.token() == before
+    clock.now += 2
+    assert await source.token() == "t2"
+
+
+async def test_an_answer_that_drips_is_given_up() -> None:
+    async def drip() -> AsyncIterator[bytes]:
+        while True:
+            yield b" "
+            await asyncio.sleep(0.01)
+
+    source = tokens(Endpoint(*(answer(content=drip()) for _ in range(3))), connect_timeout=0.1, read_timeout=0.1)
+    async with asyncio.timeout(20):
+        with pytest.raises(ClusterUnreachable, match="doesn't answer: TimeoutError"):
+            await source.token()

@@ -16,6 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
+from mirror_connect.connectors.bounded_file import UNREADABLE
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.kafka_io.client_keys import CLIENT_KEYS
 from mirror_connect.kafka_io.tls import TlsSettings, in_memory
@@ -46,6 +47,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
     (folder / "key.pem").write_text(made.client.key_pem() + made.client.pem + middle.pem)
     (folder / "locked.pem").write_text(made.client.key_pem(PASSWORD) + made.client.pem + middle.pem)
     (folder / "empty.pem").write_text("nothing")
+    os.mkfifo(folder / "pipe")
     locked = serialization.BestAvailableEncryption(PASSWORD.encode())
     chain = [root.certificate, middle.certificate]  # in no useful order, as it may be
     packed = pkcs12.serialize_key_and_certificates(b"client", made.client.key, made.client.certificate, chain, locked)
@@ -207,8 +209,12 @@ def test_a_trusted_certificate_needs_no_root(stores: Stores, server: Server) -> 
     ("given", "reason"),
     [
         pytest.param(
-            {"truststore_location": "/none"}, r"/none for configuration ssl.truststore.location: No such", id="missing"
+            {"truststore_location": "/none"},
+            rf"/none for configuration ssl.truststore.location: {UNREADABLE}$",
+            id="missing",
         ),
+        pytest.param({"truststore_location": "/dev/zero"}, rf"location: {UNREADABLE}$", id="endless"),
+        pytest.param({"keystore_location": "pipe"}, rf"location: {UNREADABLE}$", id="pipe"),
         pytest.param(
             {"truststore_location": "trust.jks", "truststore_password": "wrong!"},
             r"password is wrong",

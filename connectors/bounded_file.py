@@ -1,0 +1,116 @@
+"""A file that a config names: a regular one of at most 1 MiB, and one in certain places where that is asked.
+
+Whoever may write connector configs may name any path. A pipe would hold the reading thread for ever, /dev/zero would fill
+the memory, and reasons that differ would tell which files there are: so there is one text for all, and the log has the
+reason. What lies on /proc or /sys is no file of anybody's: it is this process's memory, environment and descriptors.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import stat
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+MOST_BYTES: Final = 1 << 20
+UNREADABLE: Final = (
+    "there is no such file, or this process may not read it, or it isn't a regular file of at most 1 MiB; "
+    "the log says which"
+)
+# Not blocking: a pipe is opened at once and then refused. No terminal of ours is made of a device.
+_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_KERNELS: Final = ("/proc", "/sys")
+_OF_THE_KERNEL: Final = "it is the kernel's (/proc or /sys)"
+# The same file and reason are told again after that many seconds: tasks and connectors try again for ever.
+_SAID_AGAIN_S: Final = 60
+
+
+class CantRead(Exception):
+    """A file can't be read. The text is UNREADABLE, whatever the reason, which the log has."""
+
+    def __init__(self) -> None:
+        super().__init__(UNREADABLE)
+
+
+class OutsideError(Exception):
+    """A file lies in none of the places where it may lie, as the path says or as it turned out when it was open."""
+
+
+def read_file(path: str | Path, within: Collection[str] | None = None) -> bytes:
+    """The content of a regular file of at most 1 MiB. CantRead; OutsideError if it lies in no directory of `within`.
+
+    `within`: absolute paths of directories or files; links in them, and in `path`, are followed. What counts is where the
+    opened file really lies: a path that is looked at first and opened then may be another one by then.
+    """
+    try:
+        # Looked at before it is opened, too: to open a device may do things.
+        _check_regular(os.stat(path))
+        if Path(os.path.realpath(path)).is_relative_to("/sys"):  # file systems of their own are mounted there
+            raise _Refused(_OF_THE_KERNEL)
+        descriptor = os.open(path, _FLAGS)
+        try:
+            opened = os.fstat(descriptor)
+            _check_regular(opened)
+            if within is not None and not _lies_within(path, opened, within):
+                raise OutsideError
+            return _content(descriptor)
+        finally:
+            os.close(descriptor)
+    except _Refused as refused:
+        _say(str(path), str(refused), int(time.monotonic()) // _SAID_AGAIN_S)
+    except OSError as error:
+        _say(str(path), error.strerror or str(error), int(time.monotonic()) // _SAID_AGAIN_S)
+    except ValueError as error:  # a NUL in the path, or what is no text
+        _say(str(path), type(error).__name__, int(time.monotonic()) // _SAID_AGAIN_S)
+    raise CantRead
+
+
+class _Refused(Exception):
+    """The reason why a file that could be opened isn't read."""
+
+
+def _check_regular(found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise _Refused("it is a directory" if stat.S_ISDIR(found.st_mode) else "it is no regular file")
+    if found.st_dev in _kernels_devices():
+        raise _Refused(_OF_THE_KERNEL)
+    if found.st_nlink == 0:  # by /proc/self/fd: a key in memory, on its way to OpenSSL
+        raise _Refused("it has no name any more")
+
+
+@functools.cache
+def _kernels_devices() -> frozenset[int]:
+    root = os.stat("/").st_dev
+    # Where there is no such file system, a directory of that name is one as any other.
+    return frozenset(os.stat(each).st_dev for each in _KERNELS if os.path.isdir(each)) - {root}
+
+
+def _lies_within(path: str | Path, opened: os.stat_result, within: Collection[str]) -> bool:
+    real = os.path.realpath(path)
+    there = os.stat(real)
+    # Not the file that is open: somebody changed a link in between.
+    if (there.st_dev, there.st_ino) != (opened.st_dev, opened.st_ino):
+        return False
+    return any(Path(real).is_relative_to(os.path.realpath(each)) for each in within)
+
+
+def _content(descriptor: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while part := os.read(descriptor, MOST_BYTES + 1 - size):
+        parts.append(part)
+        size += len(part)
+        if size > MOST_BYTES:
+            raise _Refused("it has more than 1 MiB")
+    return b"".join(parts)
+
+
+@functools.lru_cache(maxsize=256)
+def _say(path: str, reason: str, _: int) -> None:
+    log.warning("%s can't be read: %s", path, reason)
