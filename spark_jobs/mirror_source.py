@@ -17,6 +17,7 @@ import contextlib
 from collections.abc import Awaitable, Iterable
 from typing import Any, Final
 
+from mirror_connect.connectors.counted import counted
 from mirror_connect.connectors.job_contract import RUNNING, TaskPartition, TaskSpec
 from mirror_connect.connectors.mirror_source import (
     COPY,
@@ -189,7 +190,7 @@ class SourceTask:
         if self._producer.failed.done():
             self._producer.failed.result()
         if not self._link.abandon_wanted:
-            await self._commit_now(LAST_RUNS_S, LAST_COMMIT_S)
+            self._link.committed = await self._commit_now(LAST_RUNS_S, LAST_COMMIT_S)
 
     async def _commit_now(self, runs_s: float, positions_s: float) -> bool:
         """Runs first, then the positions that belong to them; False if those didn't get through in time."""
@@ -251,7 +252,7 @@ class SourceTask:
         await self._producer.release([self._targets[p] for p in leaving], SETTLE_S)
         if leaving and not await self._commit_now(SETTLE_S, SETTLE_S):
             self._link.notice(
-                "Positions of partitions that were taken away are not committed in time; some records repeat"
+                "Positions of partitions that were taken away are not committed in time; some records may come again"
             )
         for partition in leaving:
             flow = self._flows.pop(partition)
@@ -312,9 +313,9 @@ class SourceTask:
             self._warned_of_others = True
             copied = flow.partition
             self._link.incident(
-                f"Somebody else writes to topic {copied.remote_topic} on the target too: {count} records of partition "
-                f"{copied.partition} from offset {offset} on are not from this task. If another connector or worker copies "
-                f"{copied.topic} there as well, all its records arrive twice: delete one of the two"
+                f"Somebody else writes to topic {copied.remote_topic} on the target too: {counted(count, 'record')} of "
+                f"partition {copied.partition} from offset {offset} on did not come from this task. If another connector or "
+                f"worker copies {copied.topic} there as well, all its records arrive twice: delete one of the two"
             )
 
     def _warn_of_loss(self, flow: PartitionFlow, offset: int) -> None:

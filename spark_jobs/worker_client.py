@@ -111,6 +111,7 @@ class WorkerClient:
         self.trace: str | None = None
         self.assignment_version = 0
         self.standing: tuple[str, ...] = ()
+        self.committed = True
         self._handle = handle
         self._loop = loop
         self._requests = InternalHttp(handle.url, handle.token)
@@ -225,6 +226,7 @@ class WorkerClient:
             notices=tuple(notices),
             incidents=tuple(incidents),
             standing=self.standing,
+            committed=self.committed,
             loop_silent_s=self._loop_silence(),
         )
         # The lease is counted from before the request was sent: however long the answer took, it is never too long.

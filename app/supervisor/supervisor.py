@@ -24,6 +24,7 @@ from mirror_connect.app.supervisor.ports import ASSIGNED, STARTING, Application,
 from mirror_connect.app.supervisor.run import Phase, Run
 from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
 from mirror_connect.connectors.assignment import TopicPartition, assigned_partitions_text
+from mirror_connect.connectors.counted import counted
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.job_contract import (
     EPOCH_ENDED,
@@ -54,6 +55,9 @@ DEATHS_UNTIL_FAILED: Final = 3
 # A full disk is nobody's mistake in the task, and is made room on without anyone's telling us.
 NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded")
 ROOM_RETRY_S: Final = 10.0
+NOT_COMMITTED: Final = (
+    "its last positions were not committed in time: what was copied since the commit before is copied again"
+)
 ABANDON: Final = TaskOrders(lease_ms=0, finish=True, abandon=True)
 
 
@@ -262,9 +266,11 @@ class Supervisor:
         if report.state == FAILED:
             self._fail(run, report.trace or "the task failed without a trace")
         elif report.state == FINISHED or (report.state == EPOCH_ENDED and run.phase is Phase.FINISHING):
-            log.info("Task %s has ended; what it copied is committed", run.task)
+            self._log_end(run, report)
             self._end(run)
         elif report.state == EPOCH_ENDED:
+            if not report.committed:
+                log.warning("Task %s: %s", run.task, NOT_COMMITTED)
             run.end_attempt(now)
             freed = True
         elif report.state == RUNNING and report.loop_silent_s < UNHEARD_S:
@@ -283,6 +289,12 @@ class Supervisor:
         if freed:
             self._regrant(run.task.connector)
 
+    def _log_end(self, run: Run, report: TaskReport) -> None:
+        if report.committed:
+            log.info("Task %s has ended; what it copied is committed", run.task)
+        else:
+            log.warning("Task %s has ended; %s", run.task, NOT_COMMITTED)
+
     def _log_assignment(self, run: Run, version: int) -> None:
         """Once when a run begins to copy, and when it copies other partitions; not after each of its epochs."""
         if run.is_over or version != run.version or version == run.told_version:
@@ -291,9 +303,9 @@ class Supervisor:
         run.told_version = version
         groups = len(run.spec.assigned_groups) if run.spec else 0
         if not count and first:
-            log.info("Task %s is RUNNING%s", run.task, f" with {_counted(groups, 'group')}" if groups else "")
+            log.info("Task %s is RUNNING%s", run.task, f" with {counted(groups, 'group')}" if groups else "")
         else:
-            partitions = _counted(count, "partition")
+            partitions = counted(count, "partition")
             log.info("Task %s is RUNNING with %s" if first else "Task %s copies %s now", run.task, partitions)
 
     async def _end_predecessor(self, run: Run) -> None:
@@ -507,12 +519,9 @@ class Supervisor:
     def _no_slot(self, task: TaskId, wanting: int, slots: int) -> str:
         return (
             f"Task {task} has no Spark slot: {wanting} tasks want to run and spark.master="
-            f"{self._spark.get('spark.master', 'local[64,4]')} has {slots} slots. Raise the slots or lower tasks.max."
+            f"{self._spark.get('spark.master', 'local[64,4]')} has {counted(slots, 'slot')}. "
+            "Raise the slots or lower tasks.max."
         )
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _secrets(run: Run, spec: TaskSpec) -> frozenset[str]:

@@ -18,6 +18,7 @@ from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import (
     FINISH_PATIENCE_S,
     NO_SLOT_S,
+    NOT_COMMITTED,
     ROOM_RETRY_S,
     Supervisor,
 )
@@ -607,6 +608,24 @@ async def test_the_log_follows_spark_and_its_tasks(world: World, caplog: pytest.
         ("INFO", "Spark is ready after 0.0 s: slots for 2 tasks"),
         ("INFO", "Spark has ended"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("state", "line"),
+    [
+        ("FINISHED", f"Task c-0 has ended; {NOT_COMMITTED}"),
+        ("EPOCH_ENDED", f"Task c-0: {NOT_COMMITTED}"),
+    ],
+)
+async def test_what_is_not_committed_at_the_end_is_not_told_as_committed(
+    world: World, caplog: pytest.LogCaptureFixture, state: str, line: str
+) -> None:
+    caplog.set_level(logging.INFO, "mirror_connect.app.supervisor")
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    await process.say(state, committed=False)
+    assert line in caplog.messages
+    assert not [each for each in caplog.messages if "is committed" in each]
 
 
 async def test_a_task_that_is_wanted_while_spark_is_away_says_why_it_waits(world: World) -> None:
