@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -48,9 +48,12 @@ class Ended:
         assert WRONG_PASSWORD not in self.said
 
 
-def launch(file: Path, environment: Mapping[str, str], *program: str) -> subprocess.Popen[str]:
+def launch(
+    file: Path, environment: Mapping[str, str], *program: str, within: Sequence[str] = ()
+) -> subprocess.Popen[str]:
+    """`within`: a command that runs the rest of its arguments."""
     return subprocess.Popen(
-        [sys.executable, *(program or ("-m", "mirror_connect.app")), str(file)],
+        [*within, sys.executable, *(program or ("-m", "mirror_connect.app")), str(file)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -214,23 +217,32 @@ def test_a_java_that_is_too_old_is_named(start: Callable[..., Ended], broker: Lo
     start(login(broker), JAVA_HOME=str(tmp_path)).because(MACHINE, str(java), "Java 11", "17")
 
 
+# Namespaces of its own: whoever may make them may mount in them, root or not, and nothing is left of it afterwards.
+OWN_MOUNTS: Final = (
+    ("unshare", "--user", "--map-root-user", "--mount"),
+    ("unshare", "--mount"),
+)
+
+
 @pytest.fixture
-def tiny_directory(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own with room for 4 MiB; only root may mount one."""
+def with_tiny(tmp_path: Path) -> tuple[Path, Sequence[str]]:
+    """A directory, and a command that runs another one for which that is a file system with room for 4 MiB."""
     directory = tmp_path / "tiny"
     directory.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", directory], check=False)
-    if mounted.returncode:
-        pytest.skip("mounting a small file system takes root; the check itself is tested in tests/unit/app")
-    yield directory
-    subprocess.run(["umount", directory], check=True)
+    mounted = ("sh", "-c", 'mount -t tmpfs -o size=4m tmpfs "$0" && exec "$@"', str(directory))
+    for own in OWN_MOUNTS:
+        with contextlib.suppress(FileNotFoundError):
+            if subprocess.run([*own, *mounted, "true"], capture_output=True, check=False).returncode == 0:
+                return directory, (*own, *mounted)
+    pytest.skip("this machine lets nobody but root mount a file system, not even in a namespace of one's own")
 
 
-@pytest.mark.skipif(shutil.which("mount") is None or os.getuid() != 0, reason="only root may mount a file system")
 def test_a_temporary_directory_without_room_is_named(
-    start: Callable[..., Ended], broker: LocalCluster, tiny_directory: Path
+    broker: LocalCluster, tmp_path: Path, with_tiny: tuple[Path, Sequence[str]]
 ) -> None:
-    start(login(broker), TMPDIR=str(tiny_directory)).because(MACHINE, str(tiny_directory), "4 MiB", "TMPDIR")
+    tiny, within = with_tiny
+    found = ended(launch(written(tmp_path, login(broker)), {"TMPDIR": str(tiny)}, within=within))
+    found.because(MACHINE, str(tiny), "4 MiB", "TMPDIR")
 
 
 # --- its cluster ---
