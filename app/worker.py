@@ -111,6 +111,7 @@ class Worker:
                 OverridePolicy.of(config.override_policy, config.override_allowlist),
                 config.offset_topic,
                 targets.errors,
+                config.converters,
             ),
         )
         surface = Surface(

@@ -21,6 +21,7 @@ from mirror_connect.app.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
 from mirror_connect.connectors.config_table import RefusedConfig, Settings
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.near_names import unknown_names_line
+from mirror_connect.connectors.unapplied_converters import CONVERTER_SETTINGS
 from mirror_connect.kafka_io.client_keys import CLIENT_KEYS, CLIENT_NAMES, prefixed
 from mirror_connect.kafka_io.client_settings import librdkafka_config
 
@@ -100,6 +101,12 @@ class WorkerConfig:
     def status_topic(self) -> str:
         """Name of the topic of states."""
         return self.status_storage.name
+
+    @property
+    def converters(self) -> dict[str, str]:
+        """The converters that the properties name, by their settings."""
+        values = self.resolved.values
+        return {name: values[name] for name in CONVERTER_SETTINGS if values.get(name)}
 
     def advertised_url(self, bound_ports: Sequence[int] = ()) -> Listener:
         """The address told to other workers; `bound_ports`: what listeners with port 0 got, in their order."""

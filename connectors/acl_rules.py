@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from mirror_connect.connectors.filters import TopicSelection
 
@@ -15,6 +15,13 @@ TOPIC: Final = "TOPIC"
 LITERAL: Final = "LITERAL"
 PREFIXED: Final = "PREFIXED"
 ALLOW: Final = "ALLOW"
+
+
+class Resource(NamedTuple):
+    """What bindings are of: topics by their pattern (LITERAL, PREFIXED) and name."""
+
+    pattern: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,6 +35,16 @@ class AclBinding:
     host: str
     operation: str
     permission: str
+
+    @property
+    def of(self) -> Resource:
+        """The resource it is of."""
+        return Resource(self.pattern, self.name)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All its members."""
+        return (self.resource, self.pattern, self.name, self.principal, self.host, self.operation, self.permission)
 
 
 def remote_bindings(
@@ -73,17 +90,27 @@ def to_remove(
     return sorted((set(copied) - set(wanted)) & set(existing))
 
 
+Copies = Mapping[AclBinding, Collection[AclBinding]]
+
+
 class SeenBindings:
-    """Which bindings of the source each copy stands for, of all that were seen since this was made."""
+    """Which bindings of the source each copy stands for, of all that were seen since this was made, and `restored` ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, restored: Copies | None = None) -> None:
         self._sources: dict[AclBinding, set[AclBinding]] = {}
+        for copy, sources in (restored or {}).items():
+            self._sources[copy] = set(sources)
 
-    def note(self, copies: Mapping[AclBinding, Collection[AclBinding]]) -> None:
-        """`copies`: binding of the source → its bindings on the target."""
+    def note(self, copies: Copies) -> set[Resource]:
+        """`copies`: binding of the source → its bindings on the target. Returns the resources that this is news of."""
+        news = set()
         for source, remote in copies.items():
             for binding in remote:
-                self._sources.setdefault(binding, set()).add(source)
+                known = self._sources.setdefault(binding, set())
+                if source not in known:
+                    known.add(source)
+                    news.add(binding.of)
+        return news
 
     def revoked(self, given: Collection[AclBinding]) -> set[AclBinding]:
         """Copies of which the source gives no binding any more that they stand for.
@@ -92,7 +119,14 @@ class SeenBindings:
         """
         return {remote for remote, sources in self._sources.items() if sources.isdisjoint(given)}
 
-    def forget(self, copies: Collection[AclBinding]) -> None:
-        """They are off the target."""
-        for each in copies:
-            self._sources.pop(each, None)
+    def forget(self, copies: Collection[AclBinding]) -> set[Resource]:
+        """They are off the target. Returns the resources that this is news of."""
+        return {each.of for each in copies if self._sources.pop(each, None) is not None}
+
+    def copies_of(self, resources: Collection[Resource]) -> dict[Resource, Copies]:
+        """What is known of these resources: each copy with the bindings of the source that it stands for."""
+        found: dict[Resource, dict[AclBinding, Collection[AclBinding]]] = {each: {} for each in resources}
+        for copy, sources in self._sources.items():
+            if copy.of in found:
+                found[copy.of][copy] = sources
+        return dict(found)

@@ -109,6 +109,9 @@ class TaskReport:
     `topics`: target topics written to since the last report. `notices`: one-line messages for the worker's log.
     `incidents`: as notices, of what has happened and stays so, like records that are gone: the status keeps them.
     `standing`: a line for each partition that stands still at present while the task runs: why, and what to do about it.
+    `committed`: in the last report, whether all that was acknowledged is committed.
+    `loop_silent_s`: for how many seconds the task's event loop has not come round, 0 for less than one. What hangs copies
+    nothing, although its reports, which come from a thread of their own, go on.
     """
 
     attempt: str
@@ -121,6 +124,8 @@ class TaskReport:
     notices: tuple[str, ...] = ()
     incidents: tuple[str, ...] = ()
     standing: tuple[str, ...] = ()
+    committed: bool = True
+    loop_silent_s: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""

@@ -21,8 +21,6 @@ from mirror_connect.connectors.config_table import (
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.framework_settings import CONNECTOR_KEYS
 from mirror_connect.connectors.known_classes import (
-    BYTE_ARRAY_CONVERTER,
-    CONVERTER_ALIASES,
     DEFAULT_POLICY,
     FORWARDING_ADMIN,
     IDENTITY_POLICY,
@@ -147,12 +145,6 @@ def client_id(config: Mapping[str, str], role: str, task: int | None = None, con
 def mirror_warnings(config: Mapping[str, str]) -> list[str]:
     """What a config asks for that will not happen, or not as its writer may think; one line each."""
     lines = []
-    for name in ("key.converter", "value.converter", "header.converter"):
-        converter = config.get(name, BYTE_ARRAY_CONVERTER)
-        if CONVERTER_ALIASES.get(converter, converter) != BYTE_ARRAY_CONVERTER:
-            lines.append(
-                f"{name}={converter} is not applied: records are copied byte for byte, as ByteArrayConverter does"
-            )
     unused = [name for name in config if name in CONNECTOR_KEYS and name.startswith("errors.")]
     if unused:
         lines.append(f"{', '.join(sorted(unused))}: without effect, as batches are copied without conversion")

@@ -100,8 +100,8 @@ OWN_KEYS: Final = ConfigTable(
     Key(PREFIXED_ACLS, BOOLEAN, False, LOW,
         "Whether PREFIXED ACLs are copied too, where they cover a topic that is copied."),
     Key(REMOVE_ACLS, BOOLEAN, False, LOW,
-        "Whether an ACL that this connector saw at the source is deleted on the target once the source has revoked it. "
-        "What it saw is forgotten when it restarts."),
+        "Whether an ACL that this connector has copied is deleted on the target once the source has revoked it, also if "
+        "that was while the connector was away."),
     Key(CORRUPT_BATCHES, STRING, WAIT, LOW,
         "A record batch whose CRC or header is wrong. wait: its partition stands still, and it is read again and again. "
         "skip: after a second look its records are given up, their offsets are logged.",

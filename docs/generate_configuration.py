@@ -15,8 +15,8 @@ from mirror_connect.connectors.config_table import REQUIRED, ConfigTable, Key
 from mirror_connect.connectors.config_values import LIST, wire_text
 from mirror_connect.connectors.definition import ConnectorDefinition
 from mirror_connect.connectors.framework_settings import CONNECTOR_KEYS, SOURCE_KEYS
-from mirror_connect.connectors.security_settings import SASL_KEYS, SECURITY_PROTOCOL_KEY, TLS_KEYS
 from mirror_connect.kafka_io.client_keys import CLIENT_KEYS, Kind
+from mirror_connect.kafka_io.idle_properties import SECURITY, SECURITY_IN_EFFECT
 from mirror_connect.kafka_io.sasl import MECHANISMS
 from mirror_connect.spark_jobs.copier_settings import (
     CONSUMER_HONOURED,
@@ -28,24 +28,6 @@ from mirror_connect.spark_jobs.fetch_settings import FetchSettings
 from mirror_connect.spark_jobs.session import DEFAULTS, FIXED, JVM_OPTIONS
 
 COMMAND: Final = "python -m docs.generate_configuration > docs/configuration.md"
-SECURITY: Final = ConfigTable(SECURITY_PROTOCOL_KEY) + TLS_KEYS + SASL_KEYS
-
-# What kafka_io/sasl.py, oauth.py, tls.py and stores.py read.
-SECURITY_IN_EFFECT: Final = frozenset(
-    {"security.protocol", "sasl.mechanism", "sasl.jaas.config"}
-    | {f"sasl.login.{name}" for name in ("connect.timeout.ms", "read.timeout.ms", "refresh.window.factor")}
-    | {f"sasl.login.{name}" for name in ("retry.backoff.ms", "retry.backoff.max.ms")}
-    | {
-        f"sasl.oauthbearer.{name}"
-        for name in ("jwt.retriever.class", "scope", "token.endpoint.url", "header.urlencode")
-    }
-    | {f"sasl.oauthbearer.client.credentials.client.{name}" for name in ("id", "secret")}
-    | {f"ssl.{name}" for name in ("cipher.suites", "enabled.protocols", "endpoint.identification.algorithm")}
-    | {f"ssl.keystore.{name}" for name in ("type", "location", "password", "key", "certificate.chain")}
-    | {f"ssl.truststore.{name}" for name in ("type", "location", "password", "certificates")}
-    | {"ssl.key.password"}
-)
-
 INTRODUCTION: Final = f"""# Configuration
 
 <!-- Generated from the tables in the code, do not edit: {COMMAND} -->
@@ -191,7 +173,8 @@ def _security() -> list[str]:
         f"`sasl.mechanism` may be {', '.join(MECHANISMS)}, the last one by client credentials; any other, Kerberos\n"
         "(GSSAPI) too, is refused with a line that names the setting. Stores are PEM, PKCS12 or JKS, converted in memory.\n",
         _table(key for key in SECURITY if key.name in SECURITY_IN_EFFECT),
-        f"\nAccepted without effect: {_names(name for name in SECURITY.keys if name not in SECURITY_IN_EFFECT)}.",
+        "\nAccepted without effect, and named once in the log unless they are as Kafka's default: "
+        f"{_names(name for name in SECURITY.keys if name not in SECURITY_IN_EFFECT)}.",
         "",
     ]
 

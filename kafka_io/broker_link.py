@@ -115,7 +115,9 @@ class BrokerLink:
                 tls=settings.ssl_context,
                 login=self._login,
                 request_timeout=settings.request_timeout_ms / 1000,
-                setup_timeout=settings.socket_connection_setup_timeout_ms / 1000,
+                setup_timeout=self._setup_timeout(),
+                send_buffer=settings.send_buffer_bytes,
+                receive_buffer=settings.receive_buffer_bytes,
             )
         except BaseException:
             pause_ms = min(settings.reconnect_backoff_ms * 2**self._failures, settings.reconnect_backoff_max_ms)
@@ -128,6 +130,15 @@ class BrokerLink:
         if self._closed:
             connection.lost("closed by this side")
         return connection
+
+    def _setup_timeout(self) -> float:
+        """Seconds that a connection may take: twice as long after each failure in a row, up to a limit (KIP-601)."""
+        least = self._settings.socket_connection_setup_timeout_ms
+        most = self._settings.socket_connection_setup_timeout_max_ms
+        if least >= most:
+            return most / 1000
+        grown: float = min(least * 2**self._failures, most) * random.uniform(1 - _JITTER, 1 + _JITTER)
+        return min(grown, most) / 1000
 
 
 def _login(settings: WireSettings) -> Login | None:

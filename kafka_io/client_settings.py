@@ -18,6 +18,7 @@ from mirror_connect.connectors.config_table import ConfigTable, Settings
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.kafka_io.addresses import bootstrap_servers
 from mirror_connect.kafka_io.client_keys import CLIENT_KEYS, CLIENT_NAMES, Kind
+from mirror_connect.kafka_io.idle_properties import idle_line, idle_security_line
 from mirror_connect.kafka_io.oauth import ClientCredentialsTokens
 from mirror_connect.kafka_io.sasl import SaslSettings, login_module
 from mirror_connect.kafka_io.tls import TlsSettings
@@ -31,30 +32,30 @@ _said_lock: Final = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class WireSettings:
-    """What our own connections to a cluster need. Times in milliseconds, as the properties have them."""
+    """What our own connections to a cluster need. Times in milliseconds, as the properties have them.
+
+    `send_buffer_bytes`, `receive_buffer_bytes`: of sockets, where they are set; None leaves them to the system, which makes
+    them as large as a far line needs. Java's defaults, 128 and 64 KiB, would bound what such a line carries.
+    """
 
     bootstrap_servers: tuple[tuple[str, int], ...]
-    security_protocol: str
     client_id: str
     ssl_context: ssl.SSLContext | None = field(default=None, repr=False)
     sasl_mechanism: str | None = None
     username: str = ""
     password: str = field(default="", repr=False)
     token_provider: ClientCredentialsTokens | None = None
-    client_rack: str = ""
     client_dns_lookup: str = "use_all_dns_ips"
     request_timeout_ms: int = 30_000
     default_api_timeout_ms: int = 60_000
     connections_max_idle_ms: int = 540_000
     retry_backoff_ms: int = 100
-    retry_backoff_max_ms: int = 1_000
     reconnect_backoff_ms: int = 50
     reconnect_backoff_max_ms: int = 1_000
     socket_connection_setup_timeout_ms: int = 10_000
     socket_connection_setup_timeout_max_ms: int = 30_000
-    metadata_max_age_ms: int = 300_000
-    send_buffer_bytes: int = 131_072
-    receive_buffer_bytes: int = 65_536
+    send_buffer_bytes: int | None = None
+    receive_buffer_bytes: int | None = None
     rebootstrap: bool = True
 
 
@@ -75,27 +76,23 @@ def wire_settings(properties: Mapping[str, str], client_id: str, kind: Kind = "c
     sasl = security.sasl
     return WireSettings(
         bootstrap_servers=bootstrap_servers(settings["bootstrap.servers"]),
-        security_protocol=security.protocol,
         client_id=settings.text("client.id") or client_id,
         ssl_context=security.tls.context() if security.tls else None,
         sasl_mechanism=sasl.mechanism if sasl else None,
         username=sasl.username if sasl else "",
         password=sasl.password if sasl else "",
         token_provider=ClientCredentialsTokens(sasl.oauth) if sasl and sasl.oauth else None,
-        client_rack=settings.text("client.rack") if "client.rack" in settings else "",
         client_dns_lookup=settings.text("client.dns.lookup"),
         request_timeout_ms=settings.integer("request.timeout.ms"),
         default_api_timeout_ms=settings.integer("max.block.ms" if kind == "producer" else "default.api.timeout.ms"),
         connections_max_idle_ms=settings.integer("connections.max.idle.ms"),
         retry_backoff_ms=settings.integer("retry.backoff.ms"),
-        retry_backoff_max_ms=settings.integer("retry.backoff.max.ms"),
         reconnect_backoff_ms=settings.integer("reconnect.backoff.ms"),
         reconnect_backoff_max_ms=settings.integer("reconnect.backoff.max.ms"),
         socket_connection_setup_timeout_ms=settings.integer("socket.connection.setup.timeout.ms"),
         socket_connection_setup_timeout_max_ms=settings.integer("socket.connection.setup.timeout.max.ms"),
-        metadata_max_age_ms=settings.integer("metadata.max.age.ms"),
-        send_buffer_bytes=settings.integer("send.buffer.bytes"),
-        receive_buffer_bytes=settings.integer("receive.buffer.bytes"),
+        send_buffer_bytes=_buffer(settings, "send.buffer.bytes"),
+        receive_buffer_bytes=_buffer(settings, "receive.buffer.bytes"),
         rebootstrap=settings.text("metadata.recovery.strategy").lower() == "rebootstrap",
     )
 
@@ -106,6 +103,8 @@ def librdkafka_config(properties: Mapping[str, str], kind: Kind, client_id: str 
     Java's defaults hold where the two clients differ (isolation level, idempotence, partitioner, reconnect pauses).
     """
     settings = _parsed(properties, kind)
+    if (line := idle_line(settings, kind)) is not None:
+        _say_once(line)
     security = _security(settings)
     servers = bootstrap_servers(settings["bootstrap.servers"])
     config: dict[str, Any] = {
@@ -161,7 +160,15 @@ def _parsed(properties: Mapping[str, str], kind: Kind) -> Settings:
         # A property of another kind of client is a slip without harm: top-level properties go to all kinds.
         if name not in CLIENT_NAMES:
             _say_once(f"The client property {name} is unknown and has no effect")
+    if (line := idle_security_line(settings, kind)) is not None:
+        _say_once(line)
     return settings
+
+
+def _buffer(settings: Settings, name: str) -> int | None:
+    """Bytes, if they are set and not -1, which is Java's word for what the system takes."""
+    bytes_ = settings.integer(name)
+    return bytes_ if name in settings.originals and bytes_ >= 0 else None
 
 
 def _security(settings: Settings) -> _Security:

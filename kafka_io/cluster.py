@@ -26,6 +26,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io import wire_codec as codes
 from mirror_connect.kafka_io.broker_link import BrokerLink
+from mirror_connect.kafka_io.canonical_names import CANONICAL, canonical_names
 from mirror_connect.kafka_io.client_keys import Kind
 from mirror_connect.kafka_io.client_settings import wire_settings
 from mirror_connect.kafka_io.connection import ConnectionLost
@@ -64,6 +65,8 @@ class Cluster:
         self.cluster_id: str | None = None
         self.nodes: Mapping[int, BrokerEntry] = {}
         self._settings = wire_settings(settings, client_id, kind)
+        # As they are to be connected to; None: to be looked up.
+        self._bootstrap: tuple[tuple[str, int], ...] | None = None
         self._links: dict[tuple[str, int, Purpose], BrokerLink] = {}
         self._topics: dict[str, TopicEntry] = {}
         self._newest_ids: dict[str, bytes] = {}
@@ -113,12 +116,15 @@ class Cluster:
     async def any_node(self, request: Request[T]) -> T:
         """Send to whichever broker answers. Raises ClusterUnreachable when none does, NotAuthorized."""
         failures: dict[str, str] = {}
+        if self._bootstrap is None:
+            self._bootstrap = await self._bootstrap_servers()
         for host, port in self._candidates():
             address = f"{host}:{port}"
             try:
                 return await self._link(host, port, "control").send(request)
             except ConnectionLost as error:
                 failures[address] = str(error).removeprefix(f"broker {address}: ")
+        self._bootstrap = None  # their names may lead elsewhere by the next time
         # In an order of their own, as they were tried in another one each time.
         reasons = sorted(set(failures.values()))
         raise ClusterUnreachable(f"no broker answers at {', '.join(sorted(failures))}: {'; '.join(reasons)}")
@@ -160,6 +166,14 @@ class Cluster:
             self._links[key] = BrokerLink(host, port, self._settings)
         return self._links[key]
 
+    async def _bootstrap_servers(self) -> tuple[tuple[str, int], ...]:
+        """bootstrap.servers; each by the canonical names of its addresses if client.dns.lookup asks for that (KIP-235)."""
+        given = self._settings.bootstrap_servers
+        if self._settings.client_dns_lookup != CANONICAL:
+            return given
+        found = [(name, port) for host, port in given for name in await canonical_names(host)]
+        return tuple(dict.fromkeys(found)) or given
+
     def _candidates(self) -> list[tuple[str, int]]:
         """Known brokers first, open connections before others; then the bootstrap servers (KIP-899: rebootstrap)."""
         known = [(node.host, node.port) for node in self.nodes.values()]
@@ -167,7 +181,7 @@ class Cluster:
         known.sort(key=self._reluctance)
         if known and not self._settings.rebootstrap:
             return known
-        bootstrap = list(self._settings.bootstrap_servers)
+        bootstrap = list(self._bootstrap or self._settings.bootstrap_servers)
         random.shuffle(bootstrap)
         return list(dict.fromkeys([*known, *bootstrap]))
 
@@ -213,6 +227,7 @@ class Cluster:
         self._partitions = {key: entry for key, entry in self._partitions.items() if key[0] != topic}
 
     def _drop_stale_links(self) -> None:
-        wanted = {(node.host, node.port) for node in self.nodes.values()} | set(self._settings.bootstrap_servers)
+        bootstrap = self._bootstrap or self._settings.bootstrap_servers
+        wanted = {(node.host, node.port) for node in self.nodes.values()} | set(bootstrap)
         for key in [key for key, link in self._links.items() if key[:2] not in wanted and not link.is_busy]:
             self._links.pop(key).close()

@@ -335,8 +335,12 @@ async def open_connection(
     login: Login | None,
     request_timeout: float,
     setup_timeout: float,
+    send_buffer: int | None = None,
+    receive_buffer: int | None = None,
 ) -> Connection:
     """Connect (trying every address of the host in turn), introduce, log in. Times in seconds.
+
+    `send_buffer`, `receive_buffer`: bytes of the socket's buffers; None: the system's choice.
 
     Raises ConnectionLost with the reason of the last address tried, NotAuthorized.
     """
@@ -348,17 +352,20 @@ async def open_connection(
     except OSError as error:
         raise ConnectionLost(f"broker {address}: the name can't be resolved ({error.strerror or error})") from None
     reason = "no address"
-    for _, _, _, _, where in dict.fromkeys(found):
+    for family, _, _, _, where in dict.fromkeys(found):
         connection = Connection(address, client_id, request_timeout, protocol)
         try:
             async with asyncio.timeout(setup_timeout):
-                await loop.create_connection(
-                    lambda c=connection: _Frames(c),
-                    str(where[0]),
-                    port,
-                    ssl=tls,
-                    server_hostname=host if tls else None,
-                )
+                name = host if tls else None
+                if send_buffer is None and receive_buffer is None:
+                    await loop.create_connection(
+                        lambda c=connection: _Frames(c), str(where[0]), port, ssl=tls, server_hostname=name
+                    )
+                else:
+                    connected = await _connected(loop, family, where, send_buffer, receive_buffer)
+                    await loop.create_connection(
+                        lambda c=connection: _Frames(c), sock=connected, ssl=tls, server_hostname=name
+                    )
         except TimeoutError:
             reason = f"no connection within {round(setup_timeout * 1000)} ms"
         except ssl.SSLCertVerificationError as error:
@@ -378,3 +385,21 @@ async def open_connection(
                 raise
             return connection
     raise ConnectionLost(f"broker {address}: {reason}")
+
+
+async def _connected(
+    loop: asyncio.AbstractEventLoop, family: int, where: Any, send_buffer: int | None, receive_buffer: int | None
+) -> socket.socket:
+    """A socket whose buffers are set before it is connected: how large a window may grow is agreed upon then."""
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setblocking(False)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for option, size in ((socket.SO_SNDBUF, send_buffer), (socket.SO_RCVBUF, receive_buffer)):
+            if size is not None:
+                made.setsockopt(socket.SOL_SOCKET, option, size)
+        await loop.sock_connect(made, where)
+    except BaseException:
+        made.close()
+        raise
+    return made

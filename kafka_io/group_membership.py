@@ -76,7 +76,10 @@ class GroupClient:
         # while a join is answered only when all members have joined.
         quick = min(int(settings.get("request.timeout.ms", 30_000)), group.session_timeout_ms // 3)
         patient = max(int(settings.get("request.timeout.ms", 30_000)), group.rebalance_timeout_ms + 5_000)
-        once = {"default.api.timeout.ms": "0", "socket.connection.setup.timeout.ms": str(quick)}
+        setup = dict.fromkeys(
+            ("socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.max.ms"), str(quick)
+        )
+        once = {"default.api.timeout.ms": "0", **setup}
         self._quick = Cluster({**settings, **once, "request.timeout.ms": str(quick)}, client_id)
         self._patient = Cluster({**settings, **once, "request.timeout.ms": str(patient)}, client_id)
         self._coordinator: int | None = None

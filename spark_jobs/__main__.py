@@ -91,17 +91,27 @@ class Application:
                 run_id: {"state": "ENDED", "error": error} for run_id, error in self._failed_starts.copy().items()
             }
             for run_id, query in self._queries.copy().items():
-                with contextlib.suppress(Exception):  # without a JVM it ends soon, see _end_with_the_jvm
-                    runs[run_id] = _state_of(query)
+                runs[run_id] = state_of(query)
             with contextlib.suppress(WorkerUnreachableError, RunOverError):
                 self._report_http.call("POST", "/driver", {"slots": self._slots, "runs": runs, "pid": os.getpid()})
             time.sleep(REPORT_S)
 
 
-def _state_of(query: Any) -> dict[str, str | None]:
-    if query.isActive:
-        return {"state": "ACTIVE", "error": None}
-    return {"state": "ENDED", "error": str(query.exception() or "the query ended")}
+def state_of(query: Any) -> dict[str, str | None]:
+    """ACTIVE, ENDED with its error, or UNKNOWN with the reason when it can't be read: silence would read as ACTIVE."""
+    try:
+        if query.isActive:
+            return {"state": "ACTIVE", "error": None}
+    except Exception as error:  # noqa: BLE001 — without a JVM this process ends soon; anything else is the worker's to judge
+        return {"state": "UNKNOWN", "error": _first_line(error)}
+    try:
+        return {"state": "ENDED", "error": str(query.exception() or "the query ended")}
+    except Exception as error:  # noqa: BLE001 — it has ended all the same
+        return {"state": "ENDED", "error": f"the query ended, and its error can't be read: {_first_line(error)}"}
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _end_with_the_worker(scratch: str) -> None:

@@ -39,7 +39,6 @@ WIRE_LIMIT: Final = 16 << 20
 # The broker remembers the last five batches of a producer in a partition; more in flight could not be told apart.
 WINDOW: Final = 5
 LEASE_POLL_S: Final = 0.05
-MAX_BACKOFF_S: Final = 1.0
 # Retries of one partition before anyone is told: a moved leader or a topic just being created is nothing to tell.
 QUIET_RETRIES: Final = 5
 # What metadata say of a topic that has no leaders for us, and that doesn't heal by itself: no right to it, or no topic.
@@ -300,7 +299,7 @@ class BatchProducer:
         if answer is None:
             for target, sent in taken:
                 target.answered(sent, Outcome.RETRY)
-                self._block(target, elsewhere=True, longest=MAX_BACKOFF_S)
+                self._block(target, elsewhere=True, longest=self._settings.retry_backoff_max_s)
                 if target.failures_in_row >= QUIET_RETRIES:
                     line = f"Broker {node.node_id} of the target: {lost}; it is tried again until it answers"
                     target.trouble = line
@@ -390,7 +389,7 @@ class BatchProducer:
 
     def _retry(self, target: TargetPartition, code: int, message: str, *, elsewhere: bool) -> None:
         refused = code == codes.TOPIC_AUTHORIZATION_FAILED
-        self._block(target, elsewhere=elsewhere, longest=5.0 if refused else MAX_BACKOFF_S)
+        self._block(target, elsewhere=elsewhere, longest=5.0 if refused else self._settings.retry_backoff_max_s)
         if refused:
             target.trouble = f"Not authorized to write to topic {target.topic} on the target; it is tried again"
             self._told.tell(str(target), code, target.trouble)
@@ -446,7 +445,8 @@ class BatchProducer:
                 else:
                     self._make_ready(target)
             # A partition without a leader asks again at once: not more often than this.
-            await asyncio.sleep(min(MAX_BACKOFF_S, self._settings.retry_backoff_s * 2 ** min(unreachable, 10)))
+            pause = self._settings.retry_backoff_s * 2 ** min(unreachable, 10)
+            await asyncio.sleep(min(self._settings.retry_backoff_max_s, pause))
 
     # --- the rest ---------------------------------------------------------------------------------------------------
 

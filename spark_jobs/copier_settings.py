@@ -12,21 +12,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.kafka_io.idle_properties import SILENT
 
 # Connections and login, on both sides: kafka_io reads them.
 _CONNECTION: Final = frozenset(
     {
         "bootstrap.servers",
+        "client.dns.lookup",
         "client.id",
         "connections.max.idle.ms",
-        "default.api.timeout.ms",
         "metadata.max.age.ms",
+        "receive.buffer.bytes",
         "reconnect.backoff.max.ms",
         "reconnect.backoff.ms",
         "request.timeout.ms",
         "retry.backoff.max.ms",
         "retry.backoff.ms",
         "security.protocol",
+        "send.buffer.bytes",
         "socket.connection.setup.timeout.max.ms",
         "socket.connection.setup.timeout.ms",
         "metadata.recovery.strategy",
@@ -47,31 +50,12 @@ CONSUMER_HONOURED: Final = _CONNECTION | {
 PRODUCER_HONOURED: Final = _CONNECTION | {
     "acks",
     "enable.idempotence",
+    "max.block.ms",
     "max.in.flight.requests.per.connection",
     "max.request.size",
 }
-# What Connect and MirrorMaker 2 set by themselves, or what says what is done anyway: not worth a word.
-_SILENT: Final = frozenset(
-    {
-        "allow.auto.create.topics",
-        "auto.include.jmx.reporter",
-        "delivery.timeout.ms",
-        "enable.auto.commit",
-        "enable.metrics.push",
-        "group.id",
-        "key.deserializer",
-        "key.serializer",
-        "linger.ms",
-        "max.block.ms",
-        "max.poll.interval.ms",
-        "metric.reporters",
-        "poll.timeout.ms",
-        "retries",
-        "transactional.id",
-        "value.deserializer",
-        "value.serializer",
-    }
-)
+# Batches are sent as soon as there is room, and until they are acknowledged: not worth a word either.
+_SILENT: Final = SILENT | {"delivery.timeout.ms", "linger.ms"}
 
 MIN_REQUEST: Final = 1 << 10
 DEFAULT_REQUEST: Final = 8 << 20
@@ -86,6 +70,7 @@ class ProducerSettings:
     max_request_bytes: int = DEFAULT_REQUEST
     request_timeout_ms: int = 30_000
     retry_backoff_s: float = 0.1
+    retry_backoff_max_s: float = 1.0
     metadata_max_age_s: float = 300.0
 
 
@@ -109,6 +94,7 @@ def producer_settings(properties: Mapping[str, str]) -> ProducerSettings:
         max_request_bytes=_integer(properties, "max.request.size", DEFAULT_REQUEST, least=0) or MIN_REQUEST,
         request_timeout_ms=_integer(properties, "request.timeout.ms", 30_000, least=1),
         retry_backoff_s=max(1, _integer(properties, "retry.backoff.ms", 100, least=0)) / 1000,
+        retry_backoff_max_s=max(1, _integer(properties, "retry.backoff.max.ms", 1000, least=0)) / 1000,
         metadata_max_age_s=max(100, _integer(properties, "metadata.max.age.ms", 300_000, least=0)) / 1000,
     )
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from mirror_connect.connectors.binary_records import UnreadableRecord
 from mirror_connect.connectors.checkpoints import Checkpoint, CheckpointMemory, checkpoint_position_key
+from mirror_connect.connectors.counted import counted
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.job_contract import TaskSpec
 from mirror_connect.connectors.mirror_checkpoint import (
@@ -140,7 +141,9 @@ class CheckpointTask:
             readable = await self._target_reader.at_end(checkpoints)
         problems = self._memory.load((record.key, record.value) for record in records)
         if problems:
-            self._link.notice(f"{len(problems)} records of topic {checkpoints} are skipped, the first: {problems[0]}")
+            self._link.notice(
+                f"{counted(len(problems), 'record')} of topic {checkpoints} skipped, the first: {problems[0]}"
+            )
         if not readable:
             self._link.notice(
                 f"Topic {checkpoints} can't be read on the target, so what was translated before isn't known: only offset "
@@ -258,7 +261,7 @@ class CheckpointTask:
         for why in sorted(set(troubles.values())):
             groups = sorted(group for group, its in troubles.items() if its == why and group not in self._unreadable)
             if groups:
-                more = f" and {len(groups) - 1} more groups" if len(groups) > 1 else ""
+                more = f" and {counted(len(groups) - 1, 'more group')}" if len(groups) > 1 else ""
                 self._link.notice(
                     f"Group {groups[0]}{more} can't be read at the source: {why}; the others are translated"
                 )

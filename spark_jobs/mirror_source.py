@@ -18,6 +18,7 @@ import contextlib
 from collections.abc import Awaitable, Iterable
 from typing import Any, Final
 
+from mirror_connect.connectors.counted import counted
 from mirror_connect.connectors.job_contract import RUNNING, TaskPartition, TaskSpec
 from mirror_connect.connectors.mirror_source import (
     COPY,
@@ -212,8 +213,10 @@ class SourceTask:
             committed = committing.done()
             committing.cancel()
             await asyncio.gather(committing, return_exceptions=True)
-        if not committed and not self._link.abandon_wanted:
-            await self._commit_now(LAST_RUNS_S, LAST_COMMIT_S)
+        if committed:
+            self._link.committed = committing.result()
+        elif not self._link.abandon_wanted:
+            self._link.committed = await self._commit_now(LAST_RUNS_S, LAST_COMMIT_S)
 
     async def _while_nobody_waits(self, work: asyncio.Task[bool]) -> None:
         """Until it is done, or the worker waits for this task: for its end, or for partitions that another is to have.
@@ -295,7 +298,7 @@ class SourceTask:
                 # Behind the new owner's positions these would take its partitions back.
                 await self._positions.withdraw()
             self._link.notice(
-                "Positions of partitions that were taken away are not committed in time; some records repeat"
+                "Positions of partitions that were taken away are not committed in time; some records may come again"
             )
         for partition in leaving:
             flow = self._flows.pop(partition)
@@ -356,9 +359,9 @@ class SourceTask:
             self._warned_of_others = True
             copied = flow.partition
             self._link.incident(
-                f"Somebody else writes to topic {copied.remote_topic} on the target too: {count} records of partition "
-                f"{copied.partition} from offset {offset} on are not from this task. If another connector or worker copies "
-                f"{copied.topic} there as well, all its records arrive twice: delete one of the two"
+                f"Somebody else writes to topic {copied.remote_topic} on the target too: {counted(count, 'record')} of "
+                f"partition {copied.partition} from offset {offset} on did not come from this task. If another connector or "
+                f"worker copies {copied.topic} there as well, all its records arrive twice: delete one of the two"
             )
 
     def _warn_of_loss(self, flow: PartitionFlow, offset: int) -> None:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from mirror_connect.connectors.counted import counted
 from mirror_connect.connectors.mirror_source import CORRUPT_BATCHES, OVERSIZE_RECORDS, SKIP
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
@@ -142,7 +143,7 @@ class StandingPartitions:
         seen = before is not None and before.offset == at
         if self._skips_corrupt and seen and (lost := flow.skip_corrupt()) is not None:
             self._link.incident(
-                f"{flow}: {lost} offsets skipped at offset {at}, their batch is corrupt ({error.reason}) and "
+                f"{flow}: {counted(lost, 'offset')} skipped at offset {at}, their batch is corrupt ({error.reason}) and "
                 f"{CORRUPT_BATCHES} is {SKIP}; reading on at {flow.next_offset}"
             )
             del self._standing[source]

@@ -111,6 +111,7 @@ class WorkerClient:
         self.trace: str | None = None
         self.assignment_version = 0
         self.standing: tuple[str, ...] = ()
+        self.committed = True
         self._handle = handle
         self._loop = loop
         self._requests = InternalHttp(handle.url, handle.token)
@@ -121,6 +122,8 @@ class WorkerClient:
         self._incidents: list[str] = []
         self._parent = os.getppid()
         self._heard = time.monotonic()
+        # When the event loop was asked for a sign of life that it has not given yet.
+        self._loop_asked: float | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._report_for_ever, name="reports", daemon=True)
 
@@ -228,6 +231,8 @@ class WorkerClient:
             notices=tuple(notices),
             incidents=tuple(incidents),
             standing=self.standing,
+            committed=self.committed,
+            loop_silent_s=self._loop_silence(),
         )
         # The lease is counted from before the request was sent: however long the answer took, it is never too long.
         sent = boot_clock()
@@ -244,6 +249,22 @@ class WorkerClient:
         # The lease is new in every answer, and nothing that a task is to be woken for.
         if replace(orders, lease_ms=self.orders.lease_ms) != self.orders:
             self._obey(orders)
+
+    def _loop_silence(self) -> float:
+        """Seconds for which the event loop has not come round; 0 for less than one."""
+        now = time.monotonic()
+        if self._loop_asked is None:
+            self._loop_asked = now
+            try:
+                self._loop.call_soon_threadsafe(self._loop_answers)
+            except RuntimeError:  # it is closed: the epoch has ended
+                self._loop_asked = None
+            return 0.0
+        silence = now - self._loop_asked
+        return round(silence, 1) if silence >= 1 else 0.0
+
+    def _loop_answers(self) -> None:
+        self._loop_asked = None
 
     def _obey(self, orders: TaskOrders) -> None:
         self.orders = orders

@@ -16,13 +16,15 @@ class WorkerLink(Protocol):
     """A task's side of its run. Everything happens in the task's event loop.
 
     `changed` is set whenever orders changed or the epoch's time is over; the task clears it before it looks.
-    `state`, `assignment_version`, `standing` and `counters` are written by the task and travel with the next report.
+    `state`, `assignment_version`, `standing` and `counters` are written by the task and travel with the next report;
+    `committed`, whether all that was acknowledged is committed at its end, with the last one.
     """
 
     changed: asyncio.Event
     state: str
     assignment_version: int
     standing: tuple[str, ...]
+    committed: bool
 
     @property
     def orders(self) -> TaskOrders:

@@ -1,19 +1,29 @@
 """ACLs of remote topics: made to follow those of their source topics, again and again.
 
 Rules: connectors/acl_rules.py. As in MirrorMaker 2 bindings are only ever added; `sync.topic.acls.remove.enabled` lets
-those go whose source was seen by this connector and is there no more. What it saw is kept in memory alone: after a restart
-of the part (a new config too) nothing is removed but what is seen, and revoked, from then on. So a binding that somebody
-made on the target by hand is never touched, unless the source gave the very same one.
+those go that this connector has copied and the source gives no more. What it has copied is kept beside its positions
+(stored_acls.py), written before a binding is created, so that a revocation is seen that came while nothing ran. A binding
+that somebody made on the target by hand is never touched, unless the source gave the very same one.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Protocol
 
 from mirror_connect.app.connector_part.config_sync import Links
-from mirror_connect.connectors.acl_rules import AclBinding, SeenBindings, remote_bindings, to_add, to_remove
+from mirror_connect.connectors.acl_rules import (
+    AclBinding,
+    Copies,
+    Resource,
+    SeenBindings,
+    remote_bindings,
+    to_add,
+    to_remove,
+)
 from mirror_connect.connectors.config_table import Settings
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.mirror_source import PREFIXED_ACLS, REMOVE_ACLS, own_boolean, topic_selection
 from mirror_connect.kafka_io.acl_admin import create_acls, delete_acls, told, topic_acls
 from mirror_connect.kafka_io.admin import ClusterAdmin
@@ -21,20 +31,35 @@ from mirror_connect.kafka_io.admin import ClusterAdmin
 log = logging.getLogger(__name__)
 
 
+class AclMemory(Protocol):
+    """Keeps what was copied for as long as the connector's positions (stored_acls.StoredAcls). Blocking."""
+
+    def load(self) -> Copies:
+        """All copies, each with the source's bindings that it stands for. ClusterUnreachable, NotAuthorized."""
+
+    def save(self, copies: Mapping[Resource, Copies]) -> None:
+        """Keeps what is copied of these resources. ClusterUnreachable, NotAuthorized."""
+
+
 class AclSync:
     """For one thread at a time."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, memory: AclMemory) -> None:
         self._connector = settings.originals.get("name", "")
         self._alias = settings.text("source.cluster.alias")
         # One of its own: a filter is for one thread.
         self._selection = topic_selection(settings)
         self._prefixed = own_boolean(settings, PREFIXED_ACLS)
-        self._seen = SeenBindings() if own_boolean(settings, REMOVE_ACLS) else None
+        self._memory = memory
+        self._removes = own_boolean(settings, REMOVE_ACLS)
+        self._seen: SeenBindings | None = None
         self._said: set[str] = set()
 
     def follow(self, source: ClusterAdmin, target: ClusterAdmin, links: Links) -> list[str]:
-        """One round; blocking. One line for each binding that is refused. ClusterUnreachable, NotAuthorized, AdminError."""
+        """One round; blocking. One line for each binding that is refused. ClusterUnreachable, NotAuthorized, AdminError.
+
+        Nothing is created that can't be remembered, where it should go with its source.
+        """
         given = topic_acls(source)
         if given is None:
             self._say_once("the source has no authorizer: there are no ACLs of topics to copy")
@@ -50,16 +75,36 @@ class AclSync:
                     "(sync.topic.acls.enabled=false if that is meant)"
                 )
             return []
+        if self._removes:
+            if self._seen is None:
+                self._seen = SeenBindings(self._restored())
+            self._keep(self._seen, self._seen.note(copies))
         missing = to_add(wanted, existing)
         refused = create_acls(target, missing) if missing else {}
         self._tell("created", [binding for binding in missing if binding not in refused])
         troubles = list(refused.values())
-        if self._seen is not None:
-            # With a binding refused nothing is removed: it may be the DENY that takes another one's place.
-            if not refused:
-                troubles += self._remove(self._seen, target, self._seen.revoked(given), wanted, existing)
-            self._seen.note(copies)
+        # With a binding refused nothing is removed: it may be the DENY that takes another one's place.
+        if self._seen is not None and not refused:
+            troubles += self._remove(self._seen, target, self._seen.revoked(given), wanted, existing)
         return troubles
+
+    def _keep(self, seen: SeenBindings, news: Collection[Resource]) -> None:
+        try:
+            self._memory.save(seen.copies_of(news))
+        except (ClusterUnreachable, NotAuthorized):
+            self._seen = None  # what is known is what is kept: the next round begins with that
+            raise
+
+    def _restored(self) -> Copies:
+        """What was copied before this part began, under the names that remote topics have today: another alias or policy
+        makes it another link, which has copied nothing."""
+        remote_topic = self._selection.policy.remote_topic
+        restored = {}
+        for copy, sources in self._memory.load().items():
+            of_today = {each for each in sources if remote_topic(self._alias, each.name) == copy.name}
+            if of_today:
+                restored[copy] = of_today
+        return restored
 
     def _remove(
         self,
@@ -72,7 +117,7 @@ class AclSync:
         going = to_remove(revoked, wanted, existing)
         kept = delete_acls(target, going) if going else {}
         self._tell("deleted, as at the source,", [binding for binding in going if binding not in kept])
-        seen.forget(set(revoked) - set(kept))
+        self._keep(seen, seen.forget(set(revoked) - set(kept)))
         return list(kept.values())
 
     def _remote(self, bindings: Collection[AclBinding], links: Links) -> set[AclBinding]:

@@ -105,7 +105,7 @@ class MirrorCheckpointPart:
             if names:
                 self._named.update(names)
                 log.warning(
-                    "Connector %s: %s groups are not translated, as their positions are not those of a consumer group: %s",
+                    "Connector %s: no positions of %s groups are translated, as they are not those of a consumer group: %s",
                     self._name,
                     kind,
                     _names(names),

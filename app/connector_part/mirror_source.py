@@ -15,6 +15,7 @@ from mirror_connect.app.connector_part.mapping_topics import make_mapping_topics
 from mirror_connect.app.connector_part.nothing_copied import nothing_copied
 from mirror_connect.app.connector_part.remote_topics import bring_up_to_date
 from mirror_connect.app.connector_part.rounds import Rounds
+from mirror_connect.app.connector_part.stored_acls import StoredAcls
 from mirror_connect.app.connector_part.target_choice import TargetChooser
 from mirror_connect.app.connector_part.topic_followers import Known, TopicFollowers
 from mirror_connect.connectors.assignment import Assignment, TopicPartition, redeal, task_configs
@@ -71,7 +72,8 @@ class MirrorSourcePart:
         every_s = float(settings.integer("refresh.topics.interval.seconds")) if refreshes else 0.0
         troubles = JoinedTroubles(host)
         self._rounds = Rounds(config.name, troubles.main(), self._look, self._deal, every_s)
-        self._followers = TopicFollowers(settings, troubles)
+        acls = StoredAcls(config.name, settings.originals, offsets_of)
+        self._followers = TopicFollowers(settings, troubles, acls)
         followed = own_boolean(settings, FOLLOWED)
         beside = troubles.beside()
         self._following = Following(config.name, settings, targets, offsets_of, beside) if followed else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mirror_connect.app.connector_part.acl_sync import AclSync, acl_sync_every_s
+from mirror_connect.app.connector_part.acl_sync import AclMemory, AclSync, acl_sync_every_s
 from mirror_connect.app.connector_part.config_sync import ConfigSync, Links, config_sync_every_s
 from mirror_connect.app.connector_part.joined_troubles import JoinedTroubles
 from mirror_connect.app.connector_part.rounds import Rounds
@@ -35,7 +35,7 @@ class Followed:
 class TopicFollowers:
     """Begins with the first topics that are known. A failure of theirs is a line for the user, never the connector's end."""
 
-    def __init__(self, settings: Settings, troubles: JoinedTroubles) -> None:
+    def __init__(self, settings: Settings, troubles: JoinedTroubles, acls: AclMemory) -> None:
         self._known: Known | None = None
         self._going = False
         name = settings.originals.get("name", "")
@@ -43,7 +43,7 @@ class TopicFollowers:
             Rounds(name, troubles.beside(), self._round(what, follow), lambda _: None, every_s)
             for what, follow, every_s in (
                 ("topic configs are not synced", ConfigSync(settings).follow, config_sync_every_s(settings)),
-                ("topic ACLs are not synced", AclSync(settings).follow, acl_sync_every_s(settings)),
+                ("topic ACLs are not synced", AclSync(settings, acls).follow, acl_sync_every_s(settings)),
             )
             if every_s > 0
         ]

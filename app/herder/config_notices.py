@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from mirror_connect.app.herder.client_properties import PREFIXES, split
@@ -11,6 +12,7 @@ from mirror_connect.connectors import DEFINITIONS
 from mirror_connect.connectors.definition import ConnectorDefinition
 from mirror_connect.connectors.near_names import unknown_names_line
 from mirror_connect.connectors.secrets import redact
+from mirror_connect.connectors.unapplied_converters import unapplied_converters
 from mirror_connect.kafka_io.client_keys import CLIENT_NAMES
 
 log = logging.getLogger(__name__)
@@ -47,11 +49,12 @@ _KNOWN: Final = (
 class ConfigNotices:
     """Says each line once for a connector, however often its config is put or started, until the lines change.
 
-    `offsets_topic` is the worker's.
+    `offsets_topic` is the worker's; so are `converters`, by their settings, which count where a connector names none.
     """
 
-    def __init__(self, offsets_topic: str = "") -> None:
+    def __init__(self, offsets_topic: str = "", converters: Mapping[str, str] = MappingProxyType({})) -> None:
         self._offsets_topic = offsets_topic
+        self._converters = converters
         self._said: dict[str, frozenset[str]] = {}
 
     def say(
@@ -71,6 +74,9 @@ class ConfigNotices:
         self._said[name] = frozenset(lines)
 
     def _lines(self, config: Mapping[str, str]) -> Iterator[str]:
+        unapplied = unapplied_converters(config, self._converters)
+        if unapplied is not None:
+            yield unapplied
         topic = config.get("offsets.storage.topic", self._offsets_topic)
         if topic != self._offsets_topic:
             yield (

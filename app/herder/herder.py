@@ -7,8 +7,9 @@ Connect's order of records, and what runs follows from what has been written (ap
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -104,7 +105,7 @@ class Herder:
         self._worker_id = worker_id
         self._tracking = topic_tracking
         rules = rules or ConfigRules()
-        notices = ConfigNotices(rules.offsets_topic)
+        notices = ConfigNotices(rules.offsets_topic, rules.converters)
         self._validation = Validation(resolver, rules, notices)
         self._turn = asyncio.Lock()
         self._book = StatusBook(statuses, worker_id, lambda: membership.generation)
@@ -300,8 +301,8 @@ class Herder:
         async with self._standing.writing() as snapshot:
             if snapshot.contains(name):
                 raise ConnectorExists(name)
-            await self._put(name, named, initial_state)
-        log.info("Connector %s: created%s", name, f", asked to be {initial_state}" if initial_state else "")
+            with _told(name, f"created, asked to be {initial_state}" if initial_state else "created"):
+                await self._put(name, named, initial_state)
         return _info(name, named, None)
 
     async def put(self, name: str, config: Config) -> tuple[bool, ConnectorInfo]:
@@ -310,12 +311,9 @@ class Herder:
         _check_size(name, named)
         await self._validation.check(named)
         async with self._standing.writing() as snapshot:
-            await self._put(name, named, None)
-        created = not snapshot.contains(name)
-        changed = created or dict(snapshot.connectors[name]) != named
-        log.info(
-            "Connector %s: %s", name, "created" if created else "config changed" if changed else "same config again"
-        )
+            created = not snapshot.contains(name)
+            with _told(name, "created" if created else _change_words(snapshot.connectors[name], named, by_name=False)):
+                await self._put(name, named, None)
         return created, _info(name, named, snapshot)
 
     async def patch(self, name: str, patch: Config) -> ConnectorInfo:
@@ -333,8 +331,8 @@ class Herder:
                 if snapshot.connectors[name] != before:
                     # Somebody else was faster, and what they wrote must not get lost.
                     continue
-                await self._put(name, merged, None)
-            log.info("Connector %s: config changed (%s)", name, ", ".join(sorted(patch)))
+                with _told(name, _change_words(before, merged, by_name=True)):
+                    await self._put(name, merged, None)
             return _info(name, merged, snapshot)
 
     async def delete(self, name: str) -> None:
@@ -342,8 +340,8 @@ class Herder:
         async with self._standing.writing() as snapshot:
             if not snapshot.contains(name):
                 raise ConnectorNotFound(name)
-            await self._configs.delete_connector(name)
-        log.info("Connector %s: deleted", name)
+            with _told(name, "deleted"):
+                await self._configs.delete_connector(name)
 
     async def pause(self, name: str) -> None:
         """Asks for PAUSED."""
@@ -358,9 +356,9 @@ class Herder:
         async with self._standing.writing() as snapshot:
             if not snapshot.contains(name):
                 raise UnknownConnector(name)
-            await self._configs.put_task_configs(name, [])
-            await self._configs.put_target_state(name, TargetState.STOPPED)
-        log.info("Connector %s: asked to stop", name)
+            with _told(name, "asked to stop"):
+                await self._configs.put_task_configs(name, [])
+                await self._configs.put_target_state(name, TargetState.STOPPED)
 
     async def reset_topics(self, name: str) -> None:
         """Forgets the topics that a connector has written to."""
@@ -400,8 +398,8 @@ class Herder:
                 raise NoStatus(name)
             plan = RestartPlan.of(request, snapshot, self._book)
             now = await self.status(name)
-            log.info("Connector %s: %s", name, _restart_words(plan, only_failed=only_failed))
-            await self._configs.put_restart_request(request)
+            with _told(name, _restart_words(plan, only_failed=only_failed)):
+                await self._configs.put_restart_request(request)
         # Who is told RESTARTING and asks for the status shall not read the FAILED of before.
         await self._book.seen(SEEN_WAIT_S)
         restarting: set[Subject] = {*plan.tasks, *([name] if plan.connector else [])}
@@ -431,8 +429,8 @@ class Herder:
         async with self._standing.writing() as snapshot:
             if not snapshot.contains(name):
                 raise UnknownConnector(name)
-            await self._configs.put_target_state(name, state)
-        log.info("Connector %s: asked to %s", name, "pause" if state is TargetState.PAUSED else "resume")
+            with _told(name, "asked to pause" if state is TargetState.PAUSED else "asked to resume"):
+                await self._configs.put_target_state(name, state)
 
     async def _put(self, name: str, config: Config, state: TargetState | None) -> None:
         await self._configs.put_connector(name, _texts(config), state)
@@ -467,6 +465,28 @@ async def _until_started(runs: asyncio.Future[bool], failure: str) -> None:
         # It goes on trying, for example because a cluster does not answer; the status tells the rest.
         return
     raise StartFailed(failure)
+
+
+@contextlib.contextmanager
+def _told(name: str, line: str) -> Iterator[None]:
+    """Says what is asked of a connector before it is written: what follows from it may be in the log a moment later."""
+    log.info("Connector %s: %s", name, line)
+    try:
+        yield
+    except Exception as error:
+        why = str(error) or type(error).__name__
+        log.warning(
+            "Connector %s: the config topic did not take that, it may not have happened (%s): %s", name, line, why
+        )
+        raise
+
+
+def _change_words(before: Config, after: Config, *, by_name: bool) -> str:
+    """`by_name`: with the settings that differ; their values may be secret."""
+    names = sorted({name for name, _ in before.items() ^ after.items()})
+    if not names:
+        return "same config again"
+    return f"config changed ({', '.join(names)})" if by_name else "config changed"
 
 
 def _restart_words(plan: RestartPlan, *, only_failed: bool) -> str:

@@ -23,6 +23,7 @@ from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import Offset, OffsetEntry, OffsetStore, Partition, record_size
 from mirror_connect.connectors import connector_definition
+from mirror_connect.connectors.counted import counted
 from mirror_connect.connectors.definition import UnknownConnectorClass
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.java_maps import in_hash_order
@@ -94,12 +95,15 @@ class SourceOffsets:
                 raise BadRequest(str(error)) from None
 
         await self._change(name, check, lambda store: store.put(name, ordered))
-        log.info("Connector %s: %d source offsets set", name, len(ordered))
+        removed = sum(offset is None for _, offset in ordered)
+        done = ((len(ordered) - removed, "set"), (removed, "removed"))
+        said = [f"{counted(count, 'source offset')} {what}" for count, what in done if count]
+        log.info("Connector %s: %s", name, ", ".join(said) or "no source offset is changed")
 
     async def reset(self, name: str) -> None:
         """Forgets every offset of a connector."""
         await self._change(name, lambda *_: None, lambda store: store.forget(name))
-        log.info("Connector %s: all source offsets forgotten", name)
+        log.info("Connector %s: all source offsets removed", name)
 
     async def _change(
         self,

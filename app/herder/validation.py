@@ -73,7 +73,7 @@ async def _no_errors(_: Mapping[str, str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRules:
-    """What the worker has to say of connectors' configs.
+    """What the worker has to say of connectors' configs. `converters`: its own, by their settings.
 
     `target_errors` looks at a resolved config for what leads to another cluster than the rest of it; it may ask clusters.
     """
@@ -81,6 +81,7 @@ class ConfigRules:
     override_policy: OverridePolicy = field(default_factory=OverridePolicy)
     offsets_topic: str = ""
     target_errors: Callable[[Mapping[str, str]], Awaitable[list[str]]] = _no_errors
+    converters: Mapping[str, str] = field(default_factory=dict)
 
 
 class Validation:

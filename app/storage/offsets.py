@@ -13,6 +13,7 @@ from typing import Any
 
 from mirror_connect.app.storage import json_text
 from mirror_connect.app.storage.topic_log import TopicLog
+from mirror_connect.connectors.copied_acls import is_acl_partition
 from mirror_connect.connectors.positions import parse_position_headers
 from mirror_connect.kafka_io.topic_log_io import LogRecord
 
@@ -76,19 +77,26 @@ class OffsetStore:
         return [self._topic_ids.get(offset_key(connector, partition)) for partition in partitions]
 
     async def entries(self, connector: str) -> list[OffsetEntry]:
-        """Everything stored for a connector, whatever the member order of the keys."""
+        """Every position stored for a connector, whatever the member order of the keys."""
+        return [each for each in await self._all(connector) if not is_acl_partition(each.partition)]
+
+    async def notes(self, connector: str) -> list[OffsetEntry]:
+        """What is stored beside a connector's positions and is none: the ACLs that it has copied."""
+        return [each for each in await self._all(connector) if is_acl_partition(each.partition)]
+
+    async def _all(self, connector: str) -> list[OffsetEntry]:
         await self._log.read_to_end()
         stored = [(key, self._values[key]) for key in self._keys(connector)]
         # There may be a hundred thousand of them, which take a while to parse.
         return await asyncio.to_thread(_entries, stored)
 
     async def put(self, connector: str, offsets: Iterable[tuple[Partition | None, Offset | None]]) -> None:
-        """Write positions; None forgets one. Only while no task of the connector runs."""
+        """Write positions, or notes; None forgets one. Positions only while no task of the connector runs."""
         await self._log.append_all([(offset_key(connector, part), offset_value(offset)) for part, offset in offsets])
         await self._log.read_to_end()
 
     async def forget(self, connector: str) -> None:
-        """Forget everything stored for a connector, keys that Java would spell otherwise too. Only as `put`."""
+        """Forget everything stored for a connector, keys that Java would spell otherwise and notes too. Only as `put`."""
         await self._log.read_to_end()
         await self._log.append_all([(key, None) for key in self._keys(connector)])
         await self._log.read_to_end()

@@ -37,6 +37,9 @@ class Run:
     report, `finish_by` when patience with a run that was told to finish is over, `not_before` when Spark may have it; 0: at
     once. `told_version`: the assignment that the log knows it copies; None while it does not copy, as far as the log knows.
     `told`: what its status says while it runs, the partitions that stand still and the `incidents`; None: nothing.
+    `late`: why it copies without the partitions that came last. `query_unknown`: why Spark can't tell of its query.
+    `idle_since`: since when it does not copy without having said why, also as text; `silence_judged`: when a process that
+    stood still was last dealt with.
     `secrets`: what no text may show of its spec: secret settings, and whatever came from a config provider.
     """
 
@@ -61,6 +64,10 @@ class Run:
     not_before: float = 0.0
     told_version: int | None = None
     told: str | None = None
+    late: str | None = None
+    query_unknown: str | None = None
+    idle_since: tuple[float, str] | None = None
+    silence_judged: float = 0.0
     incidents: Incidents = field(default_factory=Incidents)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 

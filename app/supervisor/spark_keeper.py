@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mirror_connect.app.supervisor.ports import Application
+from mirror_connect.connectors.counted import counted
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class SparkKeeper:
         self._heard = self._clock()
         if self.slots is None:
             self.slots_since, self.trouble = self._heard, None
-            log.info("Spark is ready after %.1f s: slots for %d tasks", self._heard - self._began, slots)
+            log.info("Spark is ready after %.1f s: slots for %s", self._heard - self._began, counted(slots, "task"))
         self.slots = slots
 
     async def end(self, patience_s: float) -> None:

@@ -17,12 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from mirror_connect.app.supervisor.grants import regrant
+from mirror_connect.app.supervisor.idleness import TASK_SILENT_S, UNHEARD_S, why_idle
 from mirror_connect.app.supervisor.incidents import LONGEST_LINE
 from mirror_connect.app.supervisor.launcher import SparkApplication
 from mirror_connect.app.supervisor.ports import ASSIGNED, STARTING, Application, SpecSource, TaskEvents, WantedTask
 from mirror_connect.app.supervisor.run import Phase, Run
 from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
 from mirror_connect.connectors.assignment import TopicPartition, assigned_partitions_text
+from mirror_connect.connectors.counted import counted
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.job_contract import (
     EPOCH_ENDED,
@@ -36,6 +38,7 @@ from mirror_connect.connectors.job_contract import (
     TaskSpec,
 )
 from mirror_connect.connectors.secrets import redact, secrets_of
+from mirror_connect.connectors.utc_time import utc
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +47,6 @@ UNASSIGNED: Final = "UNASSIGNED"
 TICK_S: Final = 0.1
 FINISH_PATIENCE_S: Final = 1.8
 NO_SLOT_S: Final = 5.0
-TASK_SILENT_S: Final = 30.0
 # A tick that comes so late says that this worker was suspended: what tasks said meanwhile is still to be read.
 SUSPENDED_S: Final = 5.0
 STEADY_S: Final = 120.0
@@ -53,6 +55,9 @@ DEATHS_UNTIL_FAILED: Final = 3
 # A full disk is nobody's mistake in the task, and is made room on without anyone's telling us.
 NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded")
 ROOM_RETRY_S: Final = 10.0
+NOT_COMMITTED: Final = (
+    "its last positions were not committed in time: what was copied since the commit before is copied again"
+)
 ABANDON: Final = TaskOrders(lease_ms=0, finish=True, abandon=True)
 
 
@@ -153,9 +158,18 @@ class Supervisor:
                     self._say(waiting.task, UNASSIGNED, STARTING)
         for run_id, said in runs.items():
             run = self._runs.get(run_id)
+            if run is None:
+                continue
+            self._hear_of_query(run, said["error"] or "no reason is known" if said["state"] == "UNKNOWN" else None)
             # A process may outlive its query for seconds; the next report is half a second away.
-            if run is not None and said["state"] == "ENDED" and self._gone(run, "its query has ended"):
+            if said["state"] == "ENDED" and self._gone(run, "its query has ended"):
                 self._died(run, said["error"] or "its query ended")
+
+    def _hear_of_query(self, run: Run, unknown: str | None) -> None:
+        """`unknown`: why Spark can't tell of a run's query; None: it can."""
+        if unknown is not None and run.query_unknown is None:
+            log.warning("Task %s: Spark does not tell the state of its query: %s", run.task, unknown)
+        run.query_unknown = unknown
 
     def secrets(self) -> frozenset[str]:
         """The secrets of all runs that have not ended."""
@@ -181,27 +195,40 @@ class Supervisor:
                 return None
             if run.attempt != attempt:  # asked twice meanwhile
                 run.begin_attempt(attempt, self._clock())
+        run.heard = self._clock()
         assigned = assigned_partitions_text(sorted(map(TopicPartition._make, run.granted)))
         version = run.version
         try:
             spec = await self._specs.build(run.run_id, run.task, {**run.identity, ASSIGNED: assigned}, version)
         except ClusterUnreachable as error:
-            if run.phase is not Phase.RUNNING:  # one that copies goes on with what it has
+            if run.phase is not Phase.RUNNING:
                 self._waits(run, str(error))
+            else:  # one that copies goes on with what it has
+                run.late = f"Its new partitions are not copied yet: {error}"
             raise
         except Exception as error:
             if not isinstance(error, (ConfigError, NotAuthorized)):
                 log.exception("Task %s can't be started", run.task)
             self._fail(run, f"{type(error).__name__}: {error}")
             return None
-        run.spec, run.secrets = spec, _secrets(run, spec)
+        run.spec, run.secrets, run.late = spec, _secrets(run, spec), None
         return spec
 
     async def positions(self, run: Run, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
-        """Positions of a run's partitions."""
+        """Positions of a run's partitions. ClusterUnreachable, NotAuthorized: not now, ask again."""
         if run.spec is None:
             raise RuntimeError("a task asked for positions before its spec")
-        return await self._specs.positions(run.spec, partitions)
+        try:
+            found = await self._specs.positions(run.spec, partitions)
+        except (ClusterUnreachable, NotAuthorized) as error:
+            line = f"Its positions can't be read: {error}"
+            if run.phase is Phase.RUNNING:
+                run.late = f"Its new partitions are not copied yet. {line}"
+            else:
+                self._waits(run, line)
+            raise
+        run.late = None
+        return found
 
     async def report(self, run: Run, report: TaskReport, *, hold_s: float, known_version: int) -> TaskOrders:
         """Takes a report and answers with orders, at once if there are new ones, else after `hold_s`."""
@@ -224,7 +251,8 @@ class Supervisor:
 
     def _take(self, run: Run, report: TaskReport) -> None:
         now = self._clock()
-        run.heard, run.report = now, report
+        # Who reports for a loop that hangs is heard, and still nothing is copied.
+        run.heard, run.report = now - report.loop_silent_s, report
         notices, incidents = (
             [redact(line, run.secrets) for line in lines] for lines in (report.notices, report.incidents)
         )
@@ -238,23 +266,34 @@ class Supervisor:
         if report.state == FAILED:
             self._fail(run, report.trace or "the task failed without a trace")
         elif report.state == FINISHED or (report.state == EPOCH_ENDED and run.phase is Phase.FINISHING):
-            log.info("Task %s has ended; what it copied is committed", run.task)
+            self._log_end(run, report)
             self._end(run)
         elif report.state == EPOCH_ENDED:
+            if not report.committed:
+                log.warning("Task %s: %s", run.task, NOT_COMMITTED)
             run.end_attempt(now)
             freed = True
-        elif report.state == RUNNING:
-            standing = redact("\n".join(report.standing), run.secrets).splitlines()
+        elif report.state == RUNNING and report.loop_silent_s < UNHEARD_S:
+            standing = redact(
+                "\n".join((*report.standing, *([run.late] if run.late else ()))), run.secrets
+            ).splitlines()
             # Cut here and not by the task: nothing finds half a secret any more.
             told = "\n".join((*(line[:LONGEST_LINE] for line in standing), *run.incidents.lines)) or None
-            if run.phase is Phase.STARTED or (run.phase is Phase.RUNNING and told != run.told):
+            news = told != run.told or run.waits_for is not None
+            if run.phase is Phase.STARTED or (run.phase is Phase.RUNNING and news):
                 # A task that copies some of its partitions runs; which ones stand still is its trace for so long.
                 run.phase, run.told = Phase.RUNNING, told
-                run.waits_for = None
+                run.waits_for = run.idle_since = None
                 self._say(run.task, RUNNING, told)
             self._log_assignment(run, report.assignment_version)
         if freed:
             self._regrant(run.task.connector)
+
+    def _log_end(self, run: Run, report: TaskReport) -> None:
+        if report.committed:
+            log.info("Task %s has ended; what it copied is committed", run.task)
+        else:
+            log.warning("Task %s has ended; %s", run.task, NOT_COMMITTED)
 
     def _log_assignment(self, run: Run, version: int) -> None:
         """Once when a run begins to copy, and when it copies other partitions; not after each of its epochs."""
@@ -264,9 +303,9 @@ class Supervisor:
         run.told_version = version
         groups = len(run.spec.assigned_groups) if run.spec else 0
         if not count and first:
-            log.info("Task %s is RUNNING%s", run.task, f" with {_counted(groups, 'group')}" if groups else "")
+            log.info("Task %s is RUNNING%s", run.task, f" with {counted(groups, 'group')}" if groups else "")
         else:
-            partitions = _counted(count, "partition")
+            partitions = counted(count, "partition")
             log.info("Task %s is RUNNING with %s" if first else "Task %s copies %s now", run.task, partitions)
 
     async def _end_predecessor(self, run: Run) -> None:
@@ -336,8 +375,11 @@ class Supervisor:
             self._say(run.task, FAILED, trace)
         self._end(run)
 
-    def _died(self, run: Run, reason: str) -> None:
-        """Its process died without a word, in all of Spark's own tries: tried again, but not for ever."""
+    def _died(self, run: Run, reason: str, what: str = "its process died") -> None:
+        """Its process died without a word, in all of Spark's own tries: tried again, but not for ever.
+
+        `what` says so where it is not the death of a process that ends the run.
+        """
         if run.is_over:
             self._end(run)
             return
@@ -345,12 +387,19 @@ class Supervisor:
             self._wait_for_room(run)
             return
         deaths = self._deaths[run.task] = self._deaths.get(run.task, 0) + 1
-        log.warning("Task %s: its process died (%s)", run.task, reason.splitlines()[0])
+        first = reason.splitlines()[0]
+        log.warning("Task %s: %s (%s)", run.task, what, first)
         if deaths >= DEATHS_UNTIL_FAILED:
             self._deaths.pop(run.task)
-            self._fail(run, f"The task's process died {deaths} times in a row without reporting an error.\n{reason}")
+            self._fail(run, f"The task ended {deaths} times in a row without reporting an error: {what}.\n{reason}")
         else:
             self._end(run)
+            line = (
+                f"{what[0].upper()}{what[1:]} at {utc(time.time())} ({redact(first, run.secrets)}); it is started again"
+            )
+            for following in self._runs.values():
+                if following.task == run.task and following.waits_for is None:
+                    self._waits(following, line, logged=True)
 
     def _wait_for_room(self, run: Run) -> None:
         """Spark's scratch files found no room: said once, and tried again for as long as it takes."""
@@ -385,13 +434,31 @@ class Supervisor:
             run.end()
         self._reconcile()
 
-    def _waits(self, run: Run, line: str) -> None:
-        """Says once why a run does not get on."""
-        if run.is_over or run.waits_for == line:
+    def _waits(self, run: Run, line: str, *, logged: bool = False) -> None:
+        """Says once why a run does not get on; `logged`: the log has it already."""
+        if run.phase is Phase.ENDED or run.waits_for == line:
             return
         run.waits_for, run.told_version = line, None
-        log.warning("Task %s is UNASSIGNED: %s", run.task, line)
+        if run.task not in self._wanted:
+            return
+        if not logged:
+            log.warning("Task %s is UNASSIGNED: %s", run.task, line)
         self._say(run.task, UNASSIGNED, line)
+
+    def _tell_if_idle(self, run: Run, now: float) -> None:
+        """A status says RUNNING until something else is said: who has stopped copying without a word is told of here."""
+        idle = why_idle(run, now, self._keeper.slots_since) if self._keeper.slots is not None else None
+        if idle is None:
+            if run.idle_since is not None and run.phase is not Phase.RUNNING:
+                run.waits_for = None  # what was told is over, and the next reason may be told
+            run.idle_since = None
+            return
+        if run.waits_for is not None and run.idle_since is None and not idle.foremost:
+            return
+        # The time is made a text once: a second's difference in it would be news in the status.
+        if run.idle_since is None or abs(idle.since - run.idle_since[0]) > 1:
+            run.idle_since = (idle.since, utc(time.time() - (now - idle.since)))
+        self._waits(run, redact(idle.line.format(since=run.idle_since[1]), run.secrets))
 
     def _say(self, task: TaskId, state: str, trace: str | None) -> None:
         if self._events:
@@ -407,10 +474,10 @@ class Supervisor:
     def tick(self) -> None:
         """Looks after what nobody reports: silence, lateness, missing slots."""
         now = self._clock()
-        suspended, self._ticked = now - self._ticked > SUSPENDED_S, now
+        pause, self._ticked = now - self._ticked, now
         for run in list(self._runs.values()):
-            if suspended:
-                run.heard = now
+            if pause > SUSPENDED_S:
+                run.heard, run.since = now, run.since + pause
             try:
                 self._look_after(run, now)
             except Exception:  # one run's trouble must not stop the watch over the others
@@ -426,27 +493,35 @@ class Supervisor:
                 if now >= run.not_before:
                     run.not_before, run.since = 0.0, now
                     self._plan_moved()
+                return
             case Phase.WAITING:
                 slots, wanting = self._keeper.slots, len(self._runs)
                 waited = now - max(run.since, self._keeper.slots_since)
-                if slots is not None and wanting > slots and waited > NO_SLOT_S:
-                    self._waits(run, self._no_slot(run.task, wanting, slots))
+                if slots is not None and wanting > slots:
+                    if waited > NO_SLOT_S:
+                        self._waits(run, self._no_slot(run.task, wanting, slots))
+                    return
+                if run.query_unknown is not None and waited > TASK_SILENT_S:
+                    self._died(run, run.query_unknown, "its query is given up, as Spark does not tell its state")
+                    return
             case Phase.STARTED | Phase.RUNNING:
-                if now - run.heard > TASK_SILENT_S:
-                    run.heard = now
-                    self._gone(run, f"it was silent for {TASK_SILENT_S:g} s; Spark tries again")
+                if now - max(run.heard, run.silence_judged) > TASK_SILENT_S:
+                    run.silence_judged = now
+                    if run.pid is None:
+                        # It may not write without a lease, which comes with the answer to a first report.
+                        self._died(run, f"no report within {TASK_SILENT_S:g} s", "its process is given up")
+                        return
+                    self._gone(run, f"it stood still for {TASK_SILENT_S:g} s; Spark starts the task again")
                 if run.phase is Phase.RUNNING and now - run.since > STEADY_S:
                     self._deaths.pop(run.task, None)
+        self._tell_if_idle(run, now)
 
     def _no_slot(self, task: TaskId, wanting: int, slots: int) -> str:
         return (
             f"Task {task} has no Spark slot: {wanting} tasks want to run and spark.master="
-            f"{self._spark.get('spark.master', 'local[64,4]')} has {slots} slots. Raise the slots or lower tasks.max."
+            f"{self._spark.get('spark.master', 'local[64,4]')} has {counted(slots, 'slot')}. "
+            "Raise the slots or lower tasks.max."
         )
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _secrets(run: Run, spec: TaskSpec) -> frozenset[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -49,10 +49,11 @@ class Ended:
 
 
 def launch(
-    file: Path, environment: Mapping[str, str], *program: str, before: Sequence[str] = ()
+    file: Path, environment: Mapping[str, str], *program: str, within: Sequence[str] = ()
 ) -> subprocess.Popen[str]:
+    """`within`: a command that runs the rest of its arguments."""
     return subprocess.Popen(
-        [*before, sys.executable, *(program or ("-m", "mirror_connect.app")), str(file)],
+        [*within, sys.executable, *(program or ("-m", "mirror_connect.app")), str(file)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -216,25 +217,32 @@ def test_a_java_that_is_too_old_is_named(start: Callable[..., Ended], broker: Lo
     start(login(broker), JAVA_HOME=str(tmp_path)).because(MACHINE, str(java), "Java 11", "17")
 
 
-# Mounts a file system with room for 4 MiB and becomes the program, in a namespace of its own: nobody else sees it, and
-# it goes with the program. Whoever isn't root is root in there.
-TINY: Final = """
-import os, subprocess, sys
-subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", os.environ["TMPDIR"]], check=True)
-os.execv(sys.executable, [sys.executable, "-m", "mirror_connect.app", sys.argv[1]])
-"""
+# Namespaces of its own: whoever may make them may mount in them, root or not, and nothing is left of it afterwards.
+OWN_MOUNTS: Final = (
+    ("unshare", "--user", "--map-root-user", "--mount"),
+    ("unshare", "--mount"),
+)
 
 
-def test_a_temporary_directory_without_room_is_named(broker: LocalCluster, tmp_path: Path) -> None:
-    tiny = tmp_path / "tiny"
-    tiny.mkdir()
-    alone = ["unshare", "--mount", *([] if os.getuid() == 0 else ["--user", "--map-root-user"])]
-    mounting = [*alone, "mount", "-t", "tmpfs", "tmpfs", tiny]
-    if shutil.which("unshare") is None or subprocess.run(mounting, check=False).returncode:
-        pytest.skip("this machine lets nobody mount a file system; the check itself is tested in tests/unit/app")
-    file = written(tmp_path, login(broker))
-    process = launch(file, {"TMPDIR": str(tiny)}, "-c", TINY, before=alone)
-    ended(process).because(MACHINE, str(tiny), "4 MiB", "TMPDIR")
+@pytest.fixture
+def with_tiny(tmp_path: Path) -> tuple[Path, Sequence[str]]:
+    """A directory, and a command that runs another one for which that is a file system with room for 4 MiB."""
+    directory = tmp_path / "tiny"
+    directory.mkdir()
+    mounted = ("sh", "-c", 'mount -t tmpfs -o size=4m tmpfs "$0" && exec "$@"', str(directory))
+    for own in OWN_MOUNTS:
+        with contextlib.suppress(FileNotFoundError):
+            if subprocess.run([*own, *mounted, "true"], capture_output=True, check=False).returncode == 0:
+                return directory, (*own, *mounted)
+    pytest.skip("this machine lets nobody but root mount a file system, not even in a namespace of one's own")
+
+
+def test_a_temporary_directory_without_room_is_named(
+    broker: LocalCluster, tmp_path: Path, with_tiny: tuple[Path, Sequence[str]]
+) -> None:
+    tiny, within = with_tiny
+    found = ended(launch(written(tmp_path, login(broker)), {"TMPDIR": str(tiny)}, within=within))
+    found.because(MACHINE, str(tiny), "4 MiB", "TMPDIR")
 
 
 # --- its cluster ---

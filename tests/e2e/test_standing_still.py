@@ -248,8 +248,8 @@ def skipping(mended: World) -> World:
 def test_a_corrupt_batch_is_given_up_with_a_line_in_the_log_and_in_the_status(skipping: World) -> None:
     wait_ends(skipping.target, f"A.{SPOILED}", {0: len(ROWS) - 1}, PATIENCE_S)
     assert skipping.copied(SPOILED) == [*ROWS[:AT], *ROWS[AT + 1 :]]
-    assert skipping.logged(f"{SPOILED}-0: 1 offsets skipped at offset {AT}, their batch is corrupt") == 1
-    assert [f"UTC {SPOILED}-0: 1 offsets skipped at offset {AT}" in line for line in skipping.happened()].count(
+    assert skipping.logged(f"{SPOILED}-0: 1 offset skipped at offset {AT}, their batch is corrupt") == 1
+    assert [f"UTC {SPOILED}-0: 1 offset skipped at offset {AT}" in line for line in skipping.happened()].count(
         True
     ) == 1
 

@@ -14,6 +14,7 @@ from deploy.local import Listener, LocalCluster
 from mirror_connect.app.connector_part.config_sync import ConfigSync
 from mirror_connect.app.connector_part.mirror_source import MirrorSourcePart, PartConfig
 from mirror_connect.app.connector_part.target_choice import TargetChooser
+from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_config import WorkerConfig
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.acl_rules import AclBinding
@@ -22,7 +23,8 @@ from mirror_connect.kafka_io.acl_admin import create_acls, delete_acls, topic_ac
 from mirror_connect.kafka_io.admin import ClusterAdmin
 from mirror_connect.kafka_io.client_settings import librdkafka_config
 from mirror_connect.kafka_io.topic_config_admin import alter_topic_configs, describe_topic_configs
-from tests.fakes.part_host import FakeHost, no_offsets
+from tests.fakes.part_host import FakeHost
+from tests.fakes.topic_log import FakeTopicLog
 from tests.waiting import state_reached
 
 pytestmark = pytest.mark.brokers
@@ -79,6 +81,11 @@ class Worker:
 @pytest.fixture
 async def start(source_broker: LocalCluster, target_broker: LocalCluster) -> AsyncIterator[Started]:
     parts: list[MirrorSourcePart] = []
+    store = OffsetStore(FakeTopicLog())
+    await store.start()
+
+    async def offsets_of(_: Mapping[str, str]) -> OffsetStore:
+        return store
 
     def started(topics: str, user: str = ADMIN, **more: str) -> FakeHost:
         client = source_broker.client_properties(user)
@@ -98,7 +105,7 @@ async def start(source_broker: LocalCluster, target_broker: LocalCluster) -> Asy
         host = FakeHost()
         settings = connector_definition(CLASS).settings(config)
         targets = TargetChooser(cast("WorkerConfig", Worker(target_broker)))
-        part = MirrorSourcePart(PartConfig("c", config, settings, []), targets, host, no_offsets)
+        part = MirrorSourcePart(PartConfig("c", config, settings, []), targets, host, offsets_of)
         parts.append(part)
         part.start()
         return host
@@ -106,6 +113,7 @@ async def start(source_broker: LocalCluster, target_broker: LocalCluster) -> Asy
     yield started
     for part in parts:
         await part.stop()
+    await store.stop()
 
 
 async def until(condition: Callable[[], Any], seconds: float = 20) -> None:

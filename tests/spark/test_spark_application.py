@@ -15,7 +15,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from mirror_connect.app.supervisor import spark_keeper
+from mirror_connect.app.supervisor import idleness, spark_keeper, supervisor
 from mirror_connect.connectors.job_contract import TaskId
 from tests.fakes.spark_rig import FAKE_TASKS, SECRET, SparkRig, lives, spark_rig, wanted
 
@@ -125,6 +125,33 @@ async def test_a_task_that_hears_nothing_is_killed(rig: SparkRig) -> None:
     rig.supervisor.want({})
     await rig.until(lambda: not rig.supervisor._runs, "it has ended")
     assert not lives(deaf)
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands still is told of and killed within seconds; a slow machine's pauses are shorter still."""
+    for module in (idleness, supervisor):
+        monkeypatch.setattr(module, "UNHEARD_S", 4.0)
+        monkeypatch.setattr(module, "TASK_SILENT_S", 8.0)
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize(
+    ("kind", "line"), [("obedient", "has said nothing since"), ("deaf", "reports, but has copied nothing since")]
+)
+async def test_a_process_that_stands_still_is_told_of_and_killed_and_the_task_runs_again(
+    rig: SparkRig, kind: str, line: str
+) -> None:
+    rig.supervisor.want({A: wanted(kind, "t-0")})
+    await rig.runs(A)
+    before = psutil.Process(rig.pid(A))
+    if kind == "obedient":
+        before.suspend()
+    await rig.until(lambda: rig.events.of(A)[-1] == "UNASSIGNED", "it is no longer told to run")
+    told = rig.events.trace(A) or ""
+    await rig.until(lambda: rig.is_running(A) and rig.pid(A) != before.pid, "another process runs")
+    assert told.startswith(f"Its process {before.pid} {line} "), told
+    assert (rig.events.of(A)[-1], lives(before)) == ("RUNNING", False)
 
 
 @pytest.mark.soak

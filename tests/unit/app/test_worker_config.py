@@ -68,6 +68,11 @@ def test_settings_of_a_storage_topic_are_handed_to_its_creation() -> None:
     assert config.offset_storage.configs == {"segment.bytes": "9"}
 
 
+def test_converters_are_told_as_they_are_set() -> None:
+    given = {"key.converter": "JsonConverter", "value.converter": "ByteArrayConverter"}
+    assert worker_config(MINIMAL | given).converters == given
+
+
 def test_an_empty_list_of_admin_listeners_is_not_the_same_as_none() -> None:
     assert worker_config(MINIMAL | {"admin.listeners": ""}).admin_listeners == ()
 

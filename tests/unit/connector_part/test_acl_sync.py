@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -12,7 +12,8 @@ import pytest
 from mirror_connect.app.connector_part import acl_sync
 from mirror_connect.app.connector_part.acl_sync import AclSync
 from mirror_connect.connectors import connector_definition
-from mirror_connect.connectors.acl_rules import AclBinding
+from mirror_connect.connectors.acl_rules import AclBinding, Copies, Resource
+from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.mirror_source import PREFIXED_ACLS, REMOVE_ACLS
 from mirror_connect.kafka_io.admin import ClusterAdmin
 
@@ -47,14 +48,36 @@ def delete_acls(cluster: FakeCluster, bindings: Sequence[AclBinding]) -> dict[Ac
     return {each: f"{each.permission} refused" for each in bindings if each in cluster.refused}
 
 
+class Memory:
+    """Outlives the connector's part. `away`: its cluster doesn't answer."""
+
+    def __init__(self) -> None:
+        self.kept: dict[Resource, Copies] = {}
+        self.away = False
+
+    def load(self) -> Copies:
+        self._ask()
+        return {copy: of for copies in self.kept.values() for copy, of in copies.items()}
+
+    def save(self, copies: Mapping[Resource, Copies]) -> None:
+        self._ask()
+        for resource, of in copies.items():
+            self.kept[resource] = {copy: set(sources) for copy, sources in of.items()}
+
+    def _ask(self) -> None:
+        if self.away:
+            raise ClusterUnreachable("the offsets topic does not answer")
+
+
 class World:
     def __init__(self) -> None:
+        self.memory = Memory()
         self.source, self.target = FakeCluster(), FakeCluster()
         self.links = {"orders": "A.orders"}
 
-    def sync(self, *on: str) -> AclSync:
-        config = {"name": "c", "connector.class": CLASS, "source.cluster.alias": "A", "topics": "orders"}
-        return AclSync(connector_definition(CLASS).settings({**config, **dict.fromkeys(on, "true")}))
+    def sync(self, *on: str, alias: str = "A") -> AclSync:
+        config = {"name": "c", "connector.class": CLASS, "source.cluster.alias": alias, "topics": "orders"}
+        return AclSync(connector_definition(CLASS).settings({**config, **dict.fromkeys(on, "true")}), self.memory)
 
     def round(self, sync: AclSync, *given: AclBinding) -> list[str]:
         self.source.acls = set(given)
@@ -91,10 +114,57 @@ def test_a_binding_that_the_source_never_gave_is_left_alone(world: World) -> Non
     assert world.target.acls == {by_hand}
 
 
-def test_a_new_connector_removes_nothing_that_it_has_not_seen(world: World) -> None:
+def test_what_the_source_revokes_while_the_connector_is_away_goes_at_its_return(world: World) -> None:
+    by_hand = replace(COPY, principal="User:hand")
+    world.round(world.sync(REMOVE_ACLS), READ, DENY)
+    assert world.target.acls is not None
+    world.target.acls.add(by_hand)
+    world.round(world.sync(REMOVE_ACLS), DENY)
+    assert world.target.acls == {DENY_COPY, by_hand}
+
+
+def test_what_was_removed_is_not_removed_again_when_somebody_makes_it_by_hand(world: World) -> None:
     world.round(world.sync(REMOVE_ACLS), READ)
     world.round(world.sync(REMOVE_ACLS))
+    world.target.acls = {COPY}
+    world.round(world.sync(REMOVE_ACLS))
     assert world.target.acls == {COPY}
+
+
+def test_a_connector_that_was_not_asked_to_remove_has_kept_nothing(world: World) -> None:
+    world.round(world.sync(), READ)
+    world.round(world.sync(REMOVE_ACLS))
+    assert (world.target.acls, world.memory.kept) == ({COPY}, {})
+
+
+def test_what_another_link_of_the_same_connector_copied_is_not_this_ones(world: World) -> None:
+    world.round(world.sync(REMOVE_ACLS), READ)
+    world.round(world.sync(REMOVE_ACLS, alias="Z"))
+    assert world.target.acls == {COPY}
+
+
+@pytest.mark.parametrize("rounds_before", [0, 1])
+def test_nothing_is_created_that_can_not_be_remembered(world: World, rounds_before: int) -> None:
+    sync = world.sync(REMOVE_ACLS)
+    for _ in range(rounds_before):
+        world.round(sync)
+    world.memory.away = True
+    with pytest.raises(ClusterUnreachable):
+        world.round(sync, READ)
+    before = set(world.target.acls or ())
+    world.memory.away = False
+    world.round(sync, READ)
+    assert (before, world.target.acls, world.memory.load()) == (set(), {COPY}, {COPY: {READ}})
+
+
+def test_a_removal_is_forgotten_after_it_was_made_and_not_before(world: World) -> None:
+    sync = world.sync(REMOVE_ACLS)
+    world.round(sync, READ)
+    world.target.refused = {COPY}
+    world.round(sync)
+    world.target.refused = set()
+    world.round(world.sync(REMOVE_ACLS))
+    assert (world.target.acls, world.memory.load()) == (set(), {})
 
 
 def test_nothing_is_removed_while_a_binding_is_refused(world: World) -> None:

@@ -149,7 +149,7 @@ async def test_groups_that_are_none_of_consumers_are_named_once(world: World, wa
     host = world.start()
     await host.rounds(3)
     assert warnings() == [
-        f"Connector c: {kind} groups are not translated, as their positions are not those of a consumer group: {name}"
+        f"Connector c: no positions of {kind} groups are translated, as they are not those of a consumer group: {name}"
         for kind, name in (("share", "s"), ("streams", "t"))
     ]
 

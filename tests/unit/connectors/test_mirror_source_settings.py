@@ -111,11 +111,6 @@ def test_a_broken_expression_from_a_provider_is_not_shown() -> None:
     assert "hunter2" not in str(SOURCE.infos(config, as_written={**config, "topics": "${file:/s:k}"}))
 
 
-def test_a_converter_other_than_the_byte_arrays_draws_a_warning() -> None:
-    lines = SOURCE.warnings({**VALID, "value.converter": "org.apache.kafka.connect.json.JsonConverter"})
-    assert [line.split("=")[0] for line in lines] == ["value.converter"]
-
-
 def test_a_plain_config_draws_no_warning() -> None:
     assert SOURCE.warnings(VALID) == []
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
 from mirror_connect.app.errors import (
     BadRequest,
+    ConnectError,
     ConnectorExists,
     ConnectorNotFound,
     InvalidConfig,
@@ -26,6 +27,7 @@ from mirror_connect.app.herder.herder import TopicTracking
 from mirror_connect.app.herder.last_heard import Silence, as_last_heard
 from mirror_connect.app.herder.lifecycle import TargetState
 from mirror_connect.app.storage.status import Status
+from mirror_connect.app.supervisor.ports import WantedTask
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.job_contract import TaskId
 from tests.fakes.connect_worker import FakeMembership, FakeWorker, eventually, source_config
@@ -133,6 +135,8 @@ async def test_the_log_has_a_line_for_everything_that_is_asked_and_no_value_of_a
     await herder.put("a", source_config(topics="a-word"))
     await herder.put("a", source_config(topics="a-word"))
     await herder.patch("a", {"topics": "a-word-2"})
+    await herder.patch("a", {})
+    await herder.patch("a", {"topics": "a-word-2", "tasks.max": None})
     await worker.state("a", "RUNNING", ["RUNNING"])
     await herder.pause("a")
     await herder.resume("a")
@@ -149,6 +153,8 @@ async def test_the_log_has_a_line_for_everything_that_is_asked_and_no_value_of_a
         "config changed",
         "same config again",
         "config changed (topics)",
+        "same config again",
+        "same config again",
         "asked to pause",
         "asked to resume",
         "restarted, without its tasks",
@@ -159,6 +165,48 @@ async def test_the_log_has_a_line_for_everything_that_is_asked_and_no_value_of_a
         "deleted",
     ]
     assert "a-word" not in caplog.text
+
+
+async def test_what_is_asked_stands_in_the_log_before_what_follows_from_it(
+    worker: FakeWorker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO, "mirror_connect.app.herder")
+    log, want = logging.getLogger("mirror_connect.app.herder.supervisor"), worker.supervisor.want
+
+    def said(tasks: Mapping[TaskId, WantedTask]) -> None:
+        log.info("%d wanted", len(tasks))
+        want(tasks)
+
+    monkeypatch.setattr(worker.supervisor, "want", said)
+    await running_a(worker)
+    await worker.herder.pause("a")
+    await worker.herder.resume("a")
+    await worker.state("a", "RUNNING", ["RUNNING"])
+    await worker.herder.stop_connector("a")
+    lines = [line for line in caplog.messages if line.endswith((" wanted", "to pause", "to resume", "to stop"))]
+    # Between two requests each line may be there more than once.
+    told = [line for line, before in zip(lines, ["", *lines], strict=False) if line != before]
+    assert told[told.index("1 wanted") :] == [
+        "1 wanted",
+        "Connector a: asked to pause",
+        "0 wanted",
+        "Connector a: asked to resume",
+        "1 wanted",
+        "Connector a: asked to stop",
+        "0 wanted",
+    ]
+
+
+async def test_what_was_asked_and_can_not_be_written_is_told_as_that(
+    worker: FakeWorker, caplog: pytest.LogCaptureFixture
+) -> None:
+    await running_a(worker)
+    worker.config_topic.failure = ClusterUnreachable("the cluster is away")
+    with pytest.raises(ConnectError):
+        await worker.herder.pause("a")
+    worker.config_topic.failure = None
+    line = "Connector a: the config topic did not take that, it may not have happened (asked to pause): the cluster is away"
+    assert line in caplog.messages
 
 
 async def test_the_log_says_who_leads(caplog: pytest.LogCaptureFixture) -> None:

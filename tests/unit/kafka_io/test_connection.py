@@ -288,7 +288,7 @@ async def test_an_address_where_nobody_listens_is_named() -> None:
 
 
 def link_to(port: int) -> BrokerLink:
-    settings = WireSettings((("127.0.0.1", port),), "PLAINTEXT", "test", reconnect_backoff_ms=1)
+    settings = WireSettings((("127.0.0.1", port),), "test", reconnect_backoff_ms=1)
     return BrokerLink("127.0.0.1", port, settings)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -70,6 +71,24 @@ async def test_set_offsets_are_written_with_keys_that_a_java_worker_finds(
     answer = await altered(client, entry(0, 4), entry(1, 9))
     assert answer.json() == {"message": "The offsets for this connector have been altered successfully"}
     assert worker.offset_topic.entries() == [(KEY_0, b'{"offset":4}'), (KEY_1, b'{"offset":9}')]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "line"),
+    [
+        ((4,), "1 source offset set"),
+        ((None,), "1 source offset removed"),
+        ((4, 9), "2 source offsets set"),
+        ((4, None), "1 source offset set, 1 source offset removed"),
+    ],
+)
+async def test_the_log_says_what_was_set_and_what_was_removed(
+    client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture, offsets: tuple[int | None, ...], line: str
+) -> None:
+    caplog.set_level(logging.INFO, "mirror_connect.app.herder")
+    await created(client)
+    await altered(client, *(entry(partition, offset) for partition, offset in enumerate(offsets)))
+    assert [each for each in caplog.messages if "offset" in each] == [f"Connector a: {line}"]
 
 
 @pytest.mark.kafka_test("MirrorSourceConnectorTest.testAlterOffsetsTombstones")

@@ -170,7 +170,7 @@ async def test_a_corrupt_batch_is_skipped_if_that_is_asked_for_and_its_offsets_a
         await damaged.until(lambda: len(damaged.target.records("A.orders")) == 4 and damaged.link.standing == ())
     assert [key for key, _ in damaged.target.records("A.orders")] == [b"0", b"1", b"3", b"4"]
     (line,) = damaged.link.incidents
-    assert line.startswith("orders-0: 1 offsets skipped at offset 2, their batch is corrupt")
+    assert line.startswith("orders-0: 1 offset skipped at offset 2, their batch is corrupt")
     assert line.endswith("reading on at 3")
 
 

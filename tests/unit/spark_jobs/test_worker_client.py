@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -52,3 +52,32 @@ async def test_a_lease_runs_out_while_the_machine_sleeps(url: str, monkeypatch: 
     now[0] += LEASE_MS / 1_000 + 1
     assert not client.lease_valid()
     client.close()
+
+
+async def test_a_loop_that_hangs_is_told_by_the_thread_that_reports(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr(worker_client.time, "monotonic", lambda: now[0])
+    loop = _Loop()
+    client = WorkerClient(RunHandle(url, "run", "token"), loop)  # type: ignore[arg-type]
+    silences = []
+    for comes_round in (True, False, False, False, True, True):
+        silences.append(client._loop_silence())
+        now[0] += 0.6
+        if comes_round:
+            loop.comes_round()
+    assert silences == [0.0, 0.0, 0.0, 1.2, 1.8, 0.0]
+    client.close()
+
+
+class _Loop:
+    """What is asked of it waits until it comes round."""
+
+    def __init__(self) -> None:
+        self._asked: list[Callable[[], None]] = []
+
+    def call_soon_threadsafe(self, asked: Callable[[], None]) -> None:
+        self._asked.append(asked)
+
+    def comes_round(self) -> None:
+        while self._asked:
+            self._asked.pop()()

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from mirror_connect.app.storage.offsets import OffsetEntry, OffsetStore, offset_key, offset_value
+from mirror_connect.connectors.acl_rules import Resource
+from mirror_connect.connectors.copied_acls import acl_partition
 from mirror_connect.connectors.positions import position_headers
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
 
@@ -88,3 +90,14 @@ async def test_position_written_by_another_client_before_the_call_is_seen() -> N
     await store.start()
     topic.add(offset_key("a", orders(0)), b'{"offset":41}')
     assert await store.positions("a", [orders(0)]) == [{"offset": 41}]
+
+
+async def test_what_was_copied_of_acls_is_no_position_and_is_forgotten_with_them() -> None:
+    store = await store_after(LINES)
+    noted = OffsetEntry(acl_partition(Resource("LITERAL", "A.orders")), {"bindings": "[]"})
+    before = await store.entries("mm2-source")
+    await store.put("mm2-source", [(noted.partition, noted.offset)])
+    kept = (await store.entries("mm2-source"), await store.notes("mm2-source"), await store.notes("other"))
+    await store.forget("mm2-source")
+    assert kept == (before, [noted], [])
+    assert await store.notes("mm2-source") == []

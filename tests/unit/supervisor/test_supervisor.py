@@ -11,14 +11,15 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 import pytest
 
 from mirror_connect.app.supervisor import spark_keeper
+from mirror_connect.app.supervisor.idleness import FIRST_PROCESS_S, TASK_SILENT_S
 from mirror_connect.app.supervisor.incidents import LONGEST_LINE
 from mirror_connect.app.supervisor.ports import ASSIGNED, WantedTask
 from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import (
     FINISH_PATIENCE_S,
     NO_SLOT_S,
+    NOT_COMMITTED,
     ROOM_RETRY_S,
-    TASK_SILENT_S,
     Supervisor,
 )
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
@@ -26,6 +27,7 @@ from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, Ta
 from tests.fakes.spark_rig import SECRET, FakeEvents, FakeSpecs
 
 A, B = TaskId("c", 0), TaskId("c", 1)
+UTC = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
 
 
 class FakeApplication:
@@ -348,7 +350,10 @@ async def test_a_task_that_dies_is_tried_again_twice_and_then_failed(world: Worl
         process = await world.running(A)
         world.application.alive.discard(process.pid)
         world.supervisor.driver_report(2, {process.run.run_id: {"state": "ENDED", "error": "exit 139"}})
-    assert world.events.of(A) == ["RUNNING", "RUNNING", "RUNNING", "FAILED"]
+    assert world.events.of(A) == ["RUNNING", "UNASSIGNED", "RUNNING", "UNASSIGNED", "RUNNING", "FAILED"]
+    assert re.fullmatch(
+        rf"Its process died at {UTC} \(exit 139\); it is started again", world.events.states[1][2] or ""
+    )
 
 
 FULL = "StreamingQueryException: java.io.IOException: No space left on device"
@@ -512,9 +517,9 @@ async def test_a_task_that_lost_its_slot_between_two_epochs_is_unassigned(world:
     assert world.events.of(A) == ["RUNNING", "UNASSIGNED"]
 
 
-async def test_a_waiting_task_with_slots_enough_says_nothing(world: World) -> None:
+async def test_a_waiting_task_with_slots_enough_says_nothing_for_a_while(world: World) -> None:
     world.supervisor.want({A: wanted("t-0")})
-    world.later(60)
+    world.later(FIRST_PROCESS_S)
     assert world.events.states == []
 
 
@@ -603,6 +608,24 @@ async def test_the_log_follows_spark_and_its_tasks(world: World, caplog: pytest.
         ("INFO", "Spark is ready after 0.0 s: slots for 2 tasks"),
         ("INFO", "Spark has ended"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("state", "line"),
+    [
+        ("FINISHED", f"Task c-0 has ended; {NOT_COMMITTED}"),
+        ("EPOCH_ENDED", f"Task c-0: {NOT_COMMITTED}"),
+    ],
+)
+async def test_what_is_not_committed_at_the_end_is_not_told_as_committed(
+    world: World, caplog: pytest.LogCaptureFixture, state: str, line: str
+) -> None:
+    caplog.set_level(logging.INFO, "mirror_connect.app.supervisor")
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    await process.say(state, committed=False)
+    assert line in caplog.messages
+    assert not [each for each in caplog.messages if "is committed" in each]
 
 
 async def test_a_task_that_is_wanted_while_spark_is_away_says_why_it_waits(world: World) -> None:

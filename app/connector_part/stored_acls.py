@@ -1,0 +1,53 @@
+"""What a connector has copied of ACLs, kept where its positions are: so a revocation is seen that came while it was away."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections.abc import Collection, Coroutine, Mapping
+from typing import Any, Final, TypeVar
+
+from mirror_connect.app.connector_part.following import OffsetsOf
+from mirror_connect.connectors.acl_rules import AclBinding, Resource
+from mirror_connect.connectors.copied_acls import acl_offset, acl_partition, copied_acls
+from mirror_connect.connectors.errors import ClusterUnreachable
+
+T = TypeVar("T")
+# Reading to the end, and a record that all replicas have.
+PATIENCE_S: Final = 35.0
+
+
+class StoredAcls:
+    """Of one connector. Its methods block, for the thread of a round; the store belongs to the event loop."""
+
+    def __init__(self, name: str, config: Mapping[str, str], offsets_of: OffsetsOf) -> None:
+        self._name = name
+        self._config = config
+        self._offsets_of = offsets_of
+        self._loop = asyncio.get_running_loop()
+
+    def load(self) -> dict[AclBinding, set[AclBinding]]:
+        """All copies, with what they stand for. ClusterUnreachable, NotAuthorized."""
+        return self._done(self._load())
+
+    def save(self, copies: Mapping[Resource, Mapping[AclBinding, Collection[AclBinding]]]) -> None:
+        """Keeps what is copied of these resources; nothing forgets one. ClusterUnreachable, NotAuthorized."""
+        if copies:
+            self._done(self._save(copies))
+
+    async def _load(self) -> dict[AclBinding, set[AclBinding]]:
+        store = await self._offsets_of(self._config)
+        notes = await store.notes(self._name)
+        return {copy: of for note in notes for copy, of in copied_acls(note.partition, note.offset).items()}
+
+    async def _save(self, copies: Mapping[Resource, Mapping[AclBinding, Collection[AclBinding]]]) -> None:
+        store = await self._offsets_of(self._config)
+        await store.put(self._name, [(acl_partition(each), acl_offset(of)) for each, of in copies.items()])
+
+    def _done(self, work: Coroutine[Any, Any, T]) -> T:
+        doing = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return doing.result(PATIENCE_S)
+        except concurrent.futures.TimeoutError:
+            doing.cancel()
+            raise ClusterUnreachable(f"the offsets topic does not answer within {PATIENCE_S:g} s") from None
