@@ -87,13 +87,13 @@ class LogClients:
         return librdkafka_config(self.settings, kind, client_id) | {"log_level": 2, "error_cb": self.noticed}
 
     async def end_offsets(
-        self, topic: str, partitions: Iterable[int], timeout: float, *, read_committed: bool
+        self, topic: str, partitions: Iterable[int], timeout: float, *, last_stable: bool = False
     ) -> dict[int, int]:
-        """The offset after the last record of each partition, as their leaders know it now.
+        """The high watermark of each partition, as its leader knows it now; `last_stable`: where open transactions begin.
 
         Raises ClusterUnreachable (also while a partition has no leader), NotAuthorized.
         """
-        level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+        level = IsolationLevel.READ_COMMITTED if last_stable else IsolationLevel.READ_UNCOMMITTED
         asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in partitions}
         admin = self.admin
         try:
@@ -217,15 +217,13 @@ class LogClients:
 
 
 class Follower:
-    """A thread that reads a topic from its beginning and never stops before it is told to.
+    """A thread that reads what is committed in a topic, from its beginning, and never stops before it is told to.
 
     `deliver` is called in that thread with the records in order and with the positions (next offset) they lead to;
     positions move over transaction markers too, which are no records.
     """
 
-    def __init__(
-        self, clients: LogClients, topic: str, partitions: Iterable[int], deliver: Deliver, *, read_committed: bool
-    ) -> None:
+    def __init__(self, clients: LogClients, topic: str, partitions: Iterable[int], deliver: Deliver) -> None:
         self._clients = clients
         self._topic = topic
         self._deliver = deliver
@@ -239,7 +237,7 @@ class Follower:
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "earliest",
                 "enable.partition.eof": True,
-                "isolation.level": "read_committed" if read_committed else "read_uncommitted",
+                "isolation.level": "read_committed",
                 "queued.max.messages.kbytes": 16384,
             }
         )

@@ -198,10 +198,15 @@ class Supervisor:
         return spec
 
     async def positions(self, run: Run, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
-        """Positions of a run's partitions."""
+        """Positions of a run's partitions. ClusterUnreachable: not now, ask again."""
         if run.spec is None:
             raise RuntimeError("a task asked for positions before its spec")
-        return await self._specs.positions(run.spec, partitions)
+        try:
+            return await self._specs.positions(run.spec, partitions)
+        except ClusterUnreachable as error:
+            if run.phase is not Phase.RUNNING:  # else it waits for more partitions than it copies
+                self._waits(run, str(error))
+            raise
 
     async def report(self, run: Run, report: TaskReport, *, hold_s: float, known_version: int) -> TaskOrders:
         """Takes a report and answers with orders, at once if there are new ones, else after `hold_s`."""

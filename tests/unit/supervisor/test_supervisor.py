@@ -68,6 +68,7 @@ class FakeApplication:
 class Specs(FakeSpecs):
     def __init__(self) -> None:
         self.failure: Exception | None = None
+        self.no_positions: Exception | None = None
         self.kept: frozenset[TaskId] = frozenset()
 
     async def build(self, run_id: str, task: TaskId, config: Mapping[str, str], version: int) -> TaskSpec:
@@ -76,6 +77,8 @@ class Specs(FakeSpecs):
         return await super().build(run_id, task, config, version)
 
     async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
+        if self.no_positions is not None:
+            raise self.no_positions
         return [PartitionPosition(topic, partition, 7) for topic, partition in partitions]
 
     def keep(self, tasks: Collection[TaskId]) -> None:
@@ -340,6 +343,17 @@ async def test_a_task_whose_target_is_away_says_what_it_waits_for_once(world: Wo
         with pytest.raises(ClusterUnreachable):
             await process.ask()
     assert world.events.states == [(A, "UNASSIGNED", "The target cluster can't be reached")]
+
+
+async def test_what_a_task_waits_for_positions_for_is_said_once(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    run = world.run(A)
+    await Process(world, run).ask()
+    world.specs.no_positions = ClusterUnreachable("topic offsets: an open transaction")
+    for _ in range(2):
+        with pytest.raises(ClusterUnreachable):
+            await world.supervisor.positions(run, [("t", 0)])
+    assert world.events.states == [(A, "UNASSIGNED", "topic offsets: an open transaction")]
 
 
 async def test_a_task_that_dies_is_tried_again_twice_and_then_failed(world: World) -> None:
