@@ -31,6 +31,7 @@ from mirror_connect.spark_jobs.produce_outcome import FencedError, Outcome, Part
 from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
 from mirror_connect.spark_jobs.target_broker import TargetBroker
 from mirror_connect.spark_jobs.target_partition import Feed, ProducerId, Sent, TargetPartition
+from mirror_connect.spark_jobs.task_lease import LeaseLostError
 from mirror_connect.spark_jobs.told_once import ToldOnce
 
 # Below the broker's default max.message.bytes (1,048,588), as merged batches should never have to be split again.
@@ -46,10 +47,6 @@ QUIET_RETRIES: Final = 5
 _UNHEARD: Final = frozenset({codes.TOPIC_AUTHORIZATION_FAILED, codes.UNKNOWN_TOPIC_OR_PARTITION})
 # No code of Kafka's: an answer that says nothing of a partition that was in the request.
 NOT_ANSWERED: Final = -1000
-
-
-class LeaseLostError(Exception):
-    """The lease ran out between taking the batches and writing them: nothing was written."""
 
 
 class _LeasedProduce(Produce):
@@ -86,7 +83,7 @@ class BatchProducer:
         self._cluster = cluster
         self._away = away or Outage("The target cluster can't be reached")
         self._settings = settings
-        self._identity = ProducerIdentity(cluster, transactional_id, notice, idempotent=settings.idempotent)
+        self._identity = ProducerIdentity(cluster, transactional_id, lease, notice, idempotent=settings.idempotent)
         self._transactional_id = transactional_id
         self._lease = lease
         self._notice = notice
@@ -112,7 +109,7 @@ class BatchProducer:
     async def start(self) -> None:
         """Takes the producer id, which fences the former owner of the transactional id.
 
-        Tried until it works; raises NotAuthorized, FencedError.
+        Tried until it works, and only while the lease is valid; raises NotAuthorized.
         """
         self._producer = await self._identity.take()
         self._halted = False

@@ -7,6 +7,7 @@ import itertools
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from unittest.mock import ANY
 
 import pytest
 
@@ -15,9 +16,11 @@ from mirror_connect.app.supervisor.incidents import LONGEST_LINE
 from mirror_connect.app.supervisor.ports import ASSIGNED, WantedTask
 from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import (
+    FENCED_PAUSES_S,
     FINISH_PATIENCE_S,
     NO_SLOT_S,
     ROOM_RETRY_S,
+    STEADY_S,
     TASK_SILENT_S,
     Supervisor,
 )
@@ -363,6 +366,45 @@ async def test_a_task_that_dies_is_tried_again_twice_and_then_failed(world: Worl
         world.application.alive.discard(process.pid)
         world.supervisor.driver_report(2, {process.run.run_id: {"state": "ENDED", "error": "exit 139"}})
     assert world.events.of(A) == ["RUNNING", "RUNNING", "RUNNING", "FAILED"]
+
+
+FENCED_TRACE = "FencedError: Another task took over the transactional id g-c-0.\n"
+
+
+async def test_a_task_that_was_fenced_is_started_anew_and_not_failed(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    await process.say("FENCED", trace=FENCED_TRACE)
+    assert world.run(A) is not process.run
+    assert world.events.states[-1] == (
+        A,
+        "UNASSIGNED",
+        f"{FENCED_TRACE.strip()} It is started anew in {FENCED_PAUSES_S[0]:g} s.",
+    )
+    assert await world.supervisor.plan(-1, 0) == {"version": ANY, "runs": []}
+    world.later(FENCED_PAUSES_S[0] + 1)
+    await world.running(A)
+    assert world.events.of(A) == ["RUNNING", "UNASSIGNED", "RUNNING"]
+
+
+async def test_a_task_that_is_fenced_again_and_again_is_failed_and_says_why(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    for pause in (*FENCED_PAUSES_S, 0.0):
+        await (await world.running(A)).say("FENCED", trace=FENCED_TRACE)
+        world.later(pause + 1)
+    assert world.events.states[-1] == (A, "FAILED", FENCED_TRACE)
+
+
+async def test_a_task_that_was_fenced_rarely_is_never_failed(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    for _ in range(2 * len(FENCED_PAUSES_S)):
+        process = await world.running(A)
+        for _ in range(int(STEADY_S) // 10 + 1):
+            await process.say("RUNNING")
+            world.later(10)
+        await process.say("FENCED", trace=FENCED_TRACE)
+        world.later(FENCED_PAUSES_S[0] + 1)
+    assert "FAILED" not in world.events.of(A)
 
 
 FULL = "StreamingQueryException: java.io.IOException: No space left on device"
