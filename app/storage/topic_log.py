@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.kafka_io.leader_writer import LeaderWriter
 from mirror_connect.kafka_io.topic_log_io import Follower, LogClients, LogRecord
 from mirror_connect.kafka_io.topic_plan import TopicPlan, ensure_topic
 
@@ -45,22 +46,45 @@ class TopicLog(Protocol):
         Raises ClusterUnreachable after `timeout` seconds; it names the partitions whose transactions are still open.
         """
 
+    @property
+    def claimed(self) -> bool:
+        """Whether this worker may append as the leader. True for a topic of which no leader is fenced."""
+
+    async def claim(self) -> None:
+        """Become the one leader that appends: others are refused from now on, whatever they have under way.
+
+        Read to the end after it. Needed before the first `append`, and again when one has raised.
+        """
+
+    def relinquish(self) -> None:
+        """Append no more as the leader."""
+
     async def append(self, key: bytes, value: bytes | None) -> None:
         """Write one record (None: tombstone); returns when all in-sync replicas have it."""
 
     async def append_all(self, entries: Sequence[Entry]) -> None:
-        """Write records in this order. Not atomic: after ClusterUnreachable any of them may have been written."""
+        """Write records in this order. LeaseOver: none was; after another ClusterUnreachable any of them may have been.
+
+        Where the leader is fenced it is one transaction: all or none.
+        """
+
+    async def append_as_member(self, key: bytes, value: bytes | None) -> None:
+        """Write one record that every member of the group may write at any time."""
 
     async def stop(self) -> None:
         """Stop following; nothing is handed over afterwards."""
 
 
 class KafkaTopicLog:
-    """A TopicLog in Kafka. `clients` is shared by the logs of one cluster and closed by whoever made it."""
+    """A TopicLog in Kafka. `clients` is shared by the logs of one cluster and closed by whoever made it.
 
-    def __init__(self, clients: LogClients, plan: TopicPlan) -> None:
+    `leader`: writes what is appended as the leader; None: `clients` does, within its lease.
+    """
+
+    def __init__(self, clients: LogClients, plan: TopicPlan, leader: LeaderWriter | None = None) -> None:
         self._clients = clients
         self._plan = plan
+        self._leader = leader
         self._follower: Follower | None = None
         self._partitions = 0
         self._positions: dict[int, int] = {}
@@ -127,15 +151,35 @@ class KafkaTopicLog:
 
     async def append(self, key: bytes, value: bytes | None) -> None:
         """See TopicLog.append."""
-        await self._clients.write(self.topic, [(key, value)])
+        await self.append_all([(key, value)])
 
     async def append_all(self, entries: Sequence[Entry]) -> None:
         """See TopicLog.append_all."""
         if entries:
-            await self._clients.write(self.topic, entries)
+            await (self._leader or self._clients).write(self.topic, entries)
+
+    async def append_as_member(self, key: bytes, value: bytes | None) -> None:
+        """See TopicLog.append_as_member."""
+        await self._clients.write(self.topic, [(key, value)], leased=False)
+
+    @property
+    def claimed(self) -> bool:
+        """See TopicLog.claimed."""
+        return self._leader is None or self._leader.claimed
+
+    async def claim(self) -> None:
+        """See TopicLog.claim."""
+        if self._leader is not None:
+            await self._leader.claim()
+
+    def relinquish(self) -> None:
+        """See TopicLog.relinquish."""
+        if self._leader is not None:
+            self._leader.relinquish()
 
     async def stop(self) -> None:
         """See TopicLog.stop."""
+        self.relinquish()
         follower, self._follower, self._on_record = self._follower, None, _ignore
         if follower is not None:
             await asyncio.to_thread(follower.stop)
