@@ -114,29 +114,32 @@ class Process(asyncio.BaseEventLoop):
         # A timer that is due by less than what a float can hold must not keep the world from going on.
         if not self._ready and self._scheduled:  # type: ignore[attr-defined]
             self._clock_resolution = max(1e-6, self._scheduled[0]._when - self.time() + 1e-6)  # type: ignore[attr-defined]
+        before = events._get_running_loop()
         events._set_running_loop(self)
         try:
             self._run_once()  # type: ignore[attr-defined]
         finally:
-            events._set_running_loop(None)
+            events._set_running_loop(before)
             self._clock_resolution = 1e-6
 
     # --- what a model does ------------------------------------------------------------------------------------------
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        before = events._get_running_loop()
         events._set_running_loop(self)
         try:
             return self.create_task(work)
         finally:
-            events._set_running_loop(None)
+            events._set_running_loop(before)
 
     def made(self, make: Callable[[], T]) -> T:
         """An object that is made within the process."""
+        before = events._get_running_loop()
         events._set_running_loop(self)
         try:
             return make()
         finally:
-            events._set_running_loop(None)
+            events._set_running_loop(before)
 
     def suspend(self, seconds: float) -> None:
         if self.suspended or not self.alive:
@@ -164,12 +167,12 @@ class Process(asyncio.BaseEventLoop):
             return
         self.alive = False
         self.world.processes.remove(self)
-        for task in asyncio.all_tasks(self):
-            task.cancel()
-        for _ in range(100):
-            if not self._ready:  # type: ignore[attr-defined]
-                break
-            self.step()
+        for _ in range(10):
+            for task in asyncio.all_tasks(self):
+                task.cancel()
+            for _ in range(20):
+                if self._ready:  # type: ignore[attr-defined]
+                    self.step()
         self.close()
 
     async def call(self, serve: Callable[[], T], timeout: float = 30.0) -> T:

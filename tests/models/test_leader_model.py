@@ -37,7 +37,7 @@ SESSION_S = 10.0
 HEARTBEAT_S = 3.0
 WORKERS = 3
 SEED = int(os.environ.get("MODEL_SEED", random.SystemRandom().randrange(1 << 32)))
-SCHEDULES = int(os.environ.get("MODEL_SCHEDULES", "300"))
+SCHEDULES = int(os.environ.get("MODEL_SCHEDULES", "150"))
 LEADER = -1
 # Trouble of others than the leader is rarely any.
 SOME = st.sampled_from((LEADER, LEADER, LEADER, *range(WORKERS)))
