@@ -23,7 +23,7 @@ from mirror_connect.app.connector_part.task_specs import OffsetStores, OpenStore
 from mirror_connect.app.environment import listen_on
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.herder.herder import Herder, TopicTracking
-from mirror_connect.app.herder.membership import Membership
+from mirror_connect.app.herder.membership import MARGIN_SECONDS, Membership
 from mirror_connect.app.herder.validation import ConfigRules
 from mirror_connect.app.http_servers import HttpServers
 from mirror_connect.app.listeners import Listener
@@ -38,8 +38,11 @@ from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.app.worker_config import StorageTopic, WorkerConfig
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.kafka_io.leader_producer import LeaderProducer
+from mirror_connect.kafka_io.leader_writer import LeaderWriter
 from mirror_connect.kafka_io.topic_log_io import LogClients
 from mirror_connect.kafka_io.topic_plan import TopicPlan
+from mirror_connect.kafka_io.write_lease import WriteLease
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -76,8 +79,12 @@ class Worker:
         self._worker_id = config.worker_id(ports)
         self._url = str(config.advertised_url(ports))
 
-        self._clients = LogClients(config.own_client("producer"), config.client_id)
-        self._configs_log = KafkaTopicLog(self._clients, _config_plan(config.config_storage))
+        self._lease = WriteLease(self._leads_for, config.session_timeout_ms / 1000 - MARGIN_SECONDS)
+        self._clients = LogClients(config.own_client("producer"), config.client_id, self._lease)
+        # Named as by Kafka Connect, so that either sort of worker fences the other's leader.
+        leader_id = f"connect-cluster-{config.group_id}"
+        leader = LeaderWriter(leader_id, lambda: LeaderProducer(self._clients, leader_id), self._clients, self._lease)
+        self._configs_log = KafkaTopicLog(self._clients, _config_plan(config.config_storage), leader)
         self._statuses_log = KafkaTopicLog(self._clients, _status_plan(config.status_storage))
         self._offsets_log = KafkaTopicLog(self._clients, _offset_plan(config.offset_storage))
         self._configs = ConfigStore(self._configs_log)
@@ -146,6 +153,10 @@ class Worker:
             await asyncio.gather(starting, stopping, forgetting, return_exceptions=True)
             await self._end()
 
+    def _leads_for(self) -> float:
+        """Seconds for which this worker surely leads its group."""
+        return self._membership.lease_remaining() if self._membership.is_leader else 0.0
+
     async def _secrets(self) -> frozenset[str]:
         return await self._herder.secrets() | self._supervisor.secrets()
 
@@ -193,7 +204,7 @@ class Worker:
 
     async def _open_other(self, target: Target) -> OpenStore:
         """The offset topic on another cluster that a connector writes to."""
-        clients = LogClients(target.producer, self._config.client_id)
+        clients = LogClients(target.producer, self._config.client_id, self._lease)
         log_there = KafkaTopicLog(clients, _offset_plan(self._config.offset_storage))
         store = OffsetStore(log_there)
 

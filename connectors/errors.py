@@ -27,3 +27,11 @@ class AddressUnknown(ClusterUnreachable):
 
 class NotAuthorized(Exception):
     """The cluster refused credentials or a right; the text names the cluster and the mechanism or right."""
+
+
+class LeaseOver(ClusterUnreachable):
+    """This worker may write no more, as another may lead by now. What was to be written was not written."""
+
+
+class OutcomeUnknown(ClusterUnreachable):
+    """The time for a write was over before its acknowledgement was there: it may have been written or not."""

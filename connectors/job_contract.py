@@ -15,6 +15,7 @@ RUNNING: Final = "RUNNING"
 EPOCH_ENDED: Final = "EPOCH_ENDED"
 FINISHED: Final = "FINISHED"
 FAILED: Final = "FAILED"
+FENCED: Final = "FENCED"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -101,7 +102,8 @@ class TaskReport:
     """What a task process says of itself twice a second.
 
     `state`: STARTING until the task does its work, RUNNING, EPOCH_ENDED (committed and returned, the next epoch goes
-    on), FINISHED (committed and returned as ordered), FAILED with the trace.
+    on), FINISHED (committed and returned as ordered), FAILED with the trace, FENCED (another producer took its
+    transactional id: returned without a commit) with the trace.
     `attempt` is new for each process that runs the task (so a retry after a kill is told from its predecessor).
     `assignment_version`: the newest version of which every removed partition is drained and committed.
     `counters` only grow within an attempt: records, bytes, batches, reencoded, merged, commits,

@@ -25,13 +25,16 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized, OutcomeUnknown
 from mirror_connect.kafka_io.client_keys import Kind
 from mirror_connect.kafka_io.client_settings import librdkafka_config
+from mirror_connect.kafka_io.write_lease import WriteLease
 
 log = logging.getLogger(__name__)
 
 Deliver = Callable[[Sequence["LogRecord"], Mapping[int, int]], None]
+
+WRITE_S: Final = 30.0
 
 _POLL_SECONDS: Final = 0.5
 _AUTHENTICATION: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
@@ -57,11 +60,16 @@ class LogRecord:
 
 
 class LogClients:
-    """The clients of one cluster that internal topics share. `settings` are Java client properties."""
+    """The clients of one cluster that internal topics share. `settings` are Java client properties.
 
-    def __init__(self, settings: Mapping[str, str], client_id: str) -> None:
+    `lease`: what every write has to keep within; None: nobody else writes what is written here.
+    """
+
+    def __init__(self, settings: Mapping[str, str], client_id: str, lease: WriteLease | None = None) -> None:
         self.settings = settings
         self.client_id = client_id
+        self._lease = lease
+        self._message_timeout_s = min(WRITE_S, lease.message_timeout_s) if lease else WRITE_S
         self._trouble: KafkaError | None = None
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -87,13 +95,13 @@ class LogClients:
         return librdkafka_config(self.settings, kind, client_id) | {"log_level": 2, "error_cb": self.noticed}
 
     async def end_offsets(
-        self, topic: str, partitions: Iterable[int], timeout: float, *, read_committed: bool
+        self, topic: str, partitions: Iterable[int], timeout: float, *, last_stable: bool = False
     ) -> dict[int, int]:
-        """The offset after the last record of each partition, as their leaders know it now.
+        """The high watermark of each partition, as its leader knows it now; `last_stable`: where open transactions begin.
 
         Raises ClusterUnreachable (also while a partition has no leader), NotAuthorized.
         """
-        level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+        level = IsolationLevel.READ_COMMITTED if last_stable else IsolationLevel.READ_UNCOMMITTED
         asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in partitions}
         admin = self.admin
         try:
@@ -108,11 +116,14 @@ class LogClients:
             raise self.explained(f"topic {topic}: its end is unknown", problem.args[0]) from None
         return {asked_for.partition: answer.offset for asked_for, answer in zip(futures, answers, strict=True)}
 
-    async def write(self, topic: str, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
+    async def write(self, topic: str, entries: Sequence[tuple[bytes, bytes | None]], *, leased: bool = True) -> None:
         """Write records in order, by Java's partitioner; returns when all in-sync replicas have every one.
 
-        Raises ClusterUnreachable after 30 s without an acknowledgement, NotAuthorized.
+        Raises LeaseOver before anything is written, OutcomeUnknown after 30 s without an acknowledgement, half of the lease
+        where there is one; ClusterUnreachable, NotAuthorized. `leased` False: any member of the group may write it.
         """
+        if leased and self._lease is not None:
+            await self._lease.enough_for_a_message()
         loop = asyncio.get_running_loop()
         producer = self._running_producer()
         waiting: list[asyncio.Future[None]] = []
@@ -129,6 +140,10 @@ class LogClients:
                 with self._lock:
                     if self._producer is producer:
                         self._producer = None
+            if error.code() == KafkaError._MSG_TIMED_OUT:
+                raise OutcomeUnknown(
+                    str(self.unreachable(f"topic {topic}: a record is not acknowledged, and may be written or not"))
+                ) from None
             raise self.explained(f"topic {topic}: a record was not written", error) from None
 
     def explained(self, what: str, error: KafkaError) -> ClusterUnreachable | NotAuthorized:
@@ -183,7 +198,7 @@ class LogClients:
                         "max.in.flight.requests.per.connection": 5,
                         "retries": 2**31 - 1,
                         "linger.ms": 0,
-                        "delivery.timeout.ms": 30000,
+                        "delivery.timeout.ms": int(self._message_timeout_s * 1000),
                     }
                 )
             if self._poller is None:
@@ -217,15 +232,13 @@ class LogClients:
 
 
 class Follower:
-    """A thread that reads a topic from its beginning and never stops before it is told to.
+    """A thread that reads what is committed in a topic, from its beginning, and never stops before it is told to.
 
     `deliver` is called in that thread with the records in order and with the positions (next offset) they lead to;
     positions move over transaction markers too, which are no records.
     """
 
-    def __init__(
-        self, clients: LogClients, topic: str, partitions: Iterable[int], deliver: Deliver, *, read_committed: bool
-    ) -> None:
+    def __init__(self, clients: LogClients, topic: str, partitions: Iterable[int], deliver: Deliver) -> None:
         self._clients = clients
         self._topic = topic
         self._deliver = deliver
@@ -239,7 +252,7 @@ class Follower:
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "earliest",
                 "enable.partition.eof": True,
-                "isolation.level": "read_committed" if read_committed else "read_uncommitted",
+                "isolation.level": "read_committed",
                 "queued.max.messages.kbytes": 16384,
             }
         )

@@ -33,6 +33,7 @@ from mirror_connect.spark_jobs.produce_outcome import FencedError, Outcome, Part
 from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
 from mirror_connect.spark_jobs.target_broker import TargetBroker
 from mirror_connect.spark_jobs.target_partition import MERGE_LIMIT, Feed, ProducerId, Sent, TargetPartition
+from mirror_connect.spark_jobs.task_lease import LeaseLostError
 from mirror_connect.spark_jobs.told_once import ToldOnce
 
 WIRE_LIMIT: Final = 16 << 20
@@ -45,10 +46,6 @@ QUIET_RETRIES: Final = 5
 _UNHEARD: Final = frozenset({codes.TOPIC_AUTHORIZATION_FAILED, codes.UNKNOWN_TOPIC_OR_PARTITION})
 # No code of Kafka's: an answer that says nothing of a partition that was in the request.
 NOT_ANSWERED: Final = -1000
-
-
-class LeaseLostError(Exception):
-    """The lease ran out between taking the batches and writing them: nothing was written."""
 
 
 class _LeasedProduce(Produce):
@@ -86,7 +83,7 @@ class BatchProducer:
         self._away = away or Outage("The target cluster can't be reached")
         self._settings = settings
         self._timeout_s = settings.request_timeout_ms / 1000
-        self._identity = ProducerIdentity(cluster, transactional_id, notice, idempotent=settings.idempotent)
+        self._identity = ProducerIdentity(cluster, transactional_id, lease, notice, idempotent=settings.idempotent)
         self._transactional_id = transactional_id
         self._lease = lease
         self._notice = notice
@@ -113,7 +110,7 @@ class BatchProducer:
     async def start(self) -> None:
         """Takes the producer id, which fences the former owner of the transactional id.
 
-        Tried until it works; raises NotAuthorized, FencedError.
+        Tried until it works, and only while the lease is valid; raises NotAuthorized.
         """
         self._producer = await self._identity.take()
         self._halted = False

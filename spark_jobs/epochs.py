@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.job_contract import EPOCH_ENDED, FAILED, FINISHED
+from mirror_connect.connectors.job_contract import EPOCH_ENDED, FAILED, FENCED, FINISHED
 from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError
 from mirror_connect.spark_jobs.worker_client import RunHandle, RunOverError, WorkerClient
 
@@ -93,7 +93,8 @@ async def _epoch(handle: RunHandle, seconds: float) -> None:
     except RunOverError:
         return
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 — the worker shows it as the task's trace
-        state, trace = FAILED, trace_of(error)
+        # Whether that other one is in charge only the worker can tell.
+        state, trace = FENCED if isinstance(error, FencedError) else FAILED, trace_of(error)
     finally:
         timer.cancel()
         if state == EPOCH_ENDED and client.orders.finish:

@@ -143,7 +143,7 @@ def advice(code: int) -> str:
 
 
 class FencedError(Exception):
-    """Another producer has the same transactional id: whatever runs there is in charge, this one must not write."""
+    """Another producer has taken the transactional id since. This one must not write any more, and its worker decides."""
 
     def __init__(self, transactional_id: str) -> None:
         super().__init__(

@@ -2,6 +2,11 @@
 
 With a transactional id the coordinator raises the epoch at every start, and a target partition refuses the former owner
 after the new one's first batch there. No transaction is needed for that: the batches don't carry the transactional bit.
+
+Who has no lease must not raise the epoch: a task that was suspended at this step wakes when another has its place, and
+would fence that one. So the lease is looked at when the request is written to the connection, and again when the answer is
+there. A process that stops in between can't be kept from it: it goes without the epoch that it took, and if the rightful
+task meets it, FencedError has that one started anew, with a newer epoch and with its positions read again.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from typing import Final
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import ConnectionLost
+from mirror_connect.kafka_io.wire_codec import Writer
 from mirror_connect.kafka_io.wire_control import FindCoordinator, InitProducerId, ProducerIdResponse
 from mirror_connect.spark_jobs.produce_outcome import (
     CLUSTER_AUTHORIZATION_FAILED,
@@ -23,21 +29,44 @@ from mirror_connect.spark_jobs.produce_outcome import (
     FencedError,
 )
 from mirror_connect.spark_jobs.target_partition import ProducerId
+from mirror_connect.spark_jobs.task_lease import LeaseLostError
 
 _FIRST_WAIT_S: Final = 0.02
 _LONGEST_WAIT_S: Final = 1.0
+_LEASE_POLL_S: Final = 0.05
 _QUIET_TRIES: Final = 8
 _TRANSACTION: Final = 1
+
+
+class _LeasedInit(InitProducerId):
+    """Looks at the lease when it is written, which may be long after it was asked for (a connection to be made)."""
+
+    def __init__(self, transactional_id: str, known: ProducerId, lease: Callable[[], bool]) -> None:
+        super().__init__(transactional_id, producer_id=known.producer_id, producer_epoch=known.epoch)
+        object.__setattr__(self, "_lease", lease)
+
+    def encode(self, version: int, writer: Writer) -> None:
+        lease: Callable[[], bool] = object.__getattribute__(self, "_lease")
+        if not lease():
+            raise LeaseLostError
+        super().encode(version, writer)
 
 
 class ProducerIdentity:
     """Takes producer ids. `fenced_by_others`: whether an epoch error means another owner rather than our own past."""
 
     def __init__(
-        self, cluster: Cluster, transactional_id: str, notice: Callable[[str], None], *, idempotent: bool
+        self,
+        cluster: Cluster,
+        transactional_id: str,
+        lease: Callable[[], bool],
+        notice: Callable[[str], None],
+        *,
+        idempotent: bool,
     ) -> None:
         self._cluster = cluster
         self._transactional_id: str | None = transactional_id
+        self._lease = lease
         self._notice = notice
         self._idempotent = idempotent
 
@@ -47,20 +76,27 @@ class ProducerIdentity:
         return self._idempotent and self._transactional_id is not None
 
     async def take(self, current: ProducerId | None = None) -> ProducerId:
-        """A first id, or after `current` the next epoch. Waits for the cluster; raises NotAuthorized, FencedError."""
+        """A first id, or after `current` the next epoch. Waits for cluster and lease; raises NotAuthorized, FencedError."""
         if not self._idempotent:
             return ProducerId()
         wait, tries = _FIRST_WAIT_S, 0
         while True:
+            await self._leased()
             try:
                 answer = await self._ask(current)
+            except LeaseLostError:
+                continue
             except (ClusterUnreachable, ConnectionLost) as error:
                 problem = str(error)
             else:
                 if answer is not None:
                     taken = self._judge(answer, current)
-                    if taken is not None:
+                    if taken is not None and self._lease():
                         return taken
+                    if taken is not None:
+                        # Another may have the task by now. Should this one have it still, it takes the epoch after its own.
+                        current = taken
+                        continue
                 problem = "the coordinator of transactional ids is not available"
             tries += 1
             if tries == _QUIET_TRIES:
@@ -76,9 +112,12 @@ class ProducerIdentity:
             return ProducerIdResponse(0, found.error, -1, -1)
         if found.error != NO_ERROR:
             return None
-        known = current or ProducerId()
-        request = InitProducerId(self._transactional_id, producer_id=known.producer_id, producer_epoch=known.epoch)
+        request = _LeasedInit(self._transactional_id, current or ProducerId(), self._lease)
         return await self._cluster.send(found.node_id, request)
+
+    async def _leased(self) -> None:
+        while not self._lease():
+            await asyncio.sleep(_LEASE_POLL_S)
 
     def _judge(self, answer: ProducerIdResponse, current: ProducerId | None) -> ProducerId | None:
         if answer.error == NO_ERROR:

@@ -29,6 +29,7 @@ from mirror_connect.connectors.job_contract import (
     TaskReport,
     TaskSpec,
 )
+from mirror_connect.spark_jobs.task_lease import TaskLease
 
 REQUEST_TIMEOUT_S: Final = 5.0
 RETRY_S: Final = 0.5
@@ -116,7 +117,7 @@ class WorkerClient:
         self._loop = loop
         self._requests = InternalHttp(handle.url, handle.token)
         self._reports = InternalHttp(handle.url, handle.token)
-        self._lease_until = 0.0
+        self._lease = TaskLease(boot_clock)
         self._topics: set[str] = set()
         self._notices: list[str] = []
         self._incidents: list[str] = []
@@ -181,7 +182,7 @@ class WorkerClient:
 
     def lease_valid(self) -> bool:
         """Whether the target may be written to at this moment."""
-        return boot_clock() < self._lease_until
+        return self._lease.valid()
 
     # --- the thread -------------------------------------------------------------------------------------------------
 
@@ -234,7 +235,6 @@ class WorkerClient:
             committed=self.committed,
             loop_silent_s=self._loop_silence(),
         )
-        # The lease is counted from before the request was sent: however long the answer took, it is never too long.
         sent = boot_clock()
         path = f"/runs/{self._handle.run_id}/report?hold={int(hold)}&known={self.orders.assignment_version}"
         try:
@@ -245,7 +245,7 @@ class WorkerClient:
             self._incidents[:0] = incidents
             raise
         self._heard = time.monotonic()
-        self._lease_until = sent + orders.lease_ms / 1000
+        self._lease.renew(sent, orders.lease_ms)
         # The lease is new in every answer, and nothing that a task is to be woken for.
         if replace(orders, lease_ms=self.orders.lease_ms) != self.orders:
             self._obey(orders)

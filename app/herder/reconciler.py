@@ -322,6 +322,9 @@ class Reconciler:
                 if not tasks_changed(snapshot, name, task_configs):
                     return
                 try:
+                    if not self._configs.claimed:
+                        await self._configs.claim()
+                        continue  # with what another leader may have written
                     await self._configs.put_task_configs(name, task_configs)
                     return
                 except (ClusterUnreachable, NotAuthorized) as error:

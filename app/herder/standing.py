@@ -18,7 +18,7 @@ from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
-from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable, LeaseOver, NotAuthorized
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,10 @@ class Standing:
             if not (self._membership.is_leader and self._reconciler.leading):
                 raise NotLeader(None if self._membership.is_leader else self._membership.leader_url)
             try:
-                yield self._configs.snapshot()
+                # After a failed write another worker may have claimed the topic, and written.
+                yield self._configs.snapshot() if self._configs.claimed else await self._configs.claim()
+            except LeaseOver as error:
+                raise NotLeader(None if self._membership.is_leader else self._membership.leader_url) from error
             except (ClusterUnreachable, NotAuthorized) as error:
                 raise ConnectError(str(error)) from error
 
@@ -155,7 +158,7 @@ class Standing:
                 self._stands_by_for = None
             # Whatever the last leader wrote has to be known before anything is decided.
             async with self._turn:
-                await self._configs.refresh()
+                await self._configs.claim()
                 await self._statuses.refresh()
                 await self._configs.put_session_key()
                 if self._membership.is_leader and not self._ending:
@@ -164,6 +167,7 @@ class Standing:
             leader = self._membership.leader_url
             why = f"{leader} leads" if leader else "its cluster has not answered for too long, so another may lead"
             log.warning("This worker leads no more (%s): it stops all connectors and tasks", why)
+            self._configs.relinquish()
             await self._reconciler.retire()
         elsewhere = None if self._membership.is_leader else self._membership.leader_url
         if elsewhere is not None and elsewhere != self._stands_by_for:

@@ -33,7 +33,9 @@ class StatusBook:
         self._generation = generation
         # None: said to be no more, whatever the topic still has.
         self._said: dict[Subject, tuple[State, str | None] | None] = {}
-        self._writes: asyncio.Queue[tuple[str, Callable[[], Awaitable[object]]]] = asyncio.Queue()
+        self._writes: asyncio.Queue[tuple[int, str, Callable[[], Awaitable[object]]]] = asyncio.Queue()
+        # Which of this worker's times as the leader it is: what is left of an earlier one must not be written.
+        self._term = 0
         self._writer: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -122,8 +124,9 @@ class StatusBook:
         self._later(f"status of {name}", lambda: self._delete_connector(name))
 
     def forget_all(self) -> None:
-        """Another worker speaks from now on: the topic alone counts."""
+        """Another worker speaks from now on: the topic alone counts, and nothing more is written to it."""
         self._said.clear()
+        self._term += 1
 
     def topic(self, connector: str, task: int, topic: str) -> None:
         """A task has written to a topic."""
@@ -155,22 +158,22 @@ class StatusBook:
                 del self._said[subject]
 
     def _later(self, what: str, write: Callable[[], Awaitable[object]]) -> None:
-        self._writes.put_nowait((what, write))
+        self._writes.put_nowait((self._term, what, write))
 
     async def _write_for_ever(self) -> None:
         while True:
-            what, write = await self._writes.get()
+            term, what, write = await self._writes.get()
             try:
-                await self._until_written(what, write)
+                await self._until_written(term, what, write)
             except Exception:
                 # A mistake with one status must not keep all later ones from the topic.
                 log.exception("Status topic: the %s was not written", what)
             finally:
                 self._writes.task_done()
 
-    async def _until_written(self, what: str, write: Callable[[], Awaitable[object]]) -> None:
+    async def _until_written(self, term: int, what: str, write: Callable[[], Awaitable[object]]) -> None:
         told = False
-        while True:
+        while term == self._term:
             try:
                 await write()
                 return

@@ -1,7 +1,8 @@
 """The config topic: connectors, their task configs and target states; the worker's asked state.
 
 Reads are answered from memory (`snapshot`); every write returns when it has come back through the topic, so that
-the writer sees it. Only the group's leader writes connectors, task configs, restarts and the session key.
+the writer sees it. Only the group's leader writes connectors, target states, task configs, restarts and the session key:
+it claims the topic first, which fences every former leader, and reads what those have written.
 """
 
 from __future__ import annotations
@@ -60,6 +61,22 @@ class ConfigStore:
         await self._log.read_to_end()
         return self.snapshot()
 
+    async def claim(self) -> ConfigSnapshot:
+        """Become the one that writes, and know all that others wrote: none of it comes later. For the group's leader."""
+        async with self._writing:
+            await self._log.claim()
+            await self._log.read_to_end()
+        return self.snapshot()
+
+    @property
+    def claimed(self) -> bool:
+        """Whether this worker may write; not any more after a write has failed, as another may have claimed the topic."""
+        return self._log.claimed
+
+    def relinquish(self) -> None:
+        """This worker leads no more."""
+        self._log.relinquish()
+
     async def put_connector(self, name: str, config: Mapping[str, str], target_state: str | None = None) -> None:
         """Create a connector or replace its config; an initial target state goes in front of it."""
         entries = [records.target_state_entry(name, target_state)] if target_state is not None else []
@@ -93,7 +110,9 @@ class ConfigStore:
 
     async def put_logger_level(self, namespace: str, level: str) -> None:
         """Set a log level on all workers."""
-        await self._write([records.logger_entry(namespace, level)])
+        async with self._writing:
+            await self._log.append_as_member(*records.logger_entry(namespace, level))
+            await self._log.read_to_end()
 
     async def put_session_key(self, lifetime_ms: int = KEY_LIFETIME_MS) -> bool:
         """Write a new session key if there is none or it is older than `lifetime_ms`; says whether it did.

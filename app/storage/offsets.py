@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from mirror_connect.app.storage import json_text
 from mirror_connect.app.storage.topic_log import TopicLog
@@ -19,6 +19,9 @@ from mirror_connect.kafka_io.topic_log_io import LogRecord
 
 Partition = Mapping[str, Any]
 Offset = Mapping[str, Any]
+
+# Below the 30 s for which a task waits for the answer: it asks again, and its status says meanwhile what it waits for.
+POSITIONS_PATIENCE_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,14 @@ def record_size(connector: str, partition: Partition | None, offset: Offset | No
 
 
 class OffsetStore:
-    """An offset topic, the worker's own or that of another cluster."""
+    """An offset topic, the worker's own or that of another cluster.
 
-    def __init__(self, topic_log: TopicLog) -> None:
+    `patience_s`: how long `positions` waits for the topic's end, which an open transaction may hold up.
+    """
+
+    def __init__(self, topic_log: TopicLog, patience_s: float = POSITIONS_PATIENCE_S) -> None:
         self._log = topic_log
+        self._patience_s = patience_s
         self._values: dict[bytes, bytes] = {}
         # Of those that a task of ours wrote; Kafka's workers and REST tell of none.
         self._topic_ids: dict[bytes, bytes] = {}
@@ -66,9 +73,10 @@ class OffsetStore:
         """The stored offset of each partition, in their order; None where there is none.
 
         Reads to the end first, so a position written and acknowledged before the call is never missed: who starts
-        a task calls this after fencing its predecessor. Raises ClusterUnreachable, NotAuthorized.
+        a task calls this after fencing its predecessor, which also ends the transaction that this one may have left open.
+        Raises ClusterUnreachable, NotAuthorized.
         """
-        await self._log.read_to_end()
+        await self._log.read_to_end(self._patience_s)
         values = (self._values.get(offset_key(connector, partition)) for partition in partitions)
         return [json_text.decode_object(value) for value in values]
 

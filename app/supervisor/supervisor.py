@@ -29,6 +29,7 @@ from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, No
 from mirror_connect.connectors.job_contract import (
     EPOCH_ENDED,
     FAILED,
+    FENCED,
     FINISHED,
     RUNNING,
     PartitionPosition,
@@ -52,6 +53,9 @@ SUSPENDED_S: Final = 5.0
 STEADY_S: Final = 120.0
 # A task whose process dies again and again is FAILED rather than tried for ever.
 DEATHS_UNTIL_FAILED: Final = 3
+# Pauses before a task that was fenced is started anew; when none is left, it is FAILED. A process that was suspended and
+# woke too late fences once and ends; who goes on doing it is a task of another group with the same name.
+FENCED_PAUSES_S: Final = (0.5, 2.0, 5.0, 10.0)
 # A full disk is nobody's mistake in the task, and is made room on without anyone's telling us.
 NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded")
 ROOM_RETRY_S: Final = 10.0
@@ -83,6 +87,7 @@ class Supervisor:
         self._wanted: dict[TaskId, WantedTask] = {}
         self._failed: dict[TaskId, WantedTask] = {}
         self._deaths: dict[TaskId, int] = {}
+        self._fences: dict[TaskId, int] = {}
         self._runs: dict[str, Run] = {}
         self._plan_version = 0
         self._plan_changed = asyncio.Event()
@@ -127,6 +132,7 @@ class Supervisor:
         """Runs a task anew: ends its run if it has one, forgets that it failed."""
         self._failed.pop(task, None)
         self._deaths.pop(task, None)
+        self._fences.pop(task, None)
         for run in self._runs.values():
             if run.task == task:
                 run.ask_to_finish(self._clock() + FINISH_PATIENCE_S)
@@ -265,6 +271,8 @@ class Supervisor:
         freed = run.confirm(report.assignment_version)
         if report.state == FAILED:
             self._fail(run, report.trace or "the task failed without a trace")
+        elif report.state == FENCED:
+            self._fenced(run, report.trace or "FencedError")
         elif report.state == FINISHED or (report.state == EPOCH_ENDED and run.phase is Phase.FINISHING):
             self._log_end(run, report)
             self._end(run)
@@ -328,6 +336,7 @@ class Supervisor:
         busy = {run.task for run in self._runs.values()}
         known = busy | self._wanted.keys()
         self._deaths = {task: deaths for task, deaths in self._deaths.items() if task in known}
+        self._fences = {task: fences for task, fences in self._fences.items() if task in known}
         self._specs.keep(known)
         for task, wanted in self._wanted.items():
             # A task's next run waits for the end of the one before: two never write at once.
@@ -400,6 +409,24 @@ class Supervisor:
             for following in self._runs.values():
                 if following.task == run.task and following.waits_for is None:
                     self._waits(following, line, logged=True)
+
+    def _fenced(self, run: Run, trace: str) -> None:
+        """Another producer took its transactional id. As this worker runs the task, it has it anew, with a newer epoch.
+
+        The new run reads its positions behind that, so whatever the other one wrote meanwhile is known to it.
+        """
+        fences = self._fences[run.task] = self._fences.get(run.task, 0) + 1
+        if run.is_over or fences > len(FENCED_PAUSES_S):
+            self._fences.pop(run.task, None)
+            self._fail(run, trace)
+            return
+        pause = FENCED_PAUSES_S[fences - 1]
+        line = f"{redact(trace, run.secrets).splitlines()[0]} It is started anew in {pause:g} s."
+        self._end(run)
+        for following in self._runs.values():
+            if following.task == run.task:
+                following.not_before = self._clock() + pause
+                self._waits(following, line)
 
     def _wait_for_room(self, run: Run) -> None:
         """Spark's scratch files found no room: said once, and tried again for as long as it takes."""
@@ -514,6 +541,7 @@ class Supervisor:
                     self._gone(run, f"it stood still for {TASK_SILENT_S:g} s; Spark starts the task again")
                 if run.phase is Phase.RUNNING and now - run.since > STEADY_S:
                     self._deaths.pop(run.task, None)
+                    self._fences.pop(run.task, None)
         self._tell_if_idle(run, now)
 
     def _no_slot(self, task: TaskId, wanting: int, slots: int) -> str:

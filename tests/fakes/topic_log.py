@@ -46,6 +46,19 @@ class FakeTopicLog:
         self._check()
         self._deliver()
 
+    @property
+    def claimed(self) -> bool:
+        return True
+
+    async def claim(self) -> None:
+        await asyncio.sleep(0)
+        self._check()
+
+    def relinquish(self) -> None: ...
+
+    async def append_as_member(self, key: bytes, value: bytes | None) -> None:
+        await self.append(key, value)
+
     async def append(self, key: bytes, value: bytes | None) -> None:
         await self.append_all([(key, value)])
 

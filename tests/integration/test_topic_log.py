@@ -26,12 +26,10 @@ def name() -> str:
 
 
 @asynccontextmanager
-async def opened(
-    cluster: LocalCluster, plan: TopicPlan, *, read_committed: bool = False
-) -> AsyncIterator[tuple[KafkaTopicLog, list[LogRecord]]]:
+async def opened(cluster: LocalCluster, plan: TopicPlan) -> AsyncIterator[tuple[KafkaTopicLog, list[LogRecord]]]:
     clients = LogClients({"bootstrap.servers": cluster.bootstrap_servers}, "test")
     records: list[LogRecord] = []
-    log = KafkaTopicLog(clients, plan, read_committed=read_committed)
+    log = KafkaTopicLog(clients, plan)
     try:
         await log.start(records.append)
         yield log, records
@@ -135,7 +133,7 @@ async def test_what_others_wrote_before_the_call_is_seen_after_it(one_broker: Lo
 
 async def test_end_behind_transaction_markers_and_aborted_records_is_reached(one_broker: LocalCluster) -> None:
     plan = TopicPlan.for_configs(name(), 1)
-    async with opened(one_broker, plan, read_committed=True) as (log, records):
+    async with opened(one_broker, plan) as (log, records):
         writer = Producer({"bootstrap.servers": one_broker.bootstrap_servers, "transactional.id": plan.name})
         await asyncio.to_thread(writer.init_transactions, 20)
         for key, finish in ((b"kept", writer.commit_transaction), (b"aborted", writer.abort_transaction)):

@@ -7,6 +7,7 @@ import itertools
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from unittest.mock import ANY
 
 import pytest
 
@@ -16,10 +17,12 @@ from mirror_connect.app.supervisor.incidents import LONGEST_LINE
 from mirror_connect.app.supervisor.ports import ASSIGNED, WantedTask
 from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import (
+    FENCED_PAUSES_S,
     FINISH_PATIENCE_S,
     NO_SLOT_S,
     NOT_COMMITTED,
     ROOM_RETRY_S,
+    STEADY_S,
     Supervisor,
 )
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
@@ -70,6 +73,7 @@ class FakeApplication:
 class Specs(FakeSpecs):
     def __init__(self) -> None:
         self.failure: Exception | None = None
+        self.no_positions: Exception | None = None
         self.kept: frozenset[TaskId] = frozenset()
 
     async def build(self, run_id: str, task: TaskId, config: Mapping[str, str], version: int) -> TaskSpec:
@@ -78,6 +82,8 @@ class Specs(FakeSpecs):
         return await super().build(run_id, task, config, version)
 
     async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
+        if self.no_positions is not None:
+            raise self.no_positions
         return [PartitionPosition(topic, partition, 7) for topic, partition in partitions]
 
     def keep(self, tasks: Collection[TaskId]) -> None:
@@ -344,6 +350,17 @@ async def test_a_task_whose_target_is_away_says_what_it_waits_for_once(world: Wo
     assert world.events.states == [(A, "UNASSIGNED", "The target cluster can't be reached")]
 
 
+async def test_what_a_task_waits_for_positions_for_is_said_once(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    run = world.run(A)
+    await Process(world, run).ask()
+    world.specs.no_positions = ClusterUnreachable("topic offsets: an open transaction")
+    for _ in range(2):
+        with pytest.raises(ClusterUnreachable):
+            await world.supervisor.positions(run, [("t", 0)])
+    assert world.events.states == [(A, "UNASSIGNED", "topic offsets: an open transaction")]
+
+
 async def test_a_task_that_dies_is_tried_again_twice_and_then_failed(world: World) -> None:
     world.supervisor.want({A: wanted("t-0")})
     for _ in range(3):
@@ -354,6 +371,45 @@ async def test_a_task_that_dies_is_tried_again_twice_and_then_failed(world: Worl
     assert re.fullmatch(
         rf"Its process died at {UTC} \(exit 139\); it is started again", world.events.states[1][2] or ""
     )
+
+
+FENCED_TRACE = "FencedError: Another task took over the transactional id g-c-0.\n"
+
+
+async def test_a_task_that_was_fenced_is_started_anew_and_not_failed(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    await process.say("FENCED", trace=FENCED_TRACE)
+    assert world.run(A) is not process.run
+    assert world.events.states[-1] == (
+        A,
+        "UNASSIGNED",
+        f"{FENCED_TRACE.strip()} It is started anew in {FENCED_PAUSES_S[0]:g} s.",
+    )
+    assert await world.supervisor.plan(-1, 0) == {"version": ANY, "runs": []}
+    world.later(FENCED_PAUSES_S[0] + 1)
+    await world.running(A)
+    assert world.events.of(A) == ["RUNNING", "UNASSIGNED", "RUNNING"]
+
+
+async def test_a_task_that_is_fenced_again_and_again_is_failed_and_says_why(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    for pause in (*FENCED_PAUSES_S, 0.0):
+        await (await world.running(A)).say("FENCED", trace=FENCED_TRACE)
+        world.later(pause + 1)
+    assert world.events.states[-1] == (A, "FAILED", FENCED_TRACE)
+
+
+async def test_a_task_that_was_fenced_rarely_is_never_failed(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    for _ in range(2 * len(FENCED_PAUSES_S)):
+        process = await world.running(A)
+        for _ in range(int(STEADY_S) // 10 + 1):
+            await process.say("RUNNING")
+            world.later(10)
+        await process.say("FENCED", trace=FENCED_TRACE)
+        world.later(FENCED_PAUSES_S[0] + 1)
+    assert "FAILED" not in world.events.of(A)
 
 
 FULL = "StreamingQueryException: java.io.IOException: No space left on device"

@@ -1,0 +1,92 @@
+"""A task whose transactional id somebody took although the task is in charge: it goes on by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+import pytest
+
+from deploy.local import LocalCluster
+from mirror_connect.kafka_io.cluster import Cluster
+from mirror_connect.spark_jobs.batch_producer import BatchProducer
+from mirror_connect.spark_jobs.copier_settings import ProducerSettings
+from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing
+from mirror_connect.spark_jobs.record_rewrite import build
+from tests.e2e.identity_topics import produce
+from tests.e2e.product import Product, mirror_config, wait_for
+from tests.e2e.reading import values
+
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+
+TOPIC = "fenced"
+GROUP = "fenced-group"
+OTHER = b"of a process that was suspended and woke too late"
+
+
+class OneRecord:
+    """A feed of one record."""
+
+    def __init__(self) -> None:
+        self.batches = deque([build([NewRecord(b"k", OTHER, 0)])])
+        self.written = asyncio.Event()
+
+    def waiting(self) -> bool:
+        return bool(self.batches)
+
+    def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
+        return self.batches.popleft() if self.batches else None
+
+    def acked(self, outgoing: Outgoing, base_offset: int) -> None:
+        self.written.set()
+
+    def failed(self, error: PartitionRefusedError) -> None:
+        raise error
+
+
+async def take_over(cluster: LocalCluster, transactional_id: str, topic: str) -> None:
+    """What a zombie does whose clock says that it has a lease: the epoch is raised, and a record written with it."""
+    connection = Cluster(cluster.client_properties(), "zombie", kind="producer")
+    await connection.connect()
+    await connection.refresh([topic])
+    producer = BatchProducer(connection, ProducerSettings(), transactional_id, lambda: True, lambda _: None)
+    try:
+        await producer.start()
+        feed = OneRecord()
+        producer.wake(producer.partition(topic, 0, feed))
+        await asyncio.wait_for(feed.written.wait(), 30)
+    finally:
+        await producer.close()
+        await connection.close()
+
+
+def test_a_task_that_a_zombie_fenced_goes_on_and_is_not_failed(
+    source_cluster: LocalCluster, target_cluster: LocalCluster
+) -> None:
+    rows = [b"%d" % number for number in range(2000)]
+
+    def more(first: int, end: int) -> None:
+        produce(source_cluster, TOPIC, ({"value": value, "partition": 0} for value in rows[first:end]))
+
+    def copied() -> list[bytes | None]:
+        return values(target_cluster, f"A.{TOPIC}", 1)[0]
+
+    def committed() -> bool:
+        offsets = product.call("GET", "/connectors/mirror/offsets")["offsets"]
+        return any(each["offset"] == {"offset": 999} for each in offsets)
+
+    source_cluster.create_topic(TOPIC, 1)
+    more(0, 1000)
+    with Product(target_cluster, group=GROUP) as product:
+        product.put("mirror", mirror_config(source_cluster, target_cluster, TOPIC))
+        wait_for(committed, "the first records are committed", 90)
+        asyncio.run(take_over(target_cluster, f"{GROUP}-mirror-0", f"A.{TOPIC}"))
+        more(1000, 2000)
+        wait_for(
+            lambda: rows[1999] in copied() or "FAILED" in product.states("mirror"), "the task goes on or fails", 90
+        )
+        product.wait_running("mirror")
+        assert "is FAILED" not in product.log_text()
+        assert "It is started anew in" in product.log_text()
+        assert [value for value in copied() if value != OTHER] == rows

@@ -1,0 +1,179 @@
+"""Writes of a leader that is replaced, on real brokers: they end with its lease, and what is late is fenced."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
+
+from deploy.local import Listener, LocalCluster
+from mirror_connect.app.storage.topic_log import KafkaTopicLog
+from mirror_connect.connectors.errors import ClusterUnreachable, LeaseOver, OutcomeUnknown
+from mirror_connect.kafka_io.leader_producer import LeaderProducer
+from mirror_connect.kafka_io.leader_writer import LeaderWriter
+from mirror_connect.kafka_io.topic_log_io import LogClients
+from mirror_connect.kafka_io.topic_plan import TopicPlan
+from mirror_connect.kafka_io.write_lease import WriteLease
+from tests.fakes.far_link import FarLink, far_cluster
+from tests.integration.mirror_rig import read
+
+pytestmark = pytest.mark.brokers
+
+KEY = b"connector-mirror"
+LATE_S = 5.0
+
+
+class Leader:
+    """A worker as far as its config topic goes; its place in the group ends when `lease_s` are over."""
+
+    def __init__(self, client: dict[str, str], topic: str, group: str, lease_s: float) -> None:
+        self.until = time.monotonic() + lease_s
+        lease = WriteLease(lambda: max(0.0, self.until - time.monotonic()), lease_s)
+        self.clients = LogClients(client, "test", lease)
+        name = f"connect-cluster-{group}"
+        writer = LeaderWriter(name, lambda: LeaderProducer(self.clients, name), self.clients, lease)
+        self.log = KafkaTopicLog(self.clients, TopicPlan.for_configs(topic, 1), writer)
+        self.statuses = KafkaTopicLog(self.clients, TopicPlan.for_configs(topic, 1))
+        self.seen: list[bytes | None] = []
+
+
+@asynccontextmanager
+async def leading(client: dict[str, str], topic: str, group: str, lease_s: float = 60.0) -> AsyncIterator[Leader]:
+    leader = Leader(client, topic, group, lease_s)
+    try:
+        await leader.log.start(lambda record: leader.seen.append(record.value))
+        await leader.log.claim()
+        yield leader
+    finally:
+        await leader.log.stop()
+        await asyncio.to_thread(leader.clients.close)
+
+
+@pytest.fixture
+def names() -> tuple[str, str]:
+    mark = uuid.uuid4().hex[:8]
+    return f"configs-{mark}", f"group-{mark}"
+
+
+@pytest.fixture(scope="module")
+def far() -> Iterator[tuple[LocalCluster, FarLink]]:
+    with far_cluster("far-leader", 0.0) as made:
+        yield made
+
+
+async def test_a_write_that_is_late_never_lands_behind_the_next_leaders(
+    far: tuple[LocalCluster, FarLink], names: tuple[str, str]
+) -> None:
+    cluster, link = far
+    beside = cluster.internal_properties()
+    async with leading({"bootstrap.servers": cluster.bootstrap_servers}, *names, lease_s=20.0) as old:
+        await old.log.append(KEY, b"first")
+        link.one_way_s = LATE_S
+        try:
+            # Its heartbeats do not get through any more either.
+            old.until = time.monotonic() + 2.0
+            with pytest.raises(ClusterUnreachable):
+                await old.log.append(KEY, b"late")
+            assert -0.5 < time.monotonic() - old.until < 2.5
+            with pytest.raises(LeaseOver):
+                await old.log.append(KEY, b"later")
+            async with leading(beside, *names) as new:
+                await new.log.append(KEY, b"second")
+                await asyncio.sleep(2 * LATE_S)
+                await new.log.read_to_end()
+                assert new.seen == [b"first", b"second"]
+        finally:
+            link.one_way_s = 0.0
+
+
+async def test_a_leader_that_was_fenced_though_it_leads_writes_again_after_another_claim(
+    one_broker: LocalCluster, names: tuple[str, str]
+) -> None:
+    client = {"bootstrap.servers": one_broker.bootstrap_servers}
+    async with leading(client, *names) as rightful:
+        await rightful.log.append(KEY, b"first")
+        async with leading(client, *names):  # a process that was suspended in front of its claim
+            pass
+        with pytest.raises(ClusterUnreachable):
+            await rightful.log.append(KEY, b"fenced")
+        assert not rightful.log.claimed
+        await rightful.log.claim()
+        await rightful.log.append(KEY, b"second")
+        await rightful.log.read_to_end()
+        assert rightful.seen == [b"first", b"second"]
+
+
+async def test_entries_of_one_write_are_there_all_or_none(one_broker: LocalCluster, names: tuple[str, str]) -> None:
+    client = {"bootstrap.servers": one_broker.bootstrap_servers}
+    async with leading(client, *names) as leader:
+        with pytest.raises(ClusterUnreachable):
+            await leader.log.append_all([(b"a", b"small"), (b"b", b"x" * 2_000_000)])
+        await leader.log.claim()
+        await leader.log.append_all([(b"c", b"1"), (b"d", b"2")])
+        await leader.log.read_to_end()
+        assert leader.seen == [b"1", b"2"]
+
+
+async def test_what_waits_for_a_broker_is_given_up_before_the_lease_ends(
+    own_broker: LocalCluster, names: tuple[str, str]
+) -> None:
+    client = {"bootstrap.servers": own_broker.bootstrap_servers}
+    async with leading(client, *names, lease_s=8.0) as leader:
+        leader.until = time.monotonic() + 8.0
+        await leader.statuses.append(b"status", b"before")
+        await asyncio.to_thread(own_broker.kill)
+        with pytest.raises((OutcomeUnknown, LeaseOver)):
+            await leader.statuses.append(b"status", b"late")
+        assert time.monotonic() < leader.until
+        await asyncio.to_thread(own_broker.start)
+        await asyncio.sleep(3)
+    assert [record.value for record in read(own_broker, names[0])] == [b"before"]
+
+
+async def test_without_the_right_to_the_transactional_id_there_is_the_lease_and_one_line(
+    names: tuple[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, group = names
+    users = {"admin": "admin-secret", "worker": "worker-secret"}
+    with LocalCluster(
+        "leader-rights", listeners=[Listener.SASL_PLAINTEXT], users=users, authorizer=True, super_users=["admin"]
+    ) as cluster:
+        cluster.create_topic(topic, 1, {"cleanup.policy": "compact"})
+
+        def allow(kind: ResourceType, name: str, *operations: AclOperation) -> None:
+            bindings = [
+                AclBinding(kind, name, ResourcePatternType.LITERAL, "User:worker", "*", each, AclPermissionType.ALLOW)
+                for each in operations
+            ]
+            for done in cluster.admin().create_acls(bindings).values():
+                done.result(30)
+
+        rights = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
+        await asyncio.to_thread(allow, ResourceType.TOPIC, topic, *rights)
+        with caplog.at_level(logging.WARNING):
+            async with leading(cluster.client_properties("worker"), topic, group) as leader:
+                await leader.log.append(KEY, b"alone")
+                await leader.log.claim()
+                await leader.log.read_to_end()
+                assert leader.seen == [b"alone"]
+                told = [each.getMessage() for each in caplog.records if "transactional id" in each.getMessage()]
+                assert len(told) == 1
+                assert f"connect-cluster-{group}" in told[0]
+                leader.until = 0.0
+                with pytest.raises(LeaseOver):
+                    await leader.log.append(KEY, b"late")
+                leader.until = time.monotonic() + 60
+                name = f"connect-cluster-{group}"
+                await asyncio.to_thread(
+                    allow, ResourceType.TRANSACTIONAL_ID, name, AclOperation.WRITE, AclOperation.DESCRIBE
+                )
+                await leader.log.claim()
+                await leader.log.append(KEY, b"fenced")
+                await leader.log.read_to_end()
+                assert leader.seen == [b"alone", b"fenced"]

@@ -1,0 +1,101 @@
+"""A task that was suspended at its start and wakes when another has its place, as real processes on a real broker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import psutil
+import pytest
+
+from deploy.local import LocalCluster
+from mirror_connect.kafka_io.cluster import Cluster
+from mirror_connect.spark_jobs.batch_producer import BatchProducer
+from mirror_connect.spark_jobs.copier_settings import ProducerSettings
+from mirror_connect.spark_jobs.produce_outcome import FencedError
+
+pytestmark = pytest.mark.brokers
+
+LEASE_S = 3.0
+PATIENCE_S = 30.0
+# For what must not happen: far longer than a request to a broker on this machine takes.
+LOOK_S = 2.0
+
+
+@contextmanager
+def zombie(cluster: LocalCluster, transactional_id: str, step: str) -> Iterator[psutil.Popen]:
+    """A process that has stopped itself at `step`; ended with the block."""
+    arguments = [cluster.bootstrap_servers, transactional_id, str(LEASE_S), step]
+    process = psutil.Popen(
+        [sys.executable, "-m", "tests.fakes.zombie_process", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+async def until_stopped(process: psutil.Popen) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while process.status() != psutil.STATUS_STOPPED:
+            await asyncio.sleep(0.05)
+
+
+async def woken(process: psutil.Popen) -> list[str]:
+    """What the process says in the time after it was let go on."""
+    os.set_blocking(process.stdout.fileno(), False)
+    process.send_signal(signal.SIGCONT)
+    await asyncio.sleep(LOOK_S)
+    with contextlib.suppress(TypeError):  # nothing there to be read
+        return list(process.stdout)
+    return []
+
+
+@asynccontextmanager
+async def rightful(cluster: LocalCluster, transactional_id: str) -> AsyncIterator[BatchProducer]:
+    connection = Cluster({"bootstrap.servers": cluster.bootstrap_servers}, "rightful", kind="producer")
+    await connection.connect()
+    producer = BatchProducer(connection, ProducerSettings(), transactional_id, lambda: True, lambda _: None)
+    try:
+        await producer.start()
+        yield producer
+    finally:
+        await producer.close()
+        await connection.close()
+
+
+async def test_a_task_suspended_in_front_of_its_request_for_an_epoch_fences_nobody(one_broker: LocalCluster) -> None:
+    name = f"zombie-{uuid.uuid4().hex[:8]}"
+    with zombie(one_broker, name, "before") as process:
+        await until_stopped(process)
+        await asyncio.sleep(LEASE_S)
+        async with rightful(one_broker, name) as producer:
+            before = producer._producer
+            assert await woken(process) == []
+            # Were there a newer epoch, the coordinator would answer that this producer is fenced.
+            assert (await producer._identity.take(before)).epoch == before.epoch + 1
+
+
+async def test_a_task_suspended_with_its_request_under_way_does_not_use_the_epoch(one_broker: LocalCluster) -> None:
+    name = f"zombie-{uuid.uuid4().hex[:8]}"
+    with zombie(one_broker, name, "behind") as process:
+        await until_stopped(process)
+        await asyncio.sleep(LEASE_S)
+        async with rightful(one_broker, name) as producer:
+            before = producer._producer
+            assert await woken(process) == []
+            # Nothing could keep the request back: the worker starts the rightful task anew, which has the newest epoch.
+            with pytest.raises(FencedError):
+                await producer._identity.take(before)
+            assert (await producer._identity.take()).epoch == before.epoch + 2

@@ -1,0 +1,78 @@
+"""When a producer id is asked for, and when the one that came may be used."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mirror_connect.kafka_io.wire_codec import Writer
+from mirror_connect.kafka_io.wire_control import InitProducerId
+from mirror_connect.spark_jobs.produce_outcome import FencedError
+from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
+from mirror_connect.spark_jobs.target_partition import ProducerId
+from tests.fakes.target_cluster import FakeTarget
+
+
+class Coordinator(FakeTarget):
+    """`lease` ends when the request has been answered, if `loses_lease`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lease = True
+        self.loses_lease = False
+        self.asked = 0
+
+    async def send(self, node_id: int, request: Any, *, purpose: str = "control") -> Any:
+        if isinstance(request, InitProducerId):
+            request.encode(4, Writer(flexible=True))
+            self.asked += 1
+        answer = await super().send(node_id, request, purpose=purpose)
+        if self.loses_lease:
+            self.lease, self.loses_lease = False, False
+        return answer
+
+
+@pytest.fixture
+def coordinator() -> Coordinator:
+    return Coordinator()
+
+
+def identity(coordinator: Coordinator) -> ProducerIdentity:
+    return ProducerIdentity(
+        coordinator,  # type: ignore[arg-type]
+        "group-connector-0",
+        lambda: coordinator.lease,
+        lambda _: None,
+        idempotent=True,
+    )
+
+
+async def test_no_epoch_is_raised_without_a_lease(coordinator: Coordinator) -> None:
+    coordinator.lease = False
+    taking = asyncio.create_task(identity(coordinator).take())
+    await asyncio.sleep(0.2)
+    assert (coordinator.asked, coordinator.epoch) == (0, -1)
+    coordinator.lease = True
+    assert await taking == ProducerId(7, 0)
+
+
+async def test_an_epoch_that_came_when_the_lease_was_over_is_not_used(coordinator: Coordinator) -> None:
+    coordinator.loses_lease = True
+    taking = asyncio.create_task(identity(coordinator).take())
+    await asyncio.sleep(0.2)
+    assert not taking.done()
+    coordinator.lease = True
+    assert await taking == ProducerId(7, 1)
+
+
+async def test_who_took_its_epoch_without_a_lease_does_not_fence_who_came_after_it(coordinator: Coordinator) -> None:
+    coordinator.loses_lease = True
+    taking = asyncio.create_task(identity(coordinator).take())
+    await asyncio.sleep(0.2)
+    coordinator.epoch += 1  # the rightful task's
+    coordinator.lease = True
+    with pytest.raises(FencedError):
+        await taking
+    assert coordinator.epoch == 1
