@@ -40,12 +40,16 @@ _Way = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Java client properties for data, for administration and for reading. `own`: it is the worker's cluster."""
+    """Java client properties for data, for administration and for reading. `own`: it is the worker's cluster.
+
+    `kept`: topics there that the worker believes, so that no copy may be written to them.
+    """
 
     own: bool
     producer: Mapping[str, str] = field(repr=False)
     admin: Mapping[str, str] = field(repr=False)
     consumer: Mapping[str, str] = field(default_factory=dict, repr=False)
+    kept: frozenset[str] = frozenset()
 
 
 class TargetChooser:
@@ -119,12 +123,16 @@ class TargetChooser:
         consumer = target_consumer(config)
         if not own:
             self._say_where_data_goes(config.get("name"), admin[BOOTSTRAP])
-            return Target(False, {**target_producer(config), **overrides}, admin, consumer)
+            # The positions of such connectors are there, in a topic of that name.
+            kept = frozenset({self._worker.offset_topic})
+            return Target(False, {**target_producer(config), **overrides}, admin, consumer, kept)
         if not _names_a_cluster(admin):
             admin = {**self._worker.client("admin"), **admin}
         if not _names_a_cluster(consumer):
             consumer = {**self._worker.client("consumer"), **consumer}
-        return Target(True, {**self._worker.client("producer"), **overrides}, admin, consumer)
+        worker = self._worker
+        kept = frozenset({worker.config_topic, worker.offset_topic, worker.status_topic})
+        return Target(True, {**worker.client("producer"), **overrides}, admin, consumer, kept)
 
     def _say_where_data_goes(self, connector: str | None, address: str) -> None:
         if (connector, address) in self._said:
