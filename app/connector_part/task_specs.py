@@ -19,11 +19,13 @@ from mirror_connect.app.worker_config import WorkerConfig
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.assignment import parse_assigned_partitions
 from mirror_connect.connectors.config_table import RefusedConfig
+from mirror_connect.connectors.internal_json import is_integer
 from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskPartition, TaskSpec
 from mirror_connect.connectors.kept_topics import is_kept
 from mirror_connect.connectors.mirror_checkpoint import assigned_groups
 from mirror_connect.connectors.mirror_heartbeat import HEARTBEAT_TASK_CLASS
 from mirror_connect.connectors.mirror_settings import source_admin, source_consumer
+from mirror_connect.connectors.positions import MAX_OFFSET
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, replication_policy
 from mirror_connect.connectors.topic_ids import topic_id_text
 
@@ -193,4 +195,4 @@ def _assigned(
 
 def _last_replicated(offset: Mapping[str, object] | None) -> int | None:
     value = offset.get("offset") if offset else None
-    return value if isinstance(value, int) else None
+    return value if is_integer(value) and 0 <= value <= MAX_OFFSET else None

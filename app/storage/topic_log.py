@@ -7,6 +7,7 @@ on the event loop, in the order of their partition, each exactly once while the 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
@@ -14,6 +15,8 @@ from typing import Final, Protocol
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.kafka_io.topic_log_io import Follower, LogClients, LogRecord
 from mirror_connect.kafka_io.topic_plan import TopicPlan, ensure_topic
+
+log = logging.getLogger(__name__)
 
 OnRecord = Callable[[LogRecord], None]
 Entry = tuple[bytes, bytes | None]
@@ -137,7 +140,17 @@ class KafkaTopicLog:
         if self._follower is None:
             return
         for record in records:
-            self._on_record(record)
+            try:
+                self._on_record(record)
+            except Exception:
+                # The others of its delivery count, and the position has to move on: else the worker would wait for ever.
+                log.exception(
+                    "Topic %s: the record at partition %d, offset %d is passed over: reading it failed, which is a mistake "
+                    "of ours",
+                    self.topic,
+                    record.partition,
+                    record.offset,
+                )
         self._positions.update(positions)
         self._moved.set()
 
