@@ -23,6 +23,7 @@ from mirror_connect.app.version import API_VERSION
 from mirror_connect.app.worker import Worker
 from mirror_connect.app.worker_config import WorkerConfig, load_worker_config
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.log_format import LineFormatter, one_line
 from mirror_connect.connectors.secrets import RedactingFilter
 from mirror_connect.connectors.user_class import PLUGIN_PATH
 from mirror_connect.kafka_io.group_membership import GroupRefusedError
@@ -75,7 +76,7 @@ def _run_to_the_end(hiding: RedactingFilter) -> int:
         if code == MISTAKE:
             log.exception("The worker ends because of a mistake of its own")
         line = " ".join(str(cause).split()) or type(cause).__name__
-        print(f"mirror-connect: {hiding.clean(line)}", file=sys.stderr, flush=True)
+        print(f"mirror-connect: {one_line(hiding.clean(line))}", file=sys.stderr, flush=True)
         return code
     return OK
 
@@ -87,9 +88,8 @@ def _log_to_standard_error(hiding: RedactingFilter) -> None:
     handler = logging.StreamHandler(sys.stderr)
     # On the handler, not on a logger: a logger's filter does not see what its children log.
     handler.addFilter(hiding)
-    logging.basicConfig(
-        level=level, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)", handlers=[handler], force=True
-    )
+    handler.setFormatter(LineFormatter("[%(asctime)s] %(levelname)s %(message)s (%(name)s)"))
+    logging.basicConfig(level=level, handlers=[handler], force=True)
     for noisy in ("httpx", "httpcore", "asyncio", "uvicorn"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 

@@ -138,6 +138,8 @@ class Validation:
             # Better refused than promised: no worker copies exactly once yet.
             errors.append("This worker does not have exactly-once source support enabled.")
         if not errors:
+            # From here on it is a connector's, and clusters hear of it: its secrets are hidden in the log.
+            await asyncio.to_thread(self._resolver.resolve, _texts(config))
             errors.extend(await self._rules.target_errors(_texts(resolved)))
         if errors:
             raise InvalidConfig(errors)
@@ -167,7 +169,7 @@ class Validation:
     async def _resolved(self, config: Config) -> tuple[ConnectorDefinition, Config]:
         try:
             # Providers read files, and a file may hang.
-            resolved: Config = {**config, **await asyncio.to_thread(self._resolver.resolve, _texts(config))}
+            resolved: Config = {**config, **await asyncio.to_thread(self._resolver.look, _texts(config))}
         except ConfigError as error:
             raise BadRequest(str(error)) from None
         class_name = resolved.get(CLASS)
