@@ -29,6 +29,7 @@ from mirror_connect.app.http_servers import HttpServers
 from mirror_connect.app.listeners import Listener
 from mirror_connect.app.rest.application import Surface, create_admin_application, create_application
 from mirror_connect.app.rest.basic_auth import authenticators
+from mirror_connect.app.rest.body_budget import BodyBudget
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.storage.status import StatusStore
@@ -118,9 +119,12 @@ class Worker:
             docs=config.rest_docs_enabled,
             header_rules=config.response_headers,
             cross_origins=config.cross_origins,
+            budget=BodyBudget(),
         )
         self._serve(create_application(self._herder, checks, surface), config.listeners, listeners, config.tls)
-        self._serve(create_admin_application(self._herder, checks), admin_listeners, admins, config.admin_tls)
+        self._serve(
+            create_admin_application(self._herder, checks, surface.budget), admin_listeners, admins, config.admin_tls
+        )
         log.info("REST listens at %s", _bound(config.listeners, listeners))
         if config.admin_listeners is not None:
             log.info("REST has /admin at %s only", _bound(admin_listeners, admins) or "no listener")
@@ -166,7 +170,8 @@ class Worker:
                 together.create_task(store.start())
         self._herder.start(cluster_id)
         internal = listen_on("127.0.0.1", 0, "the internal HTTP")
-        self._http.serve(create_internal_application(self._supervisor), [internal])
+        # Any number of connections: tasks have tokens, and each has two.
+        self._http.serve(create_internal_application(self._supervisor), [internal], most_connections=None)
         await self._supervisor.start(f"http://127.0.0.1:{internal.getsockname()[1]}")
 
     def _admin(self) -> ClusterAdmin:
