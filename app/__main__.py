@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 import uvloop
 
 from mirror_connect.app.end_signals import end_on_signals
-from mirror_connect.app.environment import allow_open_files, check_java, check_scratch
+from mirror_connect.app.environment import allow_open_files, check_java, check_scratch, leave_no_core
 from mirror_connect.app.errors import StartupError
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.app.worker import Worker
@@ -58,6 +58,7 @@ def _run_to_the_end(hiding: RedactingFilter) -> int:
         if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
             print(USAGE, file=sys.stderr)
             return WRONG_SETTINGS
+        leave_no_core()
         config = load_worker_config(sys.argv[1])
         hiding.keep(config.resolved.secrets())
         # What a connector's config resolves to is known only here and in the tasks; whoever logs it is cleaned up after.

@@ -7,6 +7,7 @@ REST can answer Spark is started, which wants all cores of a small machine. Only
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import os
 import socket
@@ -126,6 +127,12 @@ class Worker:
             create_admin_application(self._herder, checks, surface.budget), admin_listeners, admins, config.admin_tls
         )
         log.info("REST listens at %s", _bound(config.listeners, listeners))
+        if not checks and (exposed := _exposed([*config.listeners, *admin_listeners])):
+            log.warning(
+                "Whoever reaches %s may do anything here, read logins in connector configs among it: nothing asks who it "
+                "is, and it is not encrypted. rest.extension.classes sets a login, listeners an address like 127.0.0.1",
+                exposed,
+            )
         if config.admin_listeners is not None:
             log.info("REST has /admin at %s only", _bound(admin_listeners, admins) or "no listener")
 
@@ -266,6 +273,20 @@ async def forget_unused(
             forget_all_but(await in_use())
         except Exception:
             log.exception("Secrets that are no longer in use stay hidden")
+
+
+def _exposed(listeners: Sequence[Listener]) -> str:
+    """The listeners of plain http that other machines reach; without a host they are on every address."""
+    return ", ".join(str(each) for each in listeners if each.scheme == "http" and not _is_loopback(each.host))
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _bound(listeners: Sequence[Listener], sockets: Sequence[socket.socket]) -> str:

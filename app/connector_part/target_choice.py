@@ -8,7 +8,10 @@ to another cluster, data and that connector's positions go there; Java would sil
 from __future__ import annotations
 
 import asyncio
+import hmac
+import json
 import logging
+import os
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -34,8 +37,9 @@ BOOTSTRAP: Final = "bootstrap.servers"
 CHECK_WAIT_S: Final = 8.0
 CHECK_CALL_S: Final = 4.0
 
-# An address and an identity: the properties of a client.
-_Way = frozenset[tuple[str, str]]
+# An address and an identity: a digest of a client's properties. It is remembered for ever, and the logins must not be.
+_Way = bytes
+_KEY: Final = os.urandom(32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,4 +173,5 @@ def _share_an_address(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
 
 
 def _way(properties: Mapping[str, str]) -> _Way:
-    return frozenset(properties.items())
+    # JSON tells where a name ends; the key keeps a guess at a password from being checked by the digest.
+    return hmac.digest(_KEY, json.dumps(sorted(properties.items())).encode(), "sha256")

@@ -177,3 +177,10 @@ def test_the_workers_own_cluster_is_nothing_to_speak_of(
 ) -> None:
     chooser.choose(config("own:2", name="a"))
     assert caplog.messages == []
+
+
+def test_what_is_remembered_of_a_login_is_no_login(chooser: TargetChooser) -> None:
+    chooser.choose(config("other:1", target__cluster__sasl__jaas__config="hunter22"))
+    chooser.choose(config("other:1", target__cluster__sasl__jaas__config="hunter22"))
+    assert len(chooser._ids) == 2
+    assert "hunter22" not in repr(vars(chooser))
