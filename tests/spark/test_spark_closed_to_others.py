@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 
 # As the application does it (spark_jobs/__main__.py), with one job through PySpark's daemon; then what listens is told.
 SERVED = """
-import json, os, sys, psutil
+import contextlib, json, os, sys, psutil
 from mirror_connect.spark_jobs.session import open_session
 session = open_session({"spark.authenticate": "false", "spark.local.dir": os.environ["TMPDIR"]})
 context = session.sparkContext
@@ -26,11 +26,12 @@ assert context.parallelize(range(8), 2).map(lambda each: each + 1).sum() == 36
 jvm = context._gateway.proc.pid
 ports, python_ports, arguments, environments = [], [], [], []
 for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
-    arguments += process.cmdline()
-    environments += process.environ().values()
-    for each in process.net_connections("tcp"):
-        if each.status == psutil.CONN_LISTEN:
-            (python_ports if "python" in process.name() else ports).append(each.laddr)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        arguments += process.cmdline()
+        environments += process.environ().values()
+        for each in process.net_connections("tcp"):
+            if each.status == psutil.CONN_LISTEN:
+                (python_ports if "python" in process.name() else ports).append(each.laddr)
 secret = context._jvm.org.apache.spark.SparkEnv.get().securityManager().getSecretKey()
 told = {
     "rpc": int(session.conf.get("spark.driver.port")),
