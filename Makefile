@@ -13,7 +13,7 @@ SOAK ?=
 BENCH ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help check setup installed types lint test soak fuzz docs demo bench clean
+.PHONY: help check setup installed types lint test soak fuzz docs demo bench lock sbom audit clean
 
 help:
 	@echo 'make demo    two real Kafka clusters, the worker, records that arrive: until Ctrl-C'
@@ -24,6 +24,9 @@ help:
 	@echo 'make fuzz    requests made up from openapi.yaml, for minutes, each time others'
 	@echo 'make docs    docs/configuration.md anew from the tables that the code reads'
 	@echo 'make bench   this product beside MirrorMaker 2, measured'
+	@echo 'make lock    the lock files anew from pyproject.toml; UPGRADE=--upgrade takes newer versions'
+	@echo 'make sbom    build/sbom.cdx.json: what runs, as CycloneDX'
+	@echo 'make audit   known holes in what runs; it asks the registry'
 	@echo 'make clean   removes what tests and checks left; .venv and .cache stay'
 
 check:
@@ -43,14 +46,44 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.dependencies: requirements.lock $(VENV)/.created
-	@# The lock file is complete; nobody is asked to bring a compiler: wheels only, but for pyspark, pure Python without one.
-	$(PIP) --no-deps --only-binary :all: --no-binary pyspark --requirement $<
+# The lock files are complete, and a file that is not the published one is refused. Nobody is asked to bring a compiler: wheels
+# only, but for pyspark, pure Python without one, which is built by what has been checked, too.
+LOCKED := --require-hashes --no-deps --only-binary :all:
+$(VENV)/.dependencies: requirements-dev.lock requirements-build.lock $(VENV)/.created
+	$(PIP) $(LOCKED) --requirement requirements-build.lock
+	$(PIP) $(LOCKED) --no-binary pyspark --no-build-isolation --requirement requirements-dev.lock
 	@touch $@
 
 $(VENV)/.project: pyproject.toml $(VENV)/.dependencies
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
+
+# Tools for the lock files, apart from what they lock.
+TOOLS := build/tools
+UPGRADE ?=
+COMPILE = $(TOOLS)/bin/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-annotate --no-header \
+	--no-emit-package twofish $(UPGRADE)
+$(TOOLS)/.installed: requirements-tools.lock
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check $(LOCKED) --requirement $<
+	@touch $@
+
+# Each file keeps the words at its head. One after the other: what runs is the same in all of them.
+lock: $(TOOLS)/.installed
+	@for part in '-build requirements-build.in' '-tools requirements-tools.in' \
+		'-dev --extra=dev pyproject.toml requirements-build.in' ' --constraints=requirements-dev.lock pyproject.toml'; do \
+		file="requirements$${part%% *}.lock"; echo "$$file"; head=$$(grep '^#' "$$file"); \
+		$(COMPILE) --output-file "$$file" $${part#* } && printf '%s\n%s\n' "$$head" "$$(grep -v '^#' "$$file")" > "$$file.new" \
+			&& mv "$$file.new" "$$file" || exit 1; \
+	done
+
+sbom: $(TOOLS)/.installed
+	@$(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON \
+		--output-file build/sbom.cdx.json requirements.lock
+	@echo 'build/sbom.cdx.json'
+
+audit: $(TOOLS)/.installed
+	@$(TOOLS)/bin/pip-audit --strict --require-hashes --disable-pip --requirement requirements.lock
 
 # mypy takes names from folders: it sees the packages under the names they are installed by.
 types:

@@ -17,13 +17,14 @@ from typing import Final, NoReturn
 import uvloop
 
 from mirror_connect.app.end_signals import end_on_signals
-from mirror_connect.app.environment import allow_open_files, check_java, check_scratch
+from mirror_connect.app.environment import allow_open_files, check_java, check_scratch, leave_no_core
 from mirror_connect.app.errors import StartupError
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.app.worker import Worker
 from mirror_connect.app.worker_config import WorkerConfig, load_worker_config
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.hidden_memory import hide_memory
+from mirror_connect.connectors.log_format import LineFormatter, one_line
 from mirror_connect.connectors.secrets import RedactingFilter
 from mirror_connect.connectors.user_class import PLUGIN_MODULES, PLUGIN_PATH
 from mirror_connect.kafka_io.group_membership import GroupRefusedError
@@ -59,6 +60,7 @@ def _run_to_the_end(hiding: RedactingFilter) -> int:
         if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
             print(USAGE, file=sys.stderr)
             return WRONG_SETTINGS
+        leave_no_core()
         config = load_worker_config(sys.argv[1])
         hiding.keep(config.resolved.secrets())
         # What a connector's config resolves to is known only here and in the tasks; whoever logs it is cleaned up after.
@@ -78,7 +80,7 @@ def _run_to_the_end(hiding: RedactingFilter) -> int:
         if code == MISTAKE:
             log.exception("The worker ends because of a mistake of its own")
         line = " ".join(str(cause).split()) or type(cause).__name__
-        print(f"mirror-connect: {hiding.clean(line)}", file=sys.stderr, flush=True)
+        print(f"mirror-connect: {one_line(hiding.clean(line))}", file=sys.stderr, flush=True)
         return code
     return OK
 
@@ -90,9 +92,8 @@ def _log_to_standard_error(hiding: RedactingFilter) -> None:
     handler = logging.StreamHandler(sys.stderr)
     # On the handler, not on a logger: a logger's filter does not see what its children log.
     handler.addFilter(hiding)
-    logging.basicConfig(
-        level=level, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)", handlers=[handler], force=True
-    )
+    handler.setFormatter(LineFormatter("[%(asctime)s] %(levelname)s %(message)s (%(name)s)"))
+    logging.basicConfig(level=level, handlers=[handler], force=True)
     for noisy in ("httpx", "httpcore", "asyncio", "uvicorn"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 

@@ -199,10 +199,10 @@ class Resolver:
         self._providers = dict(providers)
         self._said: set[str] = set()
         self._saying = threading.Lock()
-        self._learn: Callable[[frozenset[str]], None] = lambda _: None
+        self._learn: Callable[[frozenset[str], str], None] = lambda *_: None
 
-    def tell(self, learn: Callable[[frozenset[str]], None]) -> None:
-        """`learn` hears the secrets of every config that is resolved, in the thread that resolves it."""
+    def tell(self, learn: Callable[[frozenset[str], str], None]) -> None:
+        """`learn` hears the secrets of every config that is resolved, and its name, in the thread that resolves it."""
         self._learn = learn
 
     @classmethod
@@ -234,6 +234,12 @@ class Resolver:
 
     def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
         """The config with references replaced. ConfigError names a file that can't be read, and what refers to it."""
+        resolved = self.look(config)
+        self._learn(secrets_of(resolved), resolved.get("name", ""))
+        return resolved
+
+    def look(self, config: Mapping[str, str]) -> dict[str, str]:
+        """The same without telling anyone the secrets: of a config that may be anybody's idea, see `Validation`."""
         wanted: dict[tuple[str, str], set[str]] = {}
         for value in config.values():
             for reference in _references(value):
@@ -261,7 +267,6 @@ class Resolver:
                 if given == written and _ALIAS.fullmatch(reference.provider):
                     unresolved.append((name, reference, written))
             resolved[name] = "".join([*pieces, value[at:]])
-        self._learn(secrets_of(resolved))
         for name, reference, written in unresolved:
             self._say_unresolved(name, reference.provider, written)
         return resolved

@@ -159,6 +159,24 @@ class BodyTooLarge(ConnectError):
         super().__init__(f"The request body is larger than the {limit} bytes that this worker accepts")
 
 
+class TooManyBodies(ConnectError):
+    """Others send so much at this moment that there is no room for one more large body."""
+
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__("The worker is sent too many large request bodies at once. Try again in a moment")
+
+
+class BodyTooSlow(ConnectError):
+    """A request body did not come to its end in time."""
+
+    status = 408
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"The request body was not complete after {seconds:g} s")
+
+
 class NoSessionKey(ConnectError):
     """A request between workers comes before the key is known that signs it."""
 

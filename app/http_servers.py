@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 # Longest wait for the whole head of a request, and for the next byte of its body. Connect closes what is idle for 90 s.
 PATIENCE_S: Final = 30.0
+# Of one server. A connection that nobody uses takes some 50 KiB.
+MOST_CONNECTIONS: Final = 512
 # What is still read of a body after the answer that refused it, so that its sender gets to read that answer.
 LEFTOVER_BYTES: Final = 32 << 20
 # What requests in work have when the worker ends, before they are told so.
@@ -38,11 +40,17 @@ class HttpServers:
         self._servers: list[uvicorn.Server] = []
         self._serving: list[asyncio.Task[None]] = []
 
-    def serve(self, application: ASGIApp, sockets: Sequence[socket.socket], tls: ssl.SSLContext | None = None) -> None:
-        """Begins to answer on listening sockets; https with `tls`."""
+    def serve(
+        self,
+        application: ASGIApp,
+        sockets: Sequence[socket.socket],
+        tls: ssl.SSLContext | None = None,
+        most_connections: int | None = MOST_CONNECTIONS,
+    ) -> None:
+        """Begins to answer on listening sockets; https with `tls`. `most_connections`: None for any number."""
         if not sockets:
             return
-        server = _Server(server_settings(application, tls))
+        server = _Server(server_settings(application, tls, most_connections))
         self._servers.append(server)
         self._serving.append(asyncio.create_task(server.serve(sockets=list(sockets))))
 
@@ -53,11 +61,13 @@ class HttpServers:
         await asyncio.gather(*self._serving)
 
 
-def server_settings(application: ASGIApp, tls: ssl.SSLContext | None = None) -> uvicorn.Config:
+def server_settings(
+    application: ASGIApp, tls: ssl.SSLContext | None = None, most_connections: int | None = MOST_CONNECTIONS
+) -> uvicorn.Config:
     """How an application is served, loaded."""
     settings = uvicorn.Config(
         _Ended(_Capitalised(application)),
-        http=_Impatient,
+        http=type("Bounded", (_Impatient,), {"most_connections": most_connections}),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -81,16 +91,25 @@ class _Server(uvicorn.Server):
 
 
 class _Impatient(H11Protocol):
-    """A connection that is closed when its other side lets it wait for the rest of a request."""
+    """A connection that is closed when its other side lets it wait for the rest of a request.
+
+    When there are too many, the one goes whose other side has kept it waiting longest.
+    """
+
+    most_connections: int | None = None
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._watch: asyncio.TimerHandle | None = None
         self._leftover = 0
+        self._waits_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._wait()
+        if self.most_connections is not None and len(self.connections) > self.most_connections:
+            waiting = [each for each in self.connections if isinstance(each, _Impatient) and each.kept_waiting]
+            min(waiting, key=lambda each: each._waits_since, default=self).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_longer()
@@ -113,11 +132,19 @@ class _Impatient(H11Protocol):
         self._leftover = 0
         self._wait()
 
+    @property
+    def kept_waiting(self) -> bool:
+        """Whether it is the other side's turn: a request is being answered otherwise."""
+        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+
     def _reading_body(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
     def _wait(self) -> None:
         self._wait_no_longer()
+        if not (self._reading_body() and self._waits_since):
+            # A body's bytes, dripped, make nobody younger.
+            self._waits_since = self.loop.time()
         self._watch = self.loop.call_later(PATIENCE_S, self._overdue)
 
     def _wait_no_longer(self) -> None:

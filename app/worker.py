@@ -7,6 +7,7 @@ REST can answer Spark is started, which wants all cores of a small machine. Only
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import os
 import socket
@@ -29,6 +30,7 @@ from mirror_connect.app.http_servers import HttpServers
 from mirror_connect.app.listeners import Listener
 from mirror_connect.app.rest.application import Surface, create_admin_application, create_application
 from mirror_connect.app.rest.basic_auth import authenticators
+from mirror_connect.app.rest.body_budget import BodyBudget
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.storage.status import StatusStore
@@ -126,10 +128,19 @@ class Worker:
             docs=config.rest_docs_enabled,
             header_rules=config.response_headers,
             cross_origins=config.cross_origins,
+            budget=BodyBudget(),
         )
         self._serve(create_application(self._herder, checks, surface), config.listeners, listeners, config.tls)
-        self._serve(create_admin_application(self._herder, checks), admin_listeners, admins, config.admin_tls)
+        self._serve(
+            create_admin_application(self._herder, checks, surface.budget), admin_listeners, admins, config.admin_tls
+        )
         log.info("REST listens at %s", _bound(config.listeners, listeners))
+        if not checks and (exposed := _exposed([*config.listeners, *admin_listeners])):
+            log.warning(
+                "Whoever reaches %s may do anything here, read logins in connector configs among it: nothing asks who it "
+                "is, and it is not encrypted. rest.extension.classes sets a login, listeners an address like 127.0.0.1",
+                exposed,
+            )
         if config.admin_listeners is not None:
             log.info("REST has /admin at %s only", _bound(admin_listeners, admins) or "no listener")
 
@@ -178,7 +189,8 @@ class Worker:
                 together.create_task(store.start())
         self._herder.start(cluster_id)
         internal = listen_on("127.0.0.1", 0, "the internal HTTP")
-        self._http.serve(create_internal_application(self._supervisor), [internal])
+        # Any number of connections: tasks have tokens, and each has two.
+        self._http.serve(create_internal_application(self._supervisor), [internal], most_connections=None)
         await self._supervisor.start(f"http://127.0.0.1:{internal.getsockname()[1]}")
 
     def _admin(self) -> ClusterAdmin:
@@ -273,6 +285,20 @@ async def forget_unused(
             forget_all_but(await in_use())
         except Exception:
             log.exception("Secrets that are no longer in use stay hidden")
+
+
+def _exposed(listeners: Sequence[Listener]) -> str:
+    """The listeners of plain http that other machines reach; without a host they are on every address."""
+    return ", ".join(str(each) for each in listeners if each.scheme == "http" and not _is_loopback(each.host))
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _bound(listeners: Sequence[Listener], sockets: Sequence[socket.socket]) -> str:

@@ -14,6 +14,7 @@ import os
 import random
 import sys
 import threading
+from dataclasses import replace
 from typing import Any, Final
 
 import uvloop
@@ -58,6 +59,7 @@ async def _follow() -> None:
         return {(topic, partition): offset for topic, partition, offset in told}
 
     link = link_of(job["name"], job["config"], target=job["target"])
+    link = replace(link, selection=link.selection.keeping(frozenset(job["kept"])))
     options = FollowOptions(cpu_share=job["cpu_share"], seed=random.randrange(1 << 31))
     await Follower(link, positions, options, _Events()).run()
 

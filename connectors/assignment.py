@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
+MAX_PARTITION: Final = 2**31 - 1
 SOURCE_TASK_CLASS: Final = "org.apache.kafka.connect.mirror.MirrorSourceTask"
 
 
@@ -70,6 +71,18 @@ def parse_assigned_partitions(text: str) -> list[TopicPartition]:
             raise ValueError(f"{entry} in task.assigned.partitions isn't topic-partition")
         partitions.append(TopicPartition(topic, int(partition)))
     return partitions
+
+
+def stored_partitions(text: str) -> list[TopicPartition]:
+    """The same of a task config that lies in the config topic, whoever wrote it: entries that are none are left out."""
+    found = []
+    for entry in text.split(","):
+        topic, hyphen, digits = entry.rpartition("-")
+        if topic and hyphen and digits.isascii() and digits.isdigit() and len(digits) <= len(str(MAX_PARTITION)):
+            partition = TopicPartition(topic, int(digits))
+            if partition.partition <= MAX_PARTITION:
+                found.append(partition)
+    return found
 
 
 def task_configs(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from mirror_connect.connectors.bounded_match import BoundedPattern, MatchTooSlow, shortened
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.java_regex import JavaRegexError
+from mirror_connect.connectors.kept_topics import is_kept
 from mirror_connect.connectors.policies import INTERFACES
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 from mirror_connect.connectors.user_class import SETTINGS, UserClass, is_user_class
@@ -153,13 +154,23 @@ def user_names(setting: str, config: Mapping[str, str]) -> UserNames | None:
 
 @dataclass(frozen=True, slots=True)
 class TopicSelection:
-    """Which topics of a source are copied to a target: filter, naming policy, heartbeats, internal topics, cycles."""
+    """Which topics of a source are copied to a target: filter, naming policy, heartbeats, internal topics, cycles.
+
+    `kept`: names on the target that no copy may have, beside those of MirrorMaker's own topics. Names on the target are
+    looked at where `source_alias` is given.
+    """
 
     policy: DefaultReplicationPolicy
     topics: Names
     excluded: Names
     target_alias: str
     heartbeats: bool = True
+    source_alias: str | None = None
+    kept: Collection[str] = frozenset()
+
+    def keeping(self, kept: Collection[str]) -> TopicSelection:
+        """The same with other names that no copy may have."""
+        return replace(self, kept=kept)
 
     def judge(self, topics: Collection[str]) -> None:
         """Of many topics, before the others are asked of them. ConfigError for an expression that takes too long."""
@@ -172,5 +183,17 @@ class TopicSelection:
 
     def should_replicate(self, topic: str) -> bool:
         """Whether a topic found on the source is copied (MirrorSourceConnector.shouldReplicateTopic)."""
+        return self._wanted(topic) and not self._is_kept(topic)
+
+    def kept_back(self, topics: Collection[str]) -> dict[str, str]:
+        """Topics that would be copied if their names on the target were not kept: source topic → that name."""
+        found = sorted(topic for topic in topics if self._wanted(topic) and self._is_kept(topic))
+        return {topic: self.policy.remote_topic(self.source_alias or "", topic) for topic in found}
+
+    def _wanted(self, topic: str) -> bool:
         wanted = self.accepts(topic) or (self.heartbeats and self.policy.is_heartbeats(topic))
         return wanted and not self.policy.is_internal(topic) and not self.policy.is_cycle(topic, self.target_alias)
+
+    def _is_kept(self, topic: str) -> bool:
+        alias = self.source_alias
+        return alias is not None and is_kept(self.policy.remote_topic(alias, topic), self.policy, self.kept)

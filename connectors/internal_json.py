@@ -12,6 +12,9 @@ from typing import Any, Final, TypeGuard
 
 from mirror_connect.connectors.config_values import java_text
 
+# What workers and connectors write is three deep.
+DEEPEST: Final = 100
+_TOO_DEEP: Final = f"nested deeper than {DEEPEST}"
 # Jackson writes control characters in upper-case hexadecimal, Python's json in lower case.
 _ESCAPES: Final = {
     **{code: f"\\u{code:04X}" for code in range(0x20)},
@@ -29,11 +32,23 @@ def encode(value: object) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """The inverse; ValueError for what is no JSON in UTF-8. Integers stay integers, of whatever size.
+    """The inverse; ValueError for what is no JSON in UTF-8. Integers stay integers, up to 4,300 digits.
 
-    A number beyond a double (1e999) is refused too: it would be written again as Infinity, which is no JSON.
+    A number beyond a double (1e999) is refused too: it would be written again as Infinity, which is no JSON. So are half
+    a surrogate pair, which has no UTF-8, and what is nested deeper than DEEPEST: who goes through it would need a stack
+    as deep as its writer likes.
     """
-    return json.loads(data.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
+    text = data.decode("utf-8")
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    if text.count("[") + text.count("{") > DEEPEST:
+        _check_depth(value)
+    if "\\ud" in text or "\\uD" in text:
+        # UnicodeEncodeError is a ValueError.
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 def is_integer(value: object) -> TypeGuard[int]:
@@ -59,6 +74,21 @@ def _key(key: object) -> str:
     if not isinstance(key, str):
         raise TypeError("names in a JSON object are text")
     return _text(key)
+
+
+def _check_depth(value: object) -> None:
+    level = [value]
+    for _ in range(DEEPEST):
+        inner: list[object] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner += each.values()
+            elif isinstance(each, list):
+                inner += each
+        level = [each for each in inner if isinstance(each, dict | list)]
+        if not level:
+            return
+    raise ValueError(_TOO_DEEP)
 
 
 def _finite(text: str) -> float:

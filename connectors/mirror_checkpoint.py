@@ -6,6 +6,7 @@ spark_jobs/mirror_checkpoint.py.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -213,7 +214,12 @@ def assigned_groups(task_config: Mapping[str, str]) -> list[str]:
     """The groups of a task, by its config; none for a task of another connector."""
     exact = task_config.get(_EXACT_GROUPS)
     if exact is not None:
-        return [str(group) for group in json.loads(exact)]
+        with contextlib.suppress(ValueError, RecursionError):
+            groups = json.loads(exact)
+            if isinstance(groups, list) and all(isinstance(group, str) for group in groups):
+                return groups
+        # Nobody's words: the connector deals its groups anew.
+        return []
     return parse_assigned_groups(task_config.get("task.assigned.groups", ""))
 
 

@@ -172,6 +172,7 @@ def topic_selection(settings: Settings) -> TopicSelection:
         excluded=NameFilter(None) if own else NameFilter.compile("topics.exclude", settings.texts("topics.exclude")),
         target_alias=settings.text("target.cluster.alias"),
         heartbeats=settings.boolean("heartbeats.replication.enabled"),
+        source_alias=settings.text("source.cluster.alias"),
     )
 
 

@@ -26,6 +26,7 @@ from mirror_connect.connectors.replication_policy import DefaultReplicationPolic
 RUNS_IN_SEGMENT: Final = 256
 SLOTS: Final = 256
 NO_ID: Final = bytes(16)
+_MOST: Final = 2**63 - 1
 _VERSION: Final = 0
 _LINKED: Final = 1
 _UNSURE: Final = 2
@@ -142,6 +143,8 @@ class Segment:
         if before.owed:
             before.floor = downstream - data.varint()
         count = data.varint()
+        if max(upstream, downstream, before.reach, before.owed) > _MOST or before.floor < 0:
+            raise data.unreadable("an offset that none can be")
         if since < 0 or slot != number % SLOTS or count > RUNS_IN_SEGMENT:
             raise data.unreadable(f"segment {number} since {since} with {count} runs in slot {slot}")
         runs = []
@@ -150,7 +153,7 @@ class Segment:
             gap = head >> 3
             upstream += -((gap + 1) >> 1) if gap & 1 else gap >> 1
             downstream += skipped
-            if upstream < 0 or length < 1:
+            if upstream < 0 or length < 1 or max(upstream, downstream) + length > _MOST:
                 raise data.unreadable(f"a run of {length} records at {upstream}")
             flags = (bool(head & flag) for flag in (_LINKED, _UNSURE, _SETTLED))
             runs.append(Run(upstream, downstream, length, *flags))

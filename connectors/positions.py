@@ -16,6 +16,8 @@ from typing import Any, Final
 from mirror_connect.connectors.internal_json import decode, encode, is_integer
 from mirror_connect.connectors.topic_ids import parse_topic_id, topic_id_text
 
+# The offset after it has to be one, too.
+MAX_OFFSET: Final = 2**63 - 2
 TOPIC_ID_HEADER: Final = "mirror-connect.topic.id"
 
 
@@ -74,10 +76,13 @@ def parse_position_key(key: bytes | None) -> PositionKey | None:
 
 
 def parse_position_value(value: bytes | None) -> int | None:
-    """The last replicated offset; None for a tombstone, and for a value that holds none (as Java then starts anew)."""
+    """The last replicated offset; None for a tombstone, and for a value that holds none (as Java then starts anew).
+
+    None also for a number that no offset can be: a fetch of it would end the task.
+    """
     try:
         decoded = decode(value) if value is not None else None
     except ValueError:
         return None
     offset = decoded.get("offset") if isinstance(decoded, dict) else None
-    return offset if is_integer(offset) else None
+    return offset if is_integer(offset) and 0 <= offset <= MAX_OFFSET else None

@@ -11,6 +11,7 @@ import logging
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 from urllib.parse import quote
@@ -55,9 +56,10 @@ _MOST_LINES: Final = 200
 # After a secret's last use, for lines that are still on their way: a connector's calls and clients end within minutes,
 # and the store of positions on another cluster is closed ten minutes after its last use.
 GRACE_S: Final = 900.0
-# Forms of them, see `_written`: each costs every line of the log some 50 ns, and whoever may ask for a validation may name
-# as many as fit into a request.
+# Forms of them, see `_written`: each costs every line of the log some 50 ns, and whoever may write connectors may name as
+# many as fit into a request. So one connector has room for so many, and what is in use never makes room for others.
 MOST_LEARNED: Final = 10_000
+MOST_OF_ONE: Final = 1_000
 
 
 def is_secret(name: str) -> bool:
@@ -154,8 +156,9 @@ class RedactingFilter(logging.Filter):
         super().__init__()
         self._clock = clock
         self._kept: frozenset[str] = frozenset()
-        # When each was last heard of or in use, in that order.
-        self._learned: dict[str, float] = {}
+        # When each was last heard of or in use, in that order, and of whom.
+        self._learned: dict[str, tuple[float, str]] = {}
+        self._in_use: frozenset[str] = frozenset()
         self._longest_first: tuple[str, ...] = ()
         self._learning = threading.Lock()
 
@@ -165,10 +168,14 @@ class RedactingFilter(logging.Filter):
             self._kept |= frozenset(secrets)
             self._sort()
 
-    def learn(self, secrets: Iterable[str]) -> None:
-        """Hide these, too, until they are forgotten or MOST_LEARNED others were heard of since; from any thread."""
+    def learn(self, secrets: Iterable[str], owner: str = "") -> None:
+        """Hide these, too, until they are forgotten or too many others were heard of since; from any thread.
+
+        `owner`: the connector whose they are. Newer ones of its own take their place beyond MOST_OF_ONE forms, those of
+        others beyond MOST_LEARNED; but none takes the place of one that was in use at the last `forget_all_but`.
+        """
         with self._learning:
-            heard = dict.fromkeys(secrets, self._clock())
+            heard = dict.fromkeys(secrets, (self._clock(), owner))
             known = heard.keys() <= self._learned.keys()
             for secret in heard:
                 self._learned.pop(secret, None)
@@ -180,10 +187,10 @@ class RedactingFilter(logging.Filter):
         """Forget what was learned and is neither in use nor was so, or heard of, within GRACE_S; from any thread."""
         with self._learning:
             now = self._clock()
+            self._in_use = frozenset(in_use)
             for secret in [each for each in self._learned if each in in_use]:
-                del self._learned[secret]
-                self._learned[secret] = now
-            old = [secret for secret, last in self._learned.items() if now - last > GRACE_S]
+                self._learned[secret] = (now, self._learned.pop(secret)[1])
+            old = [secret for secret, (last, _) in self._learned.items() if now - last > GRACE_S]
             for secret in old:
                 del self._learned[secret]
             if old:
@@ -191,11 +198,19 @@ class RedactingFilter(logging.Filter):
 
     def _sort(self) -> None:
         forms: set[str] = set()
-        for secret in reversed(list(self._learned)):
-            if len(forms) < MOST_LEARNED:
-                forms |= _written(secret)
+        used: Counter[str] = Counter()
+        others = 0
+        for secret, (_, owner) in reversed(list(self._learned.items())):
+            if secret not in self._in_use:
+                if others >= MOST_LEARNED or used[owner] >= MOST_OF_ONE:
+                    del self._learned[secret]
+                    continue
+                written = _written(secret)
+                others += len(written)
+                used[owner] += len(written)
+                forms |= written
             else:
-                del self._learned[secret]
+                forms |= _written(secret)
         self._longest_first = _longest_first(forms.union(*map(_written, self._kept)))
 
     def clean(self, text: str) -> str:

@@ -37,6 +37,7 @@ Deliver = Callable[[Sequence["LogRecord"], Mapping[int, int]], None]
 WRITE_S: Final = 30.0
 
 _POLL_SECONDS: Final = 0.5
+_AT_ONCE: Final = 1000
 _AUTHENTICATION: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 _DENIED: Final = frozenset(
     {
@@ -272,7 +273,7 @@ class Follower:
             while not self._stopping.is_set():
                 first = self._consumer.poll(_POLL_SECONDS)
                 if first is not None:
-                    self._hand_over([first, *self._consumer.consume(1000, 0)])
+                    self._hand_over([first, *self._consumer.consume(_AT_ONCE, 0)])
         finally:
             self._consumer.close()
 
@@ -321,7 +322,12 @@ def _record(message: Message) -> LogRecord:
     partition, offset = message.partition(), message.offset()
     assert partition is not None
     assert offset is not None
-    return LogRecord(message.key(), message.value(), partition, offset, message.timestamp()[1], message.headers() or ())
+    try:
+        headers = message.headers() or ()
+    except UnicodeDecodeError:
+        # A header's name that is no UTF-8 is none of ours.
+        headers = ()
+    return LogRecord(message.key(), message.value(), partition, offset, message.timestamp()[1], headers)
 
 
 def _reason(error: KafkaError) -> str:

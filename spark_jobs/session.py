@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import re
 import sys
 import tempfile
@@ -9,6 +11,8 @@ from collections.abc import Mapping
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
 
 # A user's own spark.* properties win over these; what may not be overridden is in FIXED.
 DEFAULTS = {
@@ -37,19 +41,48 @@ FIXED = {
     # Imports what a task needs before it forks, so that its pages are shared by all tasks.
     "spark.python.daemon.module": "mirror_connect.spark_jobs.daemon",
     "spark.python.worker.reuse": "true",
+    # Who doesn't know the secret gets nothing of Spark's ports, on this machine neither. The JVM makes the secret up and
+    # keeps it in its memory (SecurityManager.initializeAuth, for local masters).
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
 }
+# PySpark's `/.UUID.sock`, and what the smallest of systems takes with the zero at its end.
+_SOCKET_NAME = len("/.00000000-0000-0000-0000-000000000000.sock")
+_SOCKET_PATH = 103
 # Spark's own spark.redaction.regex.
 _SECRET = re.compile("(?i)secret|password|token|access[.]?key")
 
 
 def settings(user: Mapping[str, str]) -> dict[str, str]:
     """Spark's configuration from the worker's `spark.*` properties; extra JVM options are added to ours."""
-    merged = {**DEFAULTS, **user, **FIXED}
-    # TMPDIR is our scratch directory; Java doesn't look at it by itself.
-    options = (JVM_OPTIONS, f"-Djava.io.tmpdir={tempfile.gettempdir()}", user.get("spark.driver.extraJavaOptions", ""))
+    # TMPDIR is our scratch directory, which nobody else may enter; Java doesn't look at it by itself.
+    scratch = tempfile.gettempdir()
+    merged = {**DEFAULTS, **user, **FIXED, **_python_sockets(scratch)}
+    # What a JVM leaves that crashes is there too and goes with it: it may hold secrets.
+    ours = f"-Djava.io.tmpdir={scratch} -XX:ErrorFile={scratch}/hs_err_pid%p.log -XX:-CreateCoredumpOnCrash"
+    options = (JVM_OPTIONS, ours, user.get("spark.driver.extraJavaOptions", ""))
     merged["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
     return merged
+
+
+def _python_sockets(scratch: str) -> dict[str, str]:
+    """How the JVM and Python's processes meet.
+
+    On a port of loopback PySpark's daemon forks for whoever connects, and asks who it is afterwards. So sockets in a
+    directory that only this user may enter, unless its path is too long for one.
+    """
+    enabled = len(os.fsencode(scratch)) + _SOCKET_NAME <= _SOCKET_PATH
+    if not enabled:
+        log.warning(
+            "TMPDIR is too long for Unix sockets (%s): PySpark's processes meet on ports of loopback, where other users of "
+            "this machine can make it fork; a shorter TMPDIR mends that",
+            scratch,
+        )
+    return {
+        "spark.python.unix.domain.socket.enabled": str(enabled).lower(),
+        "spark.python.unix.domain.socket.dir": scratch,
+    }
 
 
 def open_session(user: Mapping[str, str]) -> SparkSession:

@@ -55,11 +55,15 @@ class AclSync:
         self._seen: SeenBindings | None = None
         self._said: set[str] = set()
 
-    def follow(self, source: ClusterAdmin, target: ClusterAdmin, links: Links) -> list[str]:
+    def follow(
+        self, source: ClusterAdmin, target: ClusterAdmin, links: Links, kept: Collection[str] = frozenset()
+    ) -> list[str]:
         """One round; blocking. One line for each binding that is refused. ClusterUnreachable, NotAuthorized, AdminError.
 
+        `kept`: names on the target that no copy may have; nobody gets rights to them by way of the source either.
         Nothing is created that can't be remembered, where it should go with its source.
         """
+        self._selection = self._selection.keeping(kept)
         given = topic_acls(source)
         if given is None:
             self._say_once("the source has no authorizer: there are no ACLs of topics to copy")

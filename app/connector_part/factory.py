@@ -11,7 +11,7 @@ from mirror_connect.app.connector_part.mirror_heartbeat import MirrorHeartbeatPa
 from mirror_connect.app.connector_part.mirror_source import MirrorSourcePart, PartConfig
 from mirror_connect.app.connector_part.target_choice import TargetChooser
 from mirror_connect.connectors import MirrorCheckpoint, MirrorHeartbeat, connector_definition
-from mirror_connect.connectors.assignment import parse_assigned_partitions
+from mirror_connect.connectors.assignment import stored_partitions
 from mirror_connect.connectors.mirror_checkpoint import assigned_groups
 
 # The task configs that the config topic holds for a connector: what ran before is moved as little as possible.
@@ -36,5 +36,5 @@ class PartFactory:
         if isinstance(definition, MirrorCheckpoint):
             groups = [group for task in stored for group in assigned_groups(task)]
             return MirrorCheckpointPart(name, raw, settings, self._targets, host, previous=groups)
-        previous = [parse_assigned_partitions(task.get("task.assigned.partitions") or "") for task in stored]
+        previous = [stored_partitions(task.get("task.assigned.partitions") or "") for task in stored]
         return MirrorSourcePart(PartConfig(name, raw, settings, previous), self._targets, host, self._offsets_of)

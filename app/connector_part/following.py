@@ -98,6 +98,7 @@ class Following:
             "config": dict(self._config),
             "target": dict(target.consumer),
             "cpu_share": self._cpu_share,
+            "kept": sorted(target.kept),
         }
         process = await asyncio.create_subprocess_exec(
             *COMMAND,

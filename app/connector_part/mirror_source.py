@@ -25,6 +25,7 @@ from mirror_connect.connectors.mirror_source import FOLLOWED, own_boolean, topic
 from mirror_connect.kafka_io.admin import ClusterAdmin
 
 log = logging.getLogger(__name__)
+KEPT_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,14 @@ class Found:
     """What one look at both clusters found: the partitions to copy, and a line for each topic that is in trouble.
 
     `links`: source topic → remote topic, of those that are there on both. `nothing`: why there is none to copy.
+    `kept_back`: which topics are not copied as their remote topics are the worker's or MirrorMaker's own.
     """
 
     partitions: Sequence[TopicPartition]
     troubles: Sequence[str]
     links: Links
     nothing: str | None
+    kept_back: str | None
 
 
 class MirrorSourcePart:
@@ -78,6 +81,7 @@ class MirrorSourcePart:
         beside = troubles.beside()
         self._following = Following(config.name, settings, targets, offsets_of, beside) if followed else None
         self._nothing: str | None = None
+        self._kept_back: str | None = None
 
     def start(self) -> None:
         """Begins to look, in the background."""
@@ -99,11 +103,14 @@ class MirrorSourcePart:
         if found.nothing is not None and self._nothing is None:
             log.warning("Connector %s: %s", self._config.name, found.nothing)
         self._nothing = found.nothing
+        if found.kept_back is not None and found.kept_back != self._kept_back:
+            log.warning("Connector %s: %s", self._config.name, found.kept_back)
+        self._kept_back = found.kept_back
         self._assignment = redeal(self._assignment, found.partitions, self._config.settings.integer("tasks.max"))
         self._host.reconfigure(self._config.name, task_configs(self._config.raw, self._assignment))
         # After the first look, as in MirrorMaker: now there is something to follow.
         if self._source is not None and self._target is not None:
-            self._followers.know(Known(self._source, self._target, found.links))
+            self._followers.know(Known(self._source, self._target, found.links, self._selection.kept))
         if self._following is not None:
             self._following.start()
 
@@ -118,6 +125,7 @@ class MirrorSourcePart:
         if self._target is None:
             chosen = self._targets.choose(settings.originals, timeout)
             what = f"target cluster {settings.text('target.cluster.alias')}"
+            self._selection = self._selection.keeping(chosen.kept)
             self._target = ClusterAdmin(chosen.admin, what, timeout)
         # First of all, as in MirrorMaker: tasks write to them.
         troubles = [] if self._mapping_topics_made else make_mapping_topics(settings, self._source, self._target)
@@ -146,7 +154,20 @@ class MirrorSourcePart:
         ]
         links = {topic: name for topic, name in remote.items() if changes.there[name] > 0}
         nothing = nothing_copied(settings, self._selection, found)
-        return Found(partitions, troubles + [line for _, line in sorted(refused.items())], links, nothing)
+        kept_back = _kept_back_line(self._selection.kept_back(found))
+        return Found(partitions, troubles + [line for _, line in sorted(refused.items())], links, nothing, kept_back)
+
+
+def _kept_back_line(remote: Mapping[str, str]) -> str | None:
+    if not remote:
+        return None
+    names = list(remote)
+    shown = ", ".join(names[:KEPT_SHOWN]) + (f" and {len(names) - KEPT_SHOWN} more" if len(names) > KEPT_SHOWN else "")
+    first = f"{names[0]} would be {remote[names[0]]}"
+    return (
+        f"not copied, as on the target they would be topics that the worker or MirrorMaker itself keeps: {shown} ({first}); "
+        "add them to topics.exclude, or choose a policy or an alias that gives them other names"
+    )
 
 
 def _one_to_one(remote: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

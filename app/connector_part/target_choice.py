@@ -8,7 +8,10 @@ to another cluster, data and that connector's positions go there; Java would sil
 from __future__ import annotations
 
 import asyncio
+import hmac
+import json
 import logging
+import os
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -34,18 +37,23 @@ BOOTSTRAP: Final = "bootstrap.servers"
 CHECK_WAIT_S: Final = 8.0
 CHECK_CALL_S: Final = 4.0
 
-# An address and an identity: the properties of a client.
-_Way = frozenset[tuple[str, str]]
+# An address and an identity: a digest of a client's properties. It is remembered for ever, and the logins must not be.
+_Way = bytes
+_KEY: Final = os.urandom(32)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Java client properties for data, for administration and for reading. `own`: it is the worker's cluster."""
+    """Java client properties for data, for administration and for reading. `own`: it is the worker's cluster.
+
+    `kept`: topics there that the worker believes, so that no copy may be written to them.
+    """
 
     own: bool
     producer: Mapping[str, str] = field(repr=False)
     admin: Mapping[str, str] = field(repr=False)
     consumer: Mapping[str, str] = field(default_factory=dict, repr=False)
+    kept: frozenset[str] = frozenset()
 
 
 class TargetChooser:
@@ -121,12 +129,16 @@ class TargetChooser:
         consumer = target_consumer(config)
         if not own:
             self._say_where_data_goes(config.get("name"), admin[BOOTSTRAP])
-            return Target(False, {**target_producer(config), **overrides}, admin, consumer)
+            # The positions of such connectors are there, in a topic of that name.
+            kept = frozenset({self._worker.offset_topic})
+            return Target(False, {**target_producer(config), **overrides}, admin, consumer, kept)
         if not _names_a_cluster(admin):
             admin = {**self._worker.client("admin"), **admin}
         if not _names_a_cluster(consumer):
             consumer = {**self._worker.client("consumer"), **consumer}
-        return Target(True, {**self._worker.client("producer"), **overrides}, admin, consumer)
+        worker = self._worker
+        kept = frozenset({worker.config_topic, worker.offset_topic, worker.status_topic})
+        return Target(True, {**worker.client("producer"), **overrides}, admin, consumer, kept)
 
     def _say_where_data_goes(self, connector: str | None, address: str) -> None:
         if (connector, address) in self._said:
@@ -163,4 +175,5 @@ def _share_an_address(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
 
 
 def _way(properties: Mapping[str, str]) -> _Way:
-    return frozenset(properties.items())
+    # JSON tells where a name ends; the key keeps a guess at a password from being checked by the digest.
+    return hmac.digest(_KEY, json.dumps(sorted(properties.items())).encode(), "sha256")

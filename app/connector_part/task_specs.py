@@ -19,10 +19,13 @@ from mirror_connect.app.worker_config import WorkerConfig
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.assignment import parse_assigned_partitions
 from mirror_connect.connectors.config_table import RefusedConfig
+from mirror_connect.connectors.internal_json import is_integer
 from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskPartition, TaskSpec
+from mirror_connect.connectors.kept_topics import is_kept
 from mirror_connect.connectors.mirror_checkpoint import assigned_groups
 from mirror_connect.connectors.mirror_heartbeat import HEARTBEAT_TASK_CLASS
 from mirror_connect.connectors.mirror_settings import source_admin, source_consumer
+from mirror_connect.connectors.positions import MAX_OFFSET
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, replication_policy
 from mirror_connect.connectors.topic_ids import topic_id_text
 
@@ -143,7 +146,7 @@ class TaskSpecs:
             target=target.producer,
             source_alias=alias,
             target_alias=settings.text("target.cluster.alias"),
-            assigned=await asyncio.to_thread(_assigned, config, policy, alias),
+            assigned=await asyncio.to_thread(_assigned, config, policy, alias, target.kept),
             assignment_version=version,
             transactional_id=f"{self._worker.group_id}-{task}",
             offsets_topic=self._worker.offset_topic,
@@ -179,14 +182,17 @@ class TaskSpecs:
         self._target_of_task = {task: target for task, target in self._target_of_task.items() if task in tasks}
 
 
-def _assigned(config: Mapping[str, str], policy: DefaultReplicationPolicy, alias: str) -> tuple[TaskPartition, ...]:
-    """Blocking: a policy of the user's is asked."""
-    return tuple(
+def _assigned(
+    config: Mapping[str, str], policy: DefaultReplicationPolicy, alias: str, kept: Collection[str]
+) -> tuple[TaskPartition, ...]:
+    """Blocking: a policy of the user's is asked. Nothing that leads to a kept topic, whoever has written the task config."""
+    partitions = (
         TaskPartition(each.topic, each.partition, policy.remote_topic(alias, each.topic))
         for each in parse_assigned_partitions(config.get("task.assigned.partitions", ""))
     )
+    return tuple(each for each in partitions if not is_kept(each.remote_topic, policy, kept))
 
 
 def _last_replicated(offset: Mapping[str, object] | None) -> int | None:
     value = offset.get("offset") if offset else None
-    return value if isinstance(value, int) else None
+    return value if is_integer(value) and 0 <= value <= MAX_OFFSET else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from mirror_connect.app.connector_part.acl_sync import AclMemory, AclSync, acl_sync_every_s
@@ -13,16 +13,21 @@ from mirror_connect.connectors.config_table import Settings
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
 
-Follow = Callable[[ClusterAdmin, ClusterAdmin, Links], list[str]]
-
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a topic refresh found last: both clusters, and the topics that are copied and there on both."""
+    """What a topic refresh found last: both clusters, and the topics that are copied and there on both.
+
+    `kept`: names on the target that no copy may have.
+    """
 
     source: ClusterAdmin
     target: ClusterAdmin
     links: Links
+    kept: Collection[str] = frozenset()
+
+
+Follow = Callable[[Known], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,8 @@ class TopicFollowers:
         self._rounds = [
             Rounds(name, troubles.beside(), self._round(what, follow), lambda _: None, every_s)
             for what, follow, every_s in (
-                ("topic configs are not synced", ConfigSync(settings).follow, config_sync_every_s(settings)),
-                ("topic ACLs are not synced", AclSync(settings, acls).follow, acl_sync_every_s(settings)),
+                ("topic configs are not synced", _configs(settings), config_sync_every_s(settings)),
+                ("topic ACLs are not synced", _acls(settings, acls), acl_sync_every_s(settings)),
             )
             if every_s > 0
         ]
@@ -66,8 +71,18 @@ class TopicFollowers:
             known = self._known
             assert known is not None  # rounds start with it
             try:
-                return Followed(follow(known.source, known.target, known.links))
+                return Followed(follow(known))
             except (ClusterUnreachable, NotAuthorized, AdminError) as error:
                 return Followed([f"{what}: {error}"])
 
         return once
+
+
+def _configs(settings: Settings) -> Follow:
+    sync = ConfigSync(settings)
+    return lambda known: sync.follow(known.source, known.target, known.links)
+
+
+def _acls(settings: Settings, memory: AclMemory) -> Follow:
+    sync = AclSync(settings, memory)
+    return lambda known: sync.follow(known.source, known.target, known.links, known.kept)

@@ -449,7 +449,10 @@ def _secrets(snapshot: ConfigSnapshot) -> frozenset[str]:
 
 
 def _check_size(name: str, config: Config) -> None:
-    size = len(connector_entry(name, config)[1] or b"")
+    # Counted before it is written: of megabytes that would hold up the loop.
+    size = sum(len(setting) + len(value or "") for setting, value in config.items())
+    if size <= CONFIG_LIMIT:
+        size = len(connector_entry(name, config)[1] or b"")
     if size > CONFIG_LIMIT:
         raise BadRequest(
             f"The config of connector {name} is {size} bytes long; the config topic takes no more than {CONFIG_LIMIT}"

@@ -45,6 +45,11 @@ STANDS_FOR: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 
 
+# Names that nobody logs by, each a logger for ever; Python also makes something for each part between two dots.
+MOST_NAMED: Final = 1_000
+LONGEST_NAME: Final = 300
+
+
 @dataclass(frozen=True, slots=True)
 class LoggerLevel:
     """A logger's level by log4j's name; `last_modified` in ms since the epoch, None if nobody has set it here."""
@@ -66,6 +71,7 @@ class LogLevels:
         self._manager = logging.root.manager if manager is None else manager
         self._clock = clock
         self._modified: dict[str, int] = {}
+        self._named: set[str] = set()
 
     def levels(self) -> dict[str, LoggerLevel]:
         """Every logger that is not switched off, by name."""
@@ -80,8 +86,11 @@ class LogLevels:
     def change(self, namespace: str, level: str) -> list[str]:
         """Sets a logger and all below it; the names of those that had another level. `level` is one of LEVELS."""
         namespace = _key(namespace)
+        if namespace not in self._names() and not self._room_for(namespace):
+            return []
         log.info("The level of logger %r and of those below it is set to %s", namespace, level)
         if namespace not in self._names():
+            self._named.add(namespace)
             self._manager.getLogger(namespace)
         chosen = self._below(namespace)
         for alias in chosen & STANDS_FOR.keys():
@@ -99,6 +108,19 @@ class LogLevels:
         for name in chosen - STANDS_FOR.keys():
             self._logger(name).setLevel(LEVELS[level])
         return changed
+
+    def _room_for(self, name: str) -> bool:
+        if len(name) <= LONGEST_NAME and len(self._named) < MOST_NAMED:
+            return True
+        log.warning(
+            "The level of logger %r%s is not set: nothing logs by that name, and no more than %d such names of %d "
+            "characters are taken",
+            name[:LONGEST_NAME],
+            "…" * (len(name) > LONGEST_NAME),
+            MOST_NAMED,
+            LONGEST_NAME,
+        )
+        return False
 
     def _names(self) -> set[str]:
         loggers = list(self._manager.loggerDict.items())

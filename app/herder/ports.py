@@ -37,6 +37,9 @@ class Resolver(Protocol):
     def resolve(self, config: Mapping[str, str]) -> Mapping[str, str]:
         """The config with its references replaced. ConfigError names a reference that can't be read. May block."""
 
+    def look(self, config: Mapping[str, str]) -> Mapping[str, str]:
+        """The same of a config that is only judged: its secrets are not told to the log, which would hide them."""
+
 
 class PartFactory(Protocol):
     """Makes the part of a connector that runs in the worker."""

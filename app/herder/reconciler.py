@@ -93,7 +93,12 @@ class Reconciler:
         for name in self._statuses.connectors() - set(snapshot.connectors):
             self._book.forget_connector(name)
         for name in snapshot.connectors:
-            self._take_over(name, snapshot)
+            try:
+                self._take_over(name, snapshot)
+            except Exception as error:
+                # One that can't be taken over is its own trouble alone: the others run.
+                log.exception("Connector %s can't be taken over", name)
+                self.failed(name, f"{type(error).__name__}: {error}")
         self._want_all()
 
     async def retire(self) -> None:

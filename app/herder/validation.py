@@ -88,7 +88,8 @@ class Validation:
     """Validates with the worker's config providers and rules; what is valid and surprising goes to `notices`."""
 
     def __init__(self, resolver: Resolver, rules: ConfigRules, notices: ConfigNotices) -> None:
-        self._reads = ConfigReads(resolver.resolve, "validation")
+        self._reads = ConfigReads(resolver.look, "validation")
+        self._accepted = ConfigReads(resolver.resolve, "accepted")
         self._rules = rules
         self._notices = notices
         # Threads of their own: classes that are slow to make keep nobody waiting but those who name classes.
@@ -140,6 +141,8 @@ class Validation:
             # Better refused than promised: no worker copies exactly once yet.
             errors.append("This worker does not have exactly-once source support enabled.")
         if not errors:
+            # From here on it is a connector's, and clusters hear of it: its secrets are hidden in the log.
+            await self._accepted.resolve(_texts(config))
             errors.extend(await self._rules.target_errors(_texts(resolved)))
         if errors:
             raise InvalidConfig(errors)

@@ -27,6 +27,7 @@ from mirror_connect.app.rest.added_headers import ConfiguredHeaders, CrossOrigin
 from mirror_connect.app.rest.admin import add_admin_routes
 from mirror_connect.app.rest.basic_auth import Authenticator
 from mirror_connect.app.rest.between_workers import add_worker_routes, is_signed
+from mirror_connect.app.rest.body_budget import BodyBudget
 from mirror_connect.app.rest.connectors import add_connector_routes
 from mirror_connect.app.rest.docs import add_docs_routes
 from mirror_connect.app.rest.media_types import BadMediaType, accepted
@@ -51,23 +52,28 @@ class Surface:
     docs: bool = True
     header_rules: tuple[HeaderRule, ...] = ()
     cross_origins: CrossOrigins | None = None
+    # Shared with what other listeners serve; one of its own where there is none.
+    budget: BodyBudget | None = None
 
 
 def create_application(
     herder: Herder, authenticators: Sequence[Authenticator] = (), surface: Surface = Surface()
 ) -> ASGIApp:
     """The REST interface. Credentials have to please every one of `authenticators` (app/rest/basic_auth.py)."""
-    application: ASGIApp = UriGate(create_api(herder, authenticators, surface), herder.has)
+    budget = BodyBudget() if surface.budget is None else surface.budget
+    application: ASGIApp = budget.guard(UriGate(create_api(herder, authenticators, surface), herder.has))
     if surface.cross_origins is not None:
         application = CrossOrigin(application, surface.cross_origins)
     return ConfiguredHeaders(application, surface.header_rules) if surface.header_rules else application
 
 
-def create_admin_application(herder: Herder, authenticators: Sequence[Authenticator] = ()) -> ASGIApp:
+def create_admin_application(
+    herder: Herder, authenticators: Sequence[Authenticator] = (), budget: BodyBudget | None = None
+) -> ASGIApp:
     """What `admin.listeners` of their own serve: /admin alone, without CORS and configured headers, as in Connect."""
     application = _without_routes(authenticators)
     add_admin_routes(application, herder)
-    return UriGate(application, herder.has)
+    return (budget or BodyBudget()).guard(UriGate(application, herder.has))
 
 
 def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), surface: Surface = Surface()) -> FastAPI:

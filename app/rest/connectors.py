@@ -23,7 +23,7 @@ from mirror_connect.app.rest.bodies import (
     TaskStateBody,
     TopicsBody,
 )
-from mirror_connect.app.rest.json_bodies import config_from, parse_json, read_body, text_of
+from mirror_connect.app.rest.json_bodies import config_from, parsed, read_body, text_of
 from mirror_connect.app.rest.negotiation import require_json
 
 _INITIAL_STATES = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
@@ -221,7 +221,7 @@ async def json_body(request: Request, *, or_nothing: bool = False) -> Any:
     body = await read_body(request)
     if body or "content-type" in request.headers:
         require_json(request)
-    return None if or_nothing and not body.strip() else parse_json(body)
+    return None if or_nothing and not body.strip() else await parsed(body)
 
 
 def _initial_state(value: Any) -> TargetState | None:

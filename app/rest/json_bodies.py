@@ -6,7 +6,9 @@ the last one counts. Where Connect answers 500 by accident (malformed JSON, a wr
 
 from __future__ import annotations
 
+import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NoReturn
 
 from starlette.requests import Request
@@ -15,6 +17,12 @@ from mirror_connect.app.errors import BadRequest, BodyTooLarge
 
 # Connector configs of some MB are legal (long topic lists); what the config topic then takes, the broker decides.
 BODY_LIMIT: Final = 16 * 1024 * 1024
+
+
+# Larger ones are parsed in a thread, one after the other: the loop keeps the lease, and what is parsed takes many times
+# the memory of its text.
+SMALL_BODY: Final = 64 << 10
+_PARSING: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parsing")
 
 
 class NumberText(str):
@@ -31,6 +39,13 @@ async def read_body(request: Request, limit: int = BODY_LIMIT) -> bytes:
         if len(body) > limit:
             raise BodyTooLarge(limit)
     return bytes(body)
+
+
+async def parsed(body: bytes) -> Any:
+    """As `parse_json`, off the event loop if it may take a while."""
+    if len(body) <= SMALL_BODY:
+        return parse_json(body)
+    return await asyncio.get_running_loop().run_in_executor(_PARSING, parse_json, body)
 
 
 def parse_json(body: bytes) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
@@ -41,4 +42,6 @@ def add_plugin_routes(application: FastAPI, herder: Herder) -> None:
     )
     async def validate(plugin: str, request: Request) -> Response:
         """Every setting of a config judged; nothing is stored."""
-        return JSONResponse(await herder.validate(plugin, config_from(await json_body(request))))
+        judged = await herder.validate(plugin, config_from(await json_body(request)))
+        # Of a config of megabytes it takes seconds to write.
+        return await asyncio.to_thread(JSONResponse, judged)

@@ -6,7 +6,6 @@ Only bytes ↔ values; what the records mean together is app/storage/config_view
 from __future__ import annotations
 
 import base64
-import binascii
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,6 +29,9 @@ TARGET_STATES: Final = frozenset({STARTED, PAUSED, STOPPED})
 
 RawConfig = Mapping[str, str | None]
 Entry = tuple[bytes, bytes | None]
+# Task numbers and counts are ints in Java, times are longs.
+MAX_INT: Final = 2**31 - 1
+MAX_LONG: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +111,26 @@ def deletion_entries(connector: str) -> list[Entry]:
 
 def task_key(key: str) -> tuple[str, int] | None:
     """Connector and number in a `task-…` key: the number is what follows the last `-`."""
-    connector, dash, number = key.removeprefix(TASK).rpartition("-")
-    return (connector, int(number)) if dash and number.isascii() and number.isdigit() else None
+    return numbered(key.removeprefix(TASK))
+
+
+def numbered(name: str) -> tuple[str, int] | None:
+    """`orders-12` as `orders` and 12; None where the number is missing or no Java int."""
+    connector, dash, digits = name.rpartition("-")
+    # Without its zeros, 10 digits at most: Python refuses to read thousands of them.
+    digits = digits.lstrip("0") or digits[:1]
+    if not (dash and digits.isascii() and digits.isdigit() and len(digits) <= len(str(MAX_INT))):
+        return None
+    number = int(digits)
+    return (connector, number) if number <= MAX_INT else None
 
 
 def properties(value: bytes | None) -> dict[str, str | None] | None:
-    """The `properties` of a connector or task record; None where the record is not of that form."""
+    """The `properties` of a connector or task record, texts and nulls; None where the record is not of that form."""
     found = (json_text.decode_object(value) or {}).get("properties")
-    return found if isinstance(found, dict) else None
+    if not isinstance(found, dict) or not all(each is None or isinstance(each, str) for each in found.values()):
+        return None
+    return found
 
 
 def target_state(value: bytes | None) -> str | None:
@@ -129,8 +143,9 @@ def target_state(value: bytes | None) -> str | None:
 
 
 def count(value: bytes | None, member: str) -> int | None:
-    """An integer member of a record."""
-    return _integer((json_text.decode_object(value) or {}).get(member))
+    """A member of a record that counts something: an integer from 0 to Java's largest int."""
+    found = _integer((json_text.decode_object(value) or {}).get(member))
+    return found if found is not None and 0 <= found <= MAX_INT else None
 
 
 def restart_request(connector: str, value: bytes | None) -> RestartRequest | None:
@@ -146,11 +161,12 @@ def session_key(value: bytes | None) -> SessionKey | None:
     record = json_text.decode_object(value) or {}
     key, algorithm = record.get("key"), record.get("algorithm")
     created = _integer(record.get("creation-timestamp"))
-    if not isinstance(key, str) or not isinstance(algorithm, str) or created is None:
+    if not isinstance(key, str) or not isinstance(algorithm, str) or created is None or abs(created) > MAX_LONG:
         return None
     try:
         return SessionKey(base64.b64decode(key, validate=True), algorithm, created)
-    except binascii.Error:
+    except ValueError:
+        # Also for what is no ASCII, which is no binascii.Error.
         return None
 
 

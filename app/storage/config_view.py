@@ -14,6 +14,7 @@ from typing import Final
 
 from mirror_connect.app.storage import config_records as records
 from mirror_connect.app.storage.config_records import RawConfig, RestartRequest, SessionKey
+from mirror_connect.app.storage.json_text import shown
 
 log = logging.getLogger(__name__)
 
@@ -153,7 +154,7 @@ class ConfigView:
         for prefix, read in _READERS:
             if text.startswith(prefix):
                 return read(self, text.removeprefix(prefix), value)
-        log.error("Config topic: dropped a record with the unknown key %s", text)
+        log.error("Config topic: dropped a record with the unknown key %s", shown(text))
         return None
 
     def _target(self, connector: str, value: bytes | None) -> Change | None:
@@ -197,7 +198,8 @@ class ConfigView:
         if tasks is None:
             return _unreadable("commit", connector)
         buffered = self._uncommitted.get(connector)
-        if set(range(tasks)) <= (buffered or {}).keys():
+        # Counted, as a record may name any number of tasks: a set of so many numbers could take all memory.
+        if sum(1 for number in buffered or () if number < tasks) == tasks:
             if buffered is not None:
                 self._task_configs.setdefault(connector, {}).update(buffered)
                 self._generations[connector] = self._generations.get(connector, -1) + 1
@@ -255,5 +257,5 @@ _READERS: Final = (
 
 
 def _unreadable(what: str, name: str) -> Change | None:
-    log.error("Config topic: dropped an unreadable %s record of %s", what, name)
+    log.error("Config topic: dropped an unreadable %s record of %s", what, shown(name))
     return None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from mirror_connect.connectors import internal_json
 from mirror_connect.connectors.internal_json import encode
 
-__all__ = ["decode", "decode_object", "encode"]
+__all__ = ["decode", "decode_object", "encode", "shown"]
+_SHOWN: Final = 200
 
 
 def decode(data: bytes | None) -> Any:
@@ -24,3 +25,8 @@ def decode_object(data: bytes | None) -> dict[str, Any] | None:
     """The JSON object in `data`, None for anything else."""
     value = decode(data)
     return value if isinstance(value, dict) else None
+
+
+def shown(text: str) -> str:
+    """A key or name for the log: a record's may have a million characters."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"

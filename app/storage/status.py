@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mirror_connect.app.storage import json_text
+from mirror_connect.app.storage.config_records import numbered
 from mirror_connect.app.storage.topic_log import TopicLog
 from mirror_connect.connectors.job_contract import TaskId
 from mirror_connect.kafka_io.topic_log_io import LogRecord
@@ -65,7 +66,9 @@ def decode_status(value: bytes) -> Status | None:
     record = json_text.decode_object(value) or {}
     match record:
         case {"state": str(state), "worker_id": str(worker_id), "generation": int(generation)}:
-            return Status(state, worker_id, generation, record.get("trace"), record.get("version"))
+            trace, version = record.get("trace"), record.get("version")
+            if isinstance(trace, str | None) and isinstance(version, str | None):
+                return Status(state, worker_id, generation, trace, version)
     return None
 
 
@@ -174,7 +177,7 @@ class StatusStore:
         elif key.startswith(_TOPIC):
             self._read_topic(key.removeprefix(_TOPIC), record.value)
         else:
-            log.warning("Status topic: dropped a record with the unknown key %s", key)
+            log.warning("Status topic: dropped a record with the unknown key %s", json_text.shown(key))
 
     def _read_connector(self, name: str, value: bytes | None) -> None:
         if not name:
@@ -186,11 +189,11 @@ class StatusStore:
             self._connectors[name] = status
 
     def _read_task(self, key: str, value: bytes | None) -> None:
-        connector, dash, number = key.rpartition("-")
-        if not (dash and number.isascii() and number.isdigit()):
-            log.warning("Status topic: dropped a record with the unknown task key %s", key)
+        found = numbered(key)
+        if found is None:
+            log.warning("Status topic: dropped a record with the unknown task key %s", json_text.shown(key))
             return
-        task = TaskId(connector, int(number))
+        connector, task = found[0], TaskId(*found)
         if value is None:
             tasks = self._tasks.get(connector, {})
             tasks.pop(task.task, None)
@@ -203,7 +206,7 @@ class StatusStore:
         # A topic's name can't hold a colon, a connector's can.
         topic, colon, connector = key.partition(_TOPIC_OWNER)
         if not (topic and colon and connector):
-            log.warning("Status topic: dropped a record with the unknown topic key %s", key)
+            log.warning("Status topic: dropped a record with the unknown topic key %s", json_text.shown(key))
         elif value is None:
             self._topics.get(connector, {}).pop(topic, None)
         else:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
@@ -20,6 +21,8 @@ from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.leader_writer import LeaderWriter
 from mirror_connect.kafka_io.topic_log_io import Follower, LogClients, LogRecord
 from mirror_connect.kafka_io.topic_plan import TopicPlan, ensure_topic
+
+log = logging.getLogger(__name__)
 
 OnRecord = Callable[[LogRecord], None]
 Entry = tuple[bytes, bytes | None]
@@ -201,7 +204,17 @@ class KafkaTopicLog:
         if self._follower is None:
             return
         for record in records:
-            self._on_record(record)
+            try:
+                self._on_record(record)
+            except Exception:
+                # The others of its delivery count, and the position has to move on: else the worker would wait for ever.
+                log.exception(
+                    "Topic %s: the record at partition %d, offset %d is passed over: reading it failed, which is a mistake "
+                    "of ours",
+                    self.topic,
+                    record.partition,
+                    record.offset,
+                )
         self._positions.update(positions)
         self._moved.set()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from mirror_connect.app.supervisor.run import Partitions
-from mirror_connect.connectors.assignment import parse_assigned_partitions
+from mirror_connect.connectors.assignment import stored_partitions
 from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskSpec
 
 # What is shown of a task that nothing keeps from running: a second or two, as a rule.
@@ -81,4 +81,4 @@ class WantedTask:
     @property
     def partitions(self) -> Partitions:
         """The assigned partitions as (topic, partition)."""
-        return frozenset(parse_assigned_partitions(self.config.get(ASSIGNED, "")))
+        return frozenset(stored_partitions(self.config.get(ASSIGNED, "")))

@@ -57,9 +57,15 @@ class FakeResolver:
     """Knows `${file:/secrets:NAME}`; any other file can't be read."""
 
     def __init__(self) -> None:
+        # Configs whose secrets would be told to the log.
+        self.told: list[Mapping[str, str]] = []
         self.secrets = {"password": "hunter2-hunter2", "number": "not-a-number", "address": "hunter2:9092"}
 
     def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
+        self.told.append(config)
+        return self.look(config)
+
+    def look(self, config: Mapping[str, str]) -> dict[str, str]:
         return {name: self._one(value) for name, value in config.items()}
 
     def _one(self, value: str) -> str:

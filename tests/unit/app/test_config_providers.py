@@ -193,7 +193,7 @@ def test_secrets_of_a_resolved_config_are_passwords_and_no_user_names(secrets: P
 def test_whoever_hides_secrets_is_told_of_those_in_every_config_that_is_resolved(secrets: Path) -> None:
     told: set[str] = set()
     providers = resolver()
-    providers.tell(told.update)
+    providers.tell(lambda secrets, _: told.update(secrets))
     providers.resolve({"ssl.key.password": f"${{file:{secrets}:password}}", "client.id": f"${{file:{secrets}:user}}"})
     assert told == {"geheim-é"}
 

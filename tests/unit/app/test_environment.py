@@ -6,6 +6,8 @@ import os
 import resource
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -164,3 +166,15 @@ def test_without_a_limit_of_the_machine_there_is_one_of_ours(monkeypatch: pytest
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: told.append(limits))
     allow_open_files()
     assert told == [(OPEN_FILES, resource.RLIM_INFINITY)]
+
+
+def test_a_crash_leaves_no_memory_behind_also_of_what_the_worker_starts() -> None:
+    child = (
+        "import resource; print(resource.getrlimit(resource.RLIMIT_CORE), open('/proc/self/coredump_filter').read())"
+    )
+    script = (
+        "import subprocess, sys; from mirror_connect.app.environment import leave_no_core; leave_no_core();"
+        f"print(subprocess.run([sys.executable, '-c', {child!r}], capture_output=True, text=True).stdout)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["(0,", "0)", "00000000"]

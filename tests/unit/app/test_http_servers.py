@@ -36,12 +36,14 @@ APPLICATION = Starlette(routes=[Route("/", greet, methods=["GET", "POST"])])
 
 
 @contextlib.asynccontextmanager
-async def serving(tls: ssl.SSLContext | None = None, application: Any = APPLICATION) -> AsyncIterator[int]:
+async def serving(
+    tls: ssl.SSLContext | None = None, application: Any = APPLICATION, most_connections: int | None = None
+) -> AsyncIterator[int]:
     """The port of a server; ended at the end, which has to come."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     servers = HttpServers()
-    servers.serve(application, [listener], tls)
+    servers.serve(application, [listener], tls, most_connections)
     try:
         yield int(listener.getsockname()[1])
     finally:
@@ -395,3 +397,37 @@ async def test_a_request_in_work_at_the_end_is_told_so(caplog: pytest.LogCapture
     assert answer.startswith("HTTP/1.1 503 ")
     assert "shutting down" in answer
     assert "Exception in ASGI" not in caplog.text
+
+
+async def test_of_too_many_connections_those_go_that_keep_the_server_waiting_longest() -> None:
+    async with serving(most_connections=20) as port:
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(30)]
+        try:
+            assert (await asked(port)).startswith("HTTP/1.1 200")
+            async with asyncio.timeout(PATIENCE_S):
+                for reader, _ in idle[:10]:
+                    with contextlib.suppress(ConnectionError):
+                        assert await reader.read() == b""
+            assert not any(reader.at_eof() for reader, _ in idle[12:])
+        finally:
+            for _, writer in idle:
+                writer.close()
+
+
+async def test_a_request_that_is_being_answered_keeps_its_connection() -> None:
+    go_on = asyncio.Event()
+
+    async def slow(request: Request) -> Response:
+        await go_on.wait()
+        return PlainTextResponse("done")
+
+    application = Starlette(routes=[Route("/", slow)])
+    async with serving(application=application, most_connections=5) as port:
+        first = asyncio.create_task(asked(port))
+        await asyncio.sleep(0.1)
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
+        await asyncio.sleep(0.1)
+        go_on.set()
+        assert (await first).endswith("done")
+        for _, writer in idle:
+            writer.close()

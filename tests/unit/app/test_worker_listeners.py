@@ -165,3 +165,14 @@ def test_wrong_settings_of_listeners_are_wrong_settings(tmp_path: Path, more: st
     started = start(tmp_path, more)
     assert started.process.wait(PATIENCE_S) == 2
     assert said in started.log.read_text().splitlines()[-1]
+
+
+def test_a_listener_that_asks_nobody_who_they_are_is_told(tmp_path: Path) -> None:
+    started = start(tmp_path, "listeners=http://127.0.0.1:0,http://0.0.0.0:0,http://localhost:0\n")
+    try:
+        started.urls("REST listens")
+        [line] = [line for line in started.log.read_text().splitlines() if "Whoever reaches" in line]
+        assert "Whoever reaches http://0.0.0.0:0 may do anything here" in line
+    finally:
+        started.process.kill()
+        started.process.wait(PATIENCE_S)

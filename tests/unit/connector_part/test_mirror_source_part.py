@@ -15,6 +15,7 @@ from mirror_connect.app.connector_part.target_choice import Target
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.assignment import Assignment, TopicPartition
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.known_classes import IDENTITY_POLICY
 from mirror_connect.connectors.topic_configs import ConfigSource, TopicConfig
 from mirror_connect.connectors.user_class import PLUGIN_PATH
 from mirror_connect.kafka_io.admin import AdminError
@@ -60,7 +61,7 @@ class FakeCluster(TopicRequests):
 
 class Targets:
     def choose(self, config: Mapping[str, str], timeout: float = 30.0) -> Target:
-        return Target(True, {}, {"bootstrap.servers": "b"})
+        return Target(True, {}, {"bootstrap.servers": "b"}, kept=frozenset({"connect-configs", "connect-status"}))
 
 
 class Host:
@@ -406,3 +407,15 @@ async def test_troubles_of_topics_and_of_their_configs_stand_side_by_side(world:
     follower.answers = [["not that config"]] * 9
     world.start(**SYNCED, topics="orders,other")
     await world.until(lambda heard: ("troubled", "no; not that config") in heard)
+
+
+async def test_the_workers_own_topics_are_not_copied_into_and_that_is_said_once(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.source.existing |= {"connect-configs": 1, "connect-status": 5}
+    world.start(topics=".*", replication__policy__class=IDENTITY_POLICY)
+    await world.until(lambda heard: len(heard) == 2)
+    await world.until(lambda _: world.source.looks > 2)
+    assert (world.host.heard[1], set(world.target.existing)) == (["orders-0,orders-1,other-0"], {"orders", "other"})
+    [line] = [record.getMessage() for record in caplog.records if "not copied" in record.getMessage()]
+    assert "connect-configs, connect-status (connect-configs would be connect-configs)" in line

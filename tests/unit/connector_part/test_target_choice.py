@@ -18,6 +18,8 @@ IDS = {"own:1": "own", "own:2": "own", "other:1": "other"}
 
 
 class Worker:
+    config_topic, offset_topic, status_topic = "configs", "offsets", "statuses"
+
     def client(self, kind: str) -> dict[str, str]:
         return {"bootstrap.servers": "own:1", "kind": kind}
 
@@ -84,6 +86,13 @@ def test_the_own_cluster_by_another_address_is_written_to_as_the_worker_does(cho
 def test_another_cluster_is_written_to_as_the_connector_says(chooser: TargetChooser) -> None:
     target = chooser.choose(config("other:1", target__producer__linger__ms="1", producer__override__acks="1"))
     assert (target.own, target.producer) == (False, {"bootstrap.servers": "other:1", "linger.ms": "1", "acks": "1"})
+
+
+def test_no_copy_may_be_one_of_the_topics_that_the_worker_believes(chooser: TargetChooser) -> None:
+    kept = chooser.choose(config("own:2")).kept, chooser.choose(config()).kept, chooser.choose(config("other:1")).kept
+    all_three = {"configs", "offsets", "statuses"}
+    # On another cluster there are the positions of the connectors that write there.
+    assert kept == (all_three, all_three, {"offsets"})
 
 
 def test_a_cluster_is_asked_for_its_id_once(chooser: TargetChooser, admins: Admins) -> None:
@@ -168,3 +177,10 @@ def test_the_workers_own_cluster_is_nothing_to_speak_of(
 ) -> None:
     chooser.choose(config("own:2", name="a"))
     assert caplog.messages == []
+
+
+def test_what_is_remembered_of_a_login_is_no_login(chooser: TargetChooser) -> None:
+    chooser.choose(config("other:1", target__cluster__sasl__jaas__config="hunter22"))
+    chooser.choose(config("other:1", target__cluster__sasl__jaas__config="hunter22"))
+    assert len(chooser._ids) == 2
+    assert "hunter22" not in repr(vars(chooser))

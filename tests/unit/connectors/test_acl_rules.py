@@ -4,7 +4,7 @@ import pytest
 
 from mirror_connect.connectors.acl_rules import AclBinding, SeenBindings, remote_bindings, to_add, to_remove
 from mirror_connect.connectors.filters import NameFilter, TopicSelection
-from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
+from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 
 READ = AclBinding("TOPIC", "LITERAL", "orders", "User:u", "*", "READ", "ALLOW")
 
@@ -100,3 +100,11 @@ def test_what_was_removed_is_revoked_no_more() -> None:
     seen.note({READ: {READ}})
     seen.forget({READ})
     assert seen.revoked(set()) == set()
+
+
+def test_rights_to_the_workers_own_topics_are_not_handed_over() -> None:
+    identity = IdentityReplicationPolicy(source_alias="A")
+    everything = TopicSelection(identity, NameFilter.compile("topics", [".*"]), NameFilter(None), "B", source_alias="A")
+    bindings = [replace(READ, name="connect-configs"), replace(READ, name="orders")]
+    found = remote_bindings(bindings, everything.keeping({"connect-configs"}), "A")
+    assert [binding.name for binding in found] == ["orders"]

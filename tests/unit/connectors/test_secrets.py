@@ -11,6 +11,7 @@ from mirror_connect.connectors.secrets import (
     GRACE_S,
     HIDDEN,
     MOST_LEARNED,
+    MOST_OF_ONE,
     RedactingFilter,
     is_secret,
     redact,
@@ -249,7 +250,28 @@ def test_a_secret_that_is_heard_of_again_is_hidden_again() -> None:
 def test_a_secret_in_use_outlives_however_many_others() -> None:
     net = RedactingFilter()
     net.learn(["in-use-1"])
-    for start in range(0, 2 * MOST_LEARNED, 1_000):
-        net.learn(f"secret-{number:09}" for number in range(start, start + 1_000))
+    for start in range(0, 2 * MOST_LEARNED, 500):
+        net.learn(f"secret-{number:09}" for number in range(start, start + 500))
         net.forget_all_but({"in-use-1"})
     assert net.clean("in-use-1") == "[hidden]"
+
+
+def test_made_up_secrets_of_one_connector_take_no_place_of_anothers() -> None:
+    net = RedactingFilter()
+    net.learn(["real-one-1"], "real")
+    for start in range(0, 3 * MOST_LEARNED, 1_000):
+        net.learn((f"made-up-{number:09}" for number in range(start, start + 1_000)), "made-up")
+    assert net.clean("real-one-1") == HIDDEN
+    assert len(net._longest_first) <= MOST_OF_ONE + 10
+
+
+def test_what_is_in_use_makes_room_for_nobody() -> None:
+    net = RedactingFilter()
+    net.learn(["real-one-1"], "real")
+    net.forget_all_but({"real-one-1"})
+    for start in range(3 * MOST_LEARNED):
+        net._learned[f"made-up-{start:09}"] = (0.0, f"connector-{start}")
+    net.learn(["one-more-1"], "real")
+    net.learn((f"made-up-{number:09}" for number in range(2 * MOST_OF_ONE)), "real")
+    assert net.clean("real-one-1") == HIDDEN
+    assert len(net._longest_first) <= MOST_LEARNED + 10

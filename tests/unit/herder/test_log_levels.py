@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from mirror_connect.app.herder.log_levels import LEVELS, LoggerLevel, LogLevels, level_named
+from mirror_connect.app.herder.log_levels import LEVELS, LONGEST_NAME, MOST_NAMED, LoggerLevel, LogLevels, level_named
 
 NOW = 1_700_000_000.25
 
@@ -132,3 +132,14 @@ def test_every_level_is_told_by_the_name_it_was_set_with(levels: LogLevels, leve
 @pytest.mark.parametrize(("text", "name"), [("debug", "DEBUG"), (" Warn ", "WARN"), ("LOUD", None), ("", None)])
 def test_levels_are_known_in_any_case(text: str, name: str | None) -> None:
     assert level_named(text) == name
+
+
+def test_names_that_nobody_logs_by_are_bounded() -> None:
+    manager = logging.Manager(logging.RootLogger(logging.INFO))
+    levels = LogLevels(manager)
+    for number in range(MOST_NAMED + 50):
+        levels.change(f"made-up-{number}", "DEBUG")
+    assert levels.change("a" * (LONGEST_NAME + 1), "DEBUG") == []
+    assert len(manager.loggerDict) <= MOST_NAMED + 10
+    # What was named before, and what logs, can be set still.
+    assert levels.change("made-up-0", "ERROR") == ["made-up-0"]

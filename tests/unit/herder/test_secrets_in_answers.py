@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from mirror_connect.app.config_providers import Resolver
-from mirror_connect.app.errors import ConnectError
+from mirror_connect.app.errors import ConnectError, InvalidConfig
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.validation import ConfigRules, Validation
-from tests.fakes.connect_worker import source_config
+from tests.fakes.connect_worker import FakeWorker, source_config
 
 SECRET = "s3cr3t-V@lue,x"
 CLASSES = ("MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector")
@@ -35,6 +36,12 @@ OTHERS = (
     "exactly.once.support",
     "x.mine",
 )
+
+
+@pytest.fixture
+async def worker() -> AsyncIterator[FakeWorker]:
+    async with FakeWorker().running() as running:
+        yield running
 
 
 @pytest.fixture
@@ -62,3 +69,14 @@ async def test_no_setting_makes_an_answer_tell_what_a_provider_gave(
             except ConnectError as error:
                 told = str(error)
             assert (name, SECRET in told) == (name, False)
+
+
+async def test_the_log_learns_no_secret_of_a_config_that_is_only_judged(worker: FakeWorker) -> None:
+    """Whoever may ask for a validation could hide any word of the log."""
+    config = {**source_config(), "name": "a", "source.cluster.sasl.password": "Connector"}
+    await worker.herder.validate("MirrorSourceConnector", config)
+    with pytest.raises(InvalidConfig):
+        await worker.herder.put("a", {**config, "tasks.max": "no number"})
+    assert worker.resolver.told == []
+    await worker.herder.put("a", config)
+    assert worker.resolver.told != []

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+import tempfile
+
+import pytest
 
 from mirror_connect.spark_jobs.session import JVM_OPTIONS, settings
 
@@ -10,6 +13,33 @@ from mirror_connect.spark_jobs.session import JVM_OPTIONS, settings
 def test_spark_is_bound_to_loopback_unless_told_otherwise() -> None:
     found = settings({})
     assert (found["spark.driver.bindAddress"], found["spark.driver.host"]) == ("127.0.0.1", "127.0.0.1")
+
+
+def test_nobody_can_open_sparks_ports_to_those_without_the_secret() -> None:
+    asked = {
+        "spark.authenticate": "false",
+        "spark.network.crypto.enabled": "false",
+        "spark.driver.bindAddress": "0.0.0.0",
+    }
+    found = settings(asked)
+    assert (found["spark.authenticate"], found["spark.network.crypto.enabled"]) == ("true", "true")
+
+
+@pytest.mark.parametrize(("directory", "sockets"), [("/tmp/short", "true"), (f"/tmp/{'long' * 20}", "false")])
+def test_the_jvm_and_python_meet_where_only_this_user_may_enter(
+    directory: str, sockets: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", directory)
+    found = settings({"spark.python.unix.domain.socket.enabled": "false"})
+    assert found["spark.python.unix.domain.socket.enabled"] == sockets
+    assert found["spark.python.unix.domain.socket.dir"] == directory
+    assert (caplog.messages != []) == (sockets == "false")
+
+
+def test_what_a_crashing_jvm_leaves_is_in_the_scratch_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/tmp/scratch")
+    options = settings({})["spark.driver.extraJavaOptions"].split()
+    assert {"-XX:ErrorFile=/tmp/scratch/hs_err_pid%p.log", "-XX:-CreateCoredumpOnCrash"} <= set(options)
 
 
 def test_a_killed_task_is_tried_again_at_once() -> None:
