@@ -34,9 +34,9 @@ _SLOWEST_RETRY: Final = 5.0
 # Tries of a partition without a leader, some seconds in all, before anyone is told: elections are nothing to tell.
 _QUIET_TRIES: Final = 6
 _EXPLAINED: Final = {
-    codes.UNKNOWN_TOPIC_OR_PARTITION: "does not exist on the source cluster; it is read as soon as it does",
-    codes.TOPIC_AUTHORIZATION_FAILED: "may not be read: grant READ on the topic to the source user",
-    codes.LEADER_NOT_AVAILABLE: "has no leader on the source cluster; it is read as soon as it has one",
+    codes.UNKNOWN_TOPIC_OR_PARTITION: "does not exist on the {side} cluster; it is read as soon as it does",
+    codes.TOPIC_AUTHORIZATION_FAILED: "may not be read: grant READ on the topic to the {side} user",
+    codes.LEADER_NOT_AVAILABLE: "has no leader on the {side} cluster; it is read as soon as it has one",
 }
 
 
@@ -44,6 +44,7 @@ class PartitionState(NamedTuple):
     """Where a partition stands: next offset to fetch (None: not known yet), end and start of its log as last heard.
 
     `error`: one line, when the partition can't be read at present; "" otherwise. `failed`: it will not be tried again.
+    `denied`: the right to read it is missing.
     `topic_id`: of the topic that the position which it was added with is of, once a broker has answered for that; None
     before, where there are no ids, and after another topic has taken the name.
     """
@@ -54,15 +55,11 @@ class PartitionState(NamedTuple):
     error: str
     failed: bool
     topic_id: bytes | None
-
-    @property
-    def denied(self) -> bool:
-        """Whether the right to read it is missing."""
-        return _EXPLAINED[codes.TOPIC_AUTHORIZATION_FAILED] in self.error
+    denied: bool = False
 
 
 class PartitionWork:
-    """One added partition. `node`: the broker it is read from, NOWHERE while none is known.
+    """One added partition. `node`: the broker it is read from, NOWHERE while none is known. `side`: whose it is, in lines.
 
     `lost`: the position that was out of range, while the new one is being looked up. `timestamp`: where to begin when
     `position` is None, if that isn't what auto.offset.reset says. `topic_id`: of the topic that `position` is of.
@@ -73,6 +70,7 @@ class PartitionWork:
 
     __slots__ = (
         "_another",
+        "_denied",
         "_failures",
         "_wanted",
         "error",
@@ -89,13 +87,17 @@ class PartitionWork:
         "quiet",
         "records_at",
         "retry_at",
+        "side",
         "timestamp",
         "topic_id",
         "unreleased",
     )
 
-    def __init__(self, key: SourcePartition, position: int | None, topic_id: bytes | None = None) -> None:
+    def __init__(
+        self, key: SourcePartition, position: int | None, topic_id: bytes | None = None, side: str = "source"
+    ) -> None:
         self.key = key
+        self.side = side
         self.position = position
         self.node = NOWHERE
         self.preferred = NOWHERE
@@ -113,14 +115,20 @@ class PartitionWork:
         self.lost: int | None = None
         self.timestamp: int | None = None
         self._another = False
+        self._denied = False
         self._failures = 0
         self._wanted: FetchPartition | None = None
+
+    def __str__(self) -> str:
+        return f"{self.side} partition {self.key}"
 
     @property
     def view(self) -> PartitionState:
         """As others may see it."""
         confirmed = None if self.high_watermark < 0 or self._another else self.topic_id
-        return PartitionState(self.position, self.high_watermark, self.log_start, self.error, self.failed, confirmed)
+        return PartitionState(
+            self.position, self.high_watermark, self.log_start, self.error, self.failed, confirmed, self._denied
+        )
 
     @property
     def max_bytes(self) -> int:
@@ -158,8 +166,9 @@ class PartitionWork:
 
     def explain(self, code: int) -> str | None:
         """Note an error that a user should hear of; returns the line unless it was said already."""
-        what = _EXPLAINED.get(code) or f"can't be read at offset {self.position}: {codes.error_name(code)}"
-        line = f"source partition {self.key} {what}"
+        self._denied = code == codes.TOPIC_AUTHORIZATION_FAILED
+        explained = _EXPLAINED.get(code, "").format(side=self.side)
+        line = f"{self} " + (explained or f"can't be read at offset {self.position}: {codes.error_name(code)}")
         if self.error == line:
             return None
         self.error = line
@@ -168,9 +177,9 @@ class PartitionWork:
     def succeeded(self) -> str | None:
         """It was read; returns a line to say so after an error that was said."""
         self._failures = 0
-        self.made_again = False
+        self._denied = self.made_again = False
         said, self.error = self.error, ""
-        return f"source partition {self.key} is read again from offset {self.position}" if said else None
+        return f"{self} is read again from offset {self.position}" if said else None
 
     def begin_anew(self, topic_id: bytes) -> None:
         """Another topic has the name: it is read whole, whatever auto.offset.reset says, as nobody has its records yet.
@@ -189,10 +198,10 @@ class PartitionWork:
             return ""
         if position > lost:
             return (
-                f"source partition {self.key}: offsets {lost} to {position - 1} are gone from the source "
+                f"{self}: offsets {lost} to {position - 1} are gone from the {self.side} "
                 f"(retention or deleted records): {position - lost} offsets skipped, reading on at {position}"
             )
         return (
-            f"source partition {self.key}: offset {lost} lies beyond the end of the source's log "
+            f"{self}: offset {lost} lies beyond the end of the {self.side}'s log "
             f"(truncated or re-created): reading again from offset {position}"
         )

@@ -30,7 +30,7 @@ from mirror_connect.spark_jobs.fetched import SourcePartition
 from mirror_connect.spark_jobs.told_once import ToldTogether
 
 RESET: Final = "source.consumer.auto.offset.reset"
-_MADE_AGAIN: Final = "of source topics that were deleted and created again"
+_MADE_AGAIN: Final = "topics that were deleted and created again"
 
 
 class FetchUpkeep:
@@ -127,7 +127,7 @@ class FetchUpkeep:
         """A broker has answered a fetch without an error for this partition."""
         well_again = work.succeeded()
         if well_again:
-            self._together.tell(well_again, "source partitions are read again")
+            self._together.tell(well_again, f"{self._side} partitions are read again")
 
     def broker_failed(self, node: int, reason: str, *, quiet: bool = False) -> None:
         """A broker doesn't answer, or takes no connection (`quiet`: for its quiet partitions)."""
@@ -145,7 +145,7 @@ class FetchUpkeep:
         if code not in LEADERSHIP_ERRORS or not work.still_quiet:
             line = work.explain(code)
             if line:
-                self._together.tell(line, f"source partitions can't be read ({codes.error_name(code)})")
+                self._together.tell(line, f"{self._side} partitions can't be read ({codes.error_name(code)})")
 
     def _fail(self, work: PartitionWork, line: str, kind: str) -> None:
         work.error, work.failed = line, True
@@ -199,13 +199,13 @@ class FetchUpkeep:
             if self._stop_at_new_topic is None:
                 line = f"{which} ({ids}): partition {number} is read from the beginning of the new one"
                 self._happened_together.tell(
-                    line, f"partitions {_MADE_AGAIN} are read from the beginning of the new ones"
+                    line, f"partitions of {self._side} {_MADE_AGAIN} are read from the beginning of the new ones"
                 )
                 work.begin_anew(topic_id)
                 self._wanted.set()
             else:
                 line = f"{which} ({ids}): partition {number} stands still. {self._stop_at_new_topic}"
-                self._fail(work, line, f"partitions {_MADE_AGAIN} stand still")
+                self._fail(work, line, f"partitions of {self._side} {_MADE_AGAIN} stand still")
 
     # Positions that aren't known, or aren't in the log.
 
@@ -228,8 +228,8 @@ class FetchUpkeep:
             else "earliest goes on behind what is gone by retention or deletion"
         )
         reset = f"{RESET} is none"
-        line = f"source partition {work.key} {where}, and {reset}: {todo}"
-        self._fail(work, line, f"source partitions have no position to be read from, and {reset}")
+        line = f"{work} {where}, and {reset}: {todo}"
+        self._fail(work, line, f"{self._side} partitions have no position to be read from, and {reset}")
 
     async def _look_up(self, node: int, works: Iterable[PartitionWork]) -> None:
         asked: dict[tuple[str, int], tuple[PartitionWork, int]] = {}
@@ -258,7 +258,7 @@ class FetchUpkeep:
             else:
                 skipped = 0 if work.lost is None else max(0, answer.offset - work.lost)
                 if line := work.moved(answer.offset):
-                    kind = "source partitions whose position was not in the log any more"
+                    kind = f"{self._side} partitions whose position was not in the log any more"
                     self._happened_together.tell(line, kind, skipped)
                 self._lanes.place(work)
 

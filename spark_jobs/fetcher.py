@@ -76,6 +76,7 @@ class Fetcher:
         self._cluster = cluster
         self._settings = FetchSettings.of(settings)
         self._on_notice = on_notice
+        self._side = side
         self._budget = FetchBudget(buffer_limit_bytes, self._settings.max_bytes, self._settings.partition_max_bytes)
         self._work: dict[tuple[str, int], PartitionWork] = {}
         away = away or cluster_away(f"{side} cluster", settings.get("bootstrap.servers"))
@@ -105,7 +106,8 @@ class Fetcher:
         its beginning.
         """
         self.remove(partition)
-        work = self._work[partition] = PartitionWork(partition, position, None if position is None else topic_id)
+        work = PartitionWork(partition, position, None if position is None else topic_id, self._side)
+        self._work[partition] = work
         self._upkeep.begin(work)
 
     def remove(self, partition: SourcePartition) -> None:
@@ -231,7 +233,7 @@ class Fetcher:
         else:
             session.failed(answer.error)
             if answer.error not in LOST:
-                self._on_notice(f"source broker {node} refuses to be read: {codes.error_name(answer.error)}")
+                self._on_notice(f"{self._side} broker {node} refuses to be read: {codes.error_name(answer.error)}")
                 await asyncio.sleep(settings.retry_backoff_max_s)
 
     def _take(self, lane: Lane, session: FetchSession, answer: FetchResponse) -> None:

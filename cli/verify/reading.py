@@ -61,9 +61,9 @@ class ClusterReader:
             self._cluster,
             {**properties, "auto.offset.reset": "earliest", "isolation.level": isolation, **_FIXED},
             on_records=self._take,
-            # The fetcher was written to read sources, and its lines begin so.
-            on_notice=lambda line: on_notice(f"{place}{line.removeprefix('source')}"),
+            on_notice=on_notice,
             buffer_limit_bytes=_BUFFER,
+            side=place,
         )
 
     async def open(self, topics: Iterable[str]) -> None:
@@ -273,15 +273,12 @@ class PartitionLog:
                 now = time.monotonic()
                 trouble_since = (trouble_since or now) if state.error else None
                 if state.failed or (trouble_since is not None and now - trouble_since > PATIENCE_S):
-                    raise CannotCompareError(self._said(state.error)) from None
+                    raise CannotCompareError(state.error) from None
                 if now - quiet_since > 2 * PATIENCE_S:
                     raise CannotCompareError(
                         f"{self._reader.place} partition {self._key}: nothing came for {2 * PATIENCE_S:.0f} s"
                     ) from None
         return self._queue.popleft()
-
-    def _said(self, error: str) -> str:
-        return f"{self._reader.place}{error.removeprefix('source')}"
 
     def _leave(self) -> None:
         self._reading = False
