@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from typing import Final, NamedTuple
 
+from mirror_connect.connectors.positions import NO_EPOCH
 from mirror_connect.kafka_io import wire_codec as codes
 from mirror_connect.kafka_io.wire import NO_TOPIC_ID, FetchPartition
 from mirror_connect.spark_jobs.fetched import SourcePartition
+from mirror_connect.spark_jobs.leader_epochs import LeaderEpochs, divergence
 
 NOWHERE: Final = -1
 
@@ -64,8 +66,13 @@ class PartitionWork:
     `lost`: the position that was out of range, while the new one is being looked up. `timestamp`: where to begin when
     `position` is None, if that isn't what auto.offset.reset says. `topic_id`: of the topic that `position` is of.
     `quiet`: it is asked for beside the busy ones, see fetch_lanes.py; `records_at`: when it last had records.
-    `made_again`: nothing of that topic has been read yet, because its name was another one's. Times are those of
-    time.monotonic().
+    `made_again`: nothing of that topic has been read yet, because its name was another one's; `rewound`: nothing of what
+    follows a truncation has. Times are those of time.monotonic().
+
+    `epochs`: what was read up to `position`. `checked`: under this leader's epoch the log was still the one that was read;
+    None: not known. `suspected`: the leader has said once that it isn't, when so many metadata had been read.
+    `out_of_range`: it is only checked because the broker has nothing at `position`. `without_epochs`: the log's leader knows
+    nothing of the epochs that are in it, so they tell nothing.
     """
 
     __slots__ = (
@@ -73,6 +80,8 @@ class PartitionWork:
         "_denied",
         "_failures",
         "_wanted",
+        "checked",
+        "epochs",
         "error",
         "failed",
         "high_watermark",
@@ -81,20 +90,29 @@ class PartitionWork:
         "lost",
         "made_again",
         "node",
+        "out_of_range",
         "position",
         "preferred",
         "preferred_until",
         "quiet",
         "records_at",
         "retry_at",
+        "rewound",
         "side",
+        "suspected",
         "timestamp",
         "topic_id",
         "unreleased",
+        "without_epochs",
     )
 
     def __init__(
-        self, key: SourcePartition, position: int | None, topic_id: bytes | None = None, side: str = "source"
+        self,
+        key: SourcePartition,
+        position: int | None,
+        topic_id: bytes | None = None,
+        epoch: int = NO_EPOCH,
+        side: str = "source",
     ) -> None:
         self.key = key
         self.side = side
@@ -114,6 +132,14 @@ class PartitionWork:
         self.records_at = time.monotonic()
         self.lost: int | None = None
         self.timestamp: int | None = None
+        self.epochs = LeaderEpochs()
+        if position is not None:
+            self.epochs.know(position - 1, epoch)
+        self.checked: int | None = None
+        self.suspected: int | None = None
+        self.out_of_range = False
+        self.without_epochs = False
+        self.rewound = False
         self._another = False
         self._denied = False
         self._failures = 0
@@ -138,16 +164,26 @@ class PartitionWork:
     def wanted(self, leader_epoch: int, max_bytes: int) -> FetchPartition:
         """The entry for the next fetch. The size stays as it is while the position does: nothing to tell the broker."""
         assert self.position is not None
-        known, topic_id = self._wanted, self.topic_id or NO_TOPIC_ID
+        known, topic_id, last_epoch = self._wanted, self.topic_id or NO_TOPIC_ID, self.last_epoch
         if (
             known is None
             or known.offset != self.position
             or known.leader_epoch != leader_epoch
             or known.topic_id != topic_id
+            or known.last_epoch != last_epoch
         ):
-            known = FetchPartition(*self.key, self.position, max_bytes, leader_epoch, topic_id)
+            known = FetchPartition(*self.key, self.position, max_bytes, leader_epoch, topic_id, last_epoch)
             self._wanted = known
         return known
+
+    @property
+    def last_epoch(self) -> int:
+        """The leader epoch of the last record that was read; NO_EPOCH where it isn't known."""
+        return NO_EPOCH if self.position is None else self.epochs.at(self.position - 1)
+
+    def is_unchecked(self, leader_epoch: int) -> bool:
+        """Whether it isn't known that this leader's log is the one that was read up to the position."""
+        return self.checked != leader_epoch and self.last_epoch != NO_EPOCH
 
     def is_due(self) -> bool:
         """Whether it may be tried now."""
@@ -177,7 +213,7 @@ class PartitionWork:
     def succeeded(self) -> str | None:
         """It was read; returns a line to say so after an error that was said."""
         self._failures = 0
-        self._denied = self.made_again = False
+        self._denied = self.made_again = self.rewound = False
         said, self.error = self.error, ""
         return f"{self} is read again from offset {self.position}" if said else None
 
@@ -188,8 +224,44 @@ class PartitionWork:
         first records be gone already, that is told as a gap.
         """
         self.topic_id, self.made_again, self._another = topic_id, True, True
+        self._forget_epochs()
+        self.without_epochs = False
         self.position, self.lost, self.timestamp = 0, None, None
         self.high_watermark = self.log_start = -1
+
+    def _forget_epochs(self) -> None:
+        self.epochs.clear()
+        self.checked = self.suspected = None
+        self.out_of_range = False
+
+    def does_without_epochs(self) -> None:
+        """From now on positions are judged by offsets alone."""
+        self._forget_epochs()
+        self.without_epochs = True
+
+    def diverges_at(self, epoch: int, end: int) -> int | None:
+        """See leader_epochs.divergence: of the leader's answer for `last_epoch`."""
+        return None if self.position is None else divergence(self.position, self.epochs, epoch, end)
+
+    def rewind(self, position: int, epoch: int, end: int) -> str:
+        """The log was truncated to `position`; returns the line that names what is gone. `epoch`, `end`: as above."""
+        before = self.position or 0
+        self.epochs.cut(position)
+        if self.epochs.at(position - 1) == NO_EPOCH and position == end:
+            self.epochs.know(position - 1, epoch)
+        self.position, self.rewound = position, True
+        self.suspected, self.out_of_range = None, False
+        self.high_watermark = -1
+        return (
+            f"{self}: its log was truncated at offset {position}, as by an unclean leader election: offsets {position} to "
+            f"{before - 1}, which had been read, are gone from the {self.side} ({before - position} offsets); "
+            f"reading on at {position}"
+        )
+
+    def reset(self, timestamp: int | None) -> None:
+        """The log has nothing at the position: where to go on is looked up, by auto.offset.reset if `timestamp` is None."""
+        self.lost, self.position, self.timestamp = self.position, None, timestamp
+        self._forget_epochs()
 
     def moved(self, position: int) -> str:
         """Take the position found instead of `lost`; returns the line that names what was skipped or is repeated."""

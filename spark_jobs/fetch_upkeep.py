@@ -7,6 +7,11 @@ A position is one of a topic, not of a name. A broker that takes topic ids (Kafk
 was deleted and made again not one record is taken for one of the former. Older ones are asked by name: there a topic that
 was made again between two fetches, with no error in between, is noticed with the next metadata, metadata.max.age.ms later
 at worst.
+
+Nor is an offset one of every log that a partition had: after an unclean leader election it is shorter, and grows again with
+other records. So the leader is asked, by the epoch of the last record that was read, whether its log is still that one
+(KIP-320): before the first fetch, under each new leader, and where a fetch says that it isn't, or finds nothing at the
+position (docs/decisions/0017).
 """
 
 from __future__ import annotations
@@ -14,14 +19,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.positions import NO_EPOCH
 from mirror_connect.connectors.topic_ids import topic_id_text
 from mirror_connect.kafka_io import wire_codec as codes
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
 from mirror_connect.kafka_io.wire import EARLIEST, LATEST, ListOffsets
+from mirror_connect.kafka_io.wire_codec import Request
+from mirror_connect.kafka_io.wire_control import EpochEnd, OffsetForLeaderEpoch
 from mirror_connect.spark_jobs.fetch_lanes import FetchLanes
 from mirror_connect.spark_jobs.fetch_outages import FetchOutages
 from mirror_connect.spark_jobs.fetch_settings import FetchSettings
@@ -29,6 +37,7 @@ from mirror_connect.spark_jobs.fetch_state import LEADERSHIP_ERRORS, NOWHERE, TO
 from mirror_connect.spark_jobs.fetched import SourcePartition
 from mirror_connect.spark_jobs.told_once import ToldTogether
 
+T = TypeVar("T")
 RESET: Final = "source.consumer.auto.offset.reset"
 _MADE_AGAIN: Final = "topics that were deleted and created again"
 
@@ -63,6 +72,9 @@ class FetchUpkeep:
         self._stop_at_new_topic = stop_at_new_topic
         self._wanted = asyncio.Event()
         self._refresh_at = 0.0
+        self._refreshed = 0
+        # Those whose position is to be checked before anything is fetched there.
+        self._doubted: dict[PartitionWork, None] = {}
 
     async def run(self) -> None:
         """Until cancelled. Raises NotAuthorized when the cluster refuses the credentials, nothing else."""
@@ -70,6 +82,7 @@ class FetchUpkeep:
             self._wanted.clear()
             if self._added and time.monotonic() >= self._refresh_at:
                 await self._refresh()
+            await self._check_positions()
             await self._look_up_positions()
             if time.monotonic() >= self._lanes.sort_at:
                 self._lanes.sort()
@@ -92,6 +105,8 @@ class FetchUpkeep:
             for work in self._added.values()
             if not work.failed and (work.retry_at > now or (work.position is None and work.node != NOWHERE))
         ]
+        if any(work.node != NOWHERE and work.is_due() for work in self._doubted):
+            return 0.0
         return max(0.0, min([self._refresh_at - now, self._lanes.sort_at - now, *due]))
 
     def begin(self, work: PartitionWork) -> None:
@@ -100,7 +115,7 @@ class FetchUpkeep:
             self._want_metadata()
         self._check_incarnation(work)
         self._lanes.place(work)
-        self._wanted.set()
+        self.doubt(work)
 
     # What an error leads to.
 
@@ -113,8 +128,12 @@ class FetchUpkeep:
             if code == codes.OFFSET_OUT_OF_RANGE:
                 return
         if code == codes.OFFSET_OUT_OF_RANGE:
-            work.lost, work.position = work.position, None
-            work.timestamp = EARLIEST if work.made_again else None
+            if work.last_epoch == NO_EPOCH:
+                self._reset(work)
+            else:
+                # Is it retention that took what was there, or was the log truncated?
+                work.out_of_range, work.checked = True, None
+                self.doubt(work)
             self._lanes.stir(work)
             self._want_metadata()
         else:
@@ -122,6 +141,18 @@ class FetchUpkeep:
             self._want_metadata()
             if code in TOPIC_IN_DOUBT:
                 self._lanes.move(work, NOWHERE)
+
+    def diverges(self, work: PartitionWork) -> None:
+        """A broker has answered a fetch with: what you read is not in my log. A follower may only lag; the leader knows."""
+        work.checked = None
+        self._lanes.back_to_leader(work)
+        self._lanes.stir(work)
+        self.doubt(work)
+
+    def doubt(self, work: PartitionWork) -> None:
+        """Its leader's log may be another one than was read."""
+        self._doubted[work] = None
+        self._wanted.set()
 
     def answered(self, work: PartitionWork) -> None:
         """A broker has answered a fetch without an error for this partition."""
@@ -167,11 +198,13 @@ class FetchUpkeep:
             self._outages.cluster_fails(str(error))
             return
         self._outages.cluster_answers()
+        self._refreshed += 1
         for work in list(self._added.values()):
             self._check_incarnation(work)
             code = self._metadata_error(work)
             if code == codes.NONE:
                 self._lanes.place(work)
+                self._doubted[work] = None
             elif not work.failed:
                 self._lanes.move(work, NOWHERE)
                 if work.is_due():
@@ -207,7 +240,85 @@ class FetchUpkeep:
                 line = f"{which} ({ids}): partition {number} stands still. {self._stop_at_new_topic}"
                 self._fail(work, line, f"partitions of {self._side} {_MADE_AGAIN} stand still")
 
+    # Positions that may be of a log that isn't there any more.
+
+    async def _check_positions(self) -> None:
+        by_node: dict[int, dict[tuple[str, int], tuple[PartitionWork, int, int | None]]] = {}
+        doubted, self._doubted = self._doubted, {}
+        for work in doubted:
+            leader = self._cluster.leader(*work.key)
+            if leader is None or self._added.get(work.key) is not work or not work.is_unchecked(leader.epoch):
+                continue
+            # In doubt until it is found to be right.
+            self._doubted[work] = None
+            if work.is_due():
+                by_node.setdefault(leader.node_id, {})[work.key] = work, leader.epoch, work.position
+        await asyncio.gather(*(self._check(node, asked) for node, asked in by_node.items()))
+
+    async def _check(self, node: int, asked: Mapping[tuple[str, int], tuple[PartitionWork, int, int | None]]) -> None:
+        request = OffsetForLeaderEpoch({key: (epoch, work.last_epoch) for key, (work, epoch, _) in asked.items()})
+        ended = await self._ask(node, request, [work for work, _, _ in asked.values()])
+        for key, found in (ended or {}).items():
+            work, leader_epoch, position = asked[key]
+            # What came meanwhile is checked with what came before.
+            if self._added.get(key) is not work or work.position != position or work.failed:
+                continue
+            if found.error != codes.NONE:
+                self._note_error(work, found.error)
+                self._want_metadata()
+            else:
+                self._checked(work, leader_epoch, found)
+
+    def _checked(self, work: PartitionWork, leader_epoch: int, found: EpochEnd) -> None:
+        knows = found.leader_epoch >= 0 and found.end_offset >= 0
+        at = work.diverges_at(found.leader_epoch, found.end_offset) if knows else None
+        if knows and at is None:
+            work.checked, work.suspected = leader_epoch, None
+            if work.out_of_range:
+                self._reset(work)
+        elif work.suspected in (None, self._refreshed):
+            # It was asked by name, and the name may be another topic's now, which the metadata tell.
+            work.suspected = self._refreshed
+            self._want_metadata()
+            return
+        elif at is None:
+            epoch = work.last_epoch
+            work.does_without_epochs()
+            self._together.tell(
+                f"{work}: its leader knows nothing of leader epoch {epoch}, in which the record before offset "
+                f"{work.position} was written; whether its log was truncated is told by offsets alone",
+                f"{self._side} partitions whose leaders know nothing of the epochs in their logs",
+            )
+        elif self._settings.reset.timestamp is None:
+            self._fail(
+                work,
+                f"{work} was truncated at offset {at}, as by an unclean leader election: offsets {at} to "
+                f"{(work.position or 0) - 1}, which had been read, are gone from the {self._side}, and {RESET} is none: "
+                "earliest goes on there",
+                f"{self._side} partitions were truncated, and {RESET} is none",
+            )
+        else:
+            before = work.position or 0
+            line = work.rewind(at, found.leader_epoch, found.end_offset)
+            kind = f"{self._side} partitions whose logs were truncated"
+            self._happened_together.tell(line, kind, before - at, f"are gone from the {self._side}")
+        self._lanes.place(work)
+        self._wanted.set()
+
+    async def _ask(self, node: int, request: Request[T], works: Iterable[PartitionWork]) -> T | None:
+        try:
+            return await self._cluster.send(node, request)
+        except (ConnectionLost, UnsupportedByBroker) as error:
+            for work in works:
+                work.back_off(self._settings.retry_backoff_s, self._settings.retry_backoff_max_s)
+            self.broker_failed(node, str(error))
+            return None
+
     # Positions that aren't known, or aren't in the log.
+
+    def _reset(self, work: PartitionWork) -> None:
+        # Of a log that is another one than was read nothing has been had yet.
+        work.reset(EARLIEST if work.made_again or work.rewound else None)
 
     async def _look_up_positions(self) -> None:
         by_node: dict[int, list[PartitionWork]] = {}
@@ -238,14 +349,8 @@ class FetchUpkeep:
             if leader is not None:
                 asked[work.key] = (work, leader.epoch)
         wanted = {key: (self._reset_timestamp(work), epoch) for key, (work, epoch) in asked.items()}
-        try:
-            found = await self._cluster.send(node, ListOffsets(wanted, read_committed=self._settings.read_committed))
-        except (ConnectionLost, UnsupportedByBroker) as error:
-            for work, _ in asked.values():
-                work.back_off(self._settings.retry_backoff_s, self._settings.retry_backoff_max_s)
-            self.broker_failed(node, str(error))
-            return
-        for answer in found:
+        request = ListOffsets(wanted, read_committed=self._settings.read_committed)
+        for answer in await self._ask(node, request, [work for work, _ in asked.values()]) or ():
             work = asked[SourcePartition(answer.topic, answer.partition)][0]
             if self._added.get(work.key) is not work or work.position is not None:
                 continue
