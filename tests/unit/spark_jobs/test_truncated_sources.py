@@ -12,13 +12,14 @@ from mirror_connect.connectors.position_translation import PositionTranslator
 from mirror_connect.connectors.positions import parse_position_headers, parse_position_value
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 from mirror_connect.connectors.topic_ids import topic_id_text
+from mirror_connect.spark_jobs import standing_partitions
 from tests.fakes.source_task import OFFSETS, SourceTaskWorld
 from tests.fakes.whole_cluster import headers_of
 
 RUNS, SYNCS = "mm2-offset-runs.A.internal", "mm2-offset-syncs.B.internal"
 WITH_SYNCS, WITHOUT = {"emit.offset-syncs.enabled": "true"}, {"emit.offset-syncs.enabled": "false"}
 ID = b"1" * 16
-NOT_ENOUGH_REPLICAS = 19
+NOT_ENOUGH_REPLICAS, REFUSED = 19, 87
 
 
 class World(SourceTaskWorld):
@@ -163,6 +164,32 @@ async def test_what_was_taken_before_a_truncation_and_is_acknowledged_late_moves
         await world.committed(7, 1)
         await world.finish()
     assert world.there == "abcdexyzuvw"
+
+
+async def test_what_a_partition_stood_in_front_of_is_forgotten_with_the_log_that_had_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing_partitions, "RETRY_S", 0.3)
+    monkeypatch.setattr(standing_partitions, "RETRY_MAX_S", 0.3)
+    world.target.producers.before = lambda request: (
+        REFUSED if any(b"unwanted" in bytes(part) for batch in request.batches for part in batch.batch) else 0
+    )
+    for topic in ("orders", "A.orders"):
+        (world.source if topic == "orders" else world.target).topic(topic, 2)
+    world.put("abc")
+    spec = world.spec_of([TaskPartition("orders", number, "A.orders") for number in range(2)], WITHOUT)
+    async with world.running(spec):
+        await world.committed(2, 0)
+        world.source.put("orders", (b"k", b"unwanted"))
+        await world.until(lambda: bool(world.link.standing))
+        # Longer than where it stands, so that only the epoch in front of it tells.
+        world.truncate(2, "xyzuvw")
+        await world.committed(7, 1)
+        await world.until(lambda: world.link.standing == ())
+        await world.finish()
+    assert world.there == "abcxyzuvw"
+    assert [line.partition("truncated at offset 2,")[1] != "" for line in world.link.incidents] == [True]
+    assert "offsets 2 to 2, which" in world.link.incidents[0]
 
 
 async def test_a_position_of_an_earlier_release_is_one_of_any_log_and_gets_its_epoch_with_the_next_record(
