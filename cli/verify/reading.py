@@ -227,6 +227,13 @@ class PartitionLog:
         if fetched is None:
             self._leave()
             return None
+        if fetched.fetch_offset < self._position:
+            at = fetched.fetch_offset
+            fetched.release()
+            self._leave()
+            raise CannotCompareError(
+                f"{self._reader.place} partition {self._key}: its log was truncated at offset {at} meanwhile"
+            )
         await self._reader.rate.take(len(fetched.buffer))
         if fetched.next_offset <= fetched.fetch_offset:
             self._stuck_at = fetched.fetch_offset

@@ -10,7 +10,7 @@ import pytest
 from mirror_connect.cli.verify import reading
 from mirror_connect.cli.verify.plan import Job
 from mirror_connect.cli.verify.rate import Rate
-from mirror_connect.cli.verify.reading import PartitionLog
+from mirror_connect.cli.verify.reading import CannotCompareError, PartitionLog
 from mirror_connect.cli.verify.run import unread
 from mirror_connect.cli.verify.side import Side
 from mirror_connect.spark_jobs.fetch_state import PartitionState
@@ -67,6 +67,15 @@ async def test_what_comes_when_the_wait_ends_is_not_lost(monkeypatch: pytest.Mon
     assert bytes(fetched.buffer) == BATCH
     assert await log[0].read() is None
     await asyncio.sleep(0)
+
+
+async def test_a_log_that_is_truncated_while_it_is_read_can_not_be_compared() -> None:
+    log = PartitionLog(FakeReader(), KEY, 0, 20)  # type: ignore[arg-type]
+    log.put(Fetched(KEY, memoryview(BATCH), 0, 10, 20, 20, 0, ()))
+    log.put(Fetched(KEY, memoryview(BATCH), 0, 10, 20, 20, 0, ()))
+    assert await log.read() is not None
+    with pytest.raises(CannotCompareError, match=r"^source partition .*: its log was truncated at offset 0 meanwhile$"):
+        await log.read()
 
 
 @pytest.mark.parametrize(
