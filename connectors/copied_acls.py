@@ -1,4 +1,4 @@
-"""Which ACLs a source connector has copied, as records beside its positions (docs/decisions/0017).
+"""Which ACLs a source connector has copied, as records beside its positions (docs/decisions/0018).
 
 The key has the form of a position's, and the value holds nothing but a text: so Kafka's workers read over them, list them
 among the connector's offsets, and forget them with those. One record for each resource of the target that has copies.

@@ -43,12 +43,14 @@ class PartitionPosition:
     """The last replicated source offset of a partition; None where nothing is known (auto.offset.reset decides).
 
     `topic_id`: of the topic that it is an offset of, as Kafka's tools print ids (topic_ids.py); None where it isn't known.
+    `leader_epoch`: of the record there, which tells whether the log has been truncated since; -1 where it isn't known.
     """
 
     topic: str
     partition: int
     offset: int | None
     topic_id: str | None = None
+    leader_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)

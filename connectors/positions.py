@@ -3,15 +3,16 @@
 The key's bytes are the identity: a Java worker looks positions up by exactly these, so the order of their members
 (Java's HashMap order: cluster, partition, topic) must never change. Readers take any order.
 
-A position is one of a topic, not of a name. Which one it is stands in a header of the record, of which Kafka's workers take
-no notice; what they write has none (docs/decisions/0014).
+A position is one of a topic, not of a name, and of one history of its log: it may be truncated and grow again. Which ones
+these are stands in headers of the record, of which Kafka's workers take no notice; what they write has none
+(docs/decisions/0014, 0019).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mirror_connect.connectors.internal_json import decode, encode, is_integer
 from mirror_connect.connectors.topic_ids import parse_topic_id, topic_id_text
@@ -19,6 +20,19 @@ from mirror_connect.connectors.topic_ids import parse_topic_id, topic_id_text
 # The offset after it has to be one, too.
 MAX_OFFSET: Final = 2**63 - 2
 TOPIC_ID_HEADER: Final = "mirror-connect.topic.id"
+LEADER_EPOCH_HEADER: Final = "mirror-connect.leader.epoch"
+NO_EPOCH: Final = -1
+_HIGHEST_EPOCH: Final = (1 << 31) - 1
+
+
+class PositionOrigin(NamedTuple):
+    """What a position is of: the topic with this id (16 bytes), and a log whose record at the offset has this leader epoch.
+
+    None and NO_EPOCH where that isn't told.
+    """
+
+    topic_id: bytes | None = None
+    leader_epoch: int = NO_EPOCH
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,14 +55,24 @@ def position_value(offset: int) -> bytes:
     return encode({"offset": offset})
 
 
-def position_headers(topic_id: bytes | None) -> tuple[tuple[str, bytes], ...]:
-    """`mirror-connect.topic.id`, as Kafka's tools print ids; none where the id isn't known."""
-    return () if topic_id is None else ((TOPIC_ID_HEADER, topic_id_text(topic_id).encode()),)
+def position_headers(topic_id: bytes | None, leader_epoch: int = NO_EPOCH) -> tuple[tuple[str, bytes], ...]:
+    """`mirror-connect.topic.id`, as Kafka's tools print ids, and `mirror-connect.leader.epoch` in digits.
+
+    None of what isn't known. An epoch is one of a topic, so it stands never alone.
+    """
+    if topic_id is None:
+        return ()
+    named = (TOPIC_ID_HEADER, topic_id_text(topic_id).encode())
+    return (named,) if leader_epoch < 0 else (named, (LEADER_EPOCH_HEADER, b"%d" % leader_epoch))
 
 
-def parse_position_headers(headers: Iterable[tuple[str, bytes | None]]) -> bytes | None:
-    """The id of the topic that a position is of; None where it isn't told."""
-    return next((parse_topic_id(value) for name, value in headers if name == TOPIC_ID_HEADER), None)
+def parse_position_headers(headers: Iterable[tuple[str, bytes | None]]) -> PositionOrigin:
+    """The inverse; what is no id or no epoch counts as not told."""
+    told = dict(headers)
+    topic_id = parse_topic_id(told.get(TOPIC_ID_HEADER))
+    digits = told.get(LEADER_EPOCH_HEADER) or b""
+    epoch = int(digits) if digits.isdigit() and len(digits) <= len(str(_HIGHEST_EPOCH)) else NO_EPOCH
+    return PositionOrigin(topic_id, epoch if topic_id is not None and epoch <= _HIGHEST_EPOCH else NO_EPOCH)
 
 
 def parse_offsets_key(key: bytes | None) -> tuple[str, dict[str, Any]] | None:

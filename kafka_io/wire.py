@@ -27,6 +27,8 @@ _FETCHED_V5: Final = struct.Struct(">ihqqqi")
 _FETCHED_V12: Final = struct.Struct(">ihqqqBi")
 _ABORTED_AT: Final = 30
 _ABORTED: Final = struct.Struct(">qq")
+_DIVERGING_EPOCH: Final = 0
+_EPOCH_END: Final = struct.Struct(">iq")
 _NONE_ABORTED: Final[tuple[tuple[int, int], ...]] = ()
 _PRODUCED: Final = struct.Struct(">ihqq")
 _PRODUCED_V5: Final = struct.Struct(">ihqqq")
@@ -35,7 +37,8 @@ _PRODUCED_V5: Final = struct.Struct(">ihqqq")
 class FetchPartition(NamedTuple):
     """What is wanted of one partition. `leader_epoch` -1: don't check it. `max_bytes` yields to one whole batch.
 
-    `topic_id`: 16 bytes, or none where it isn't known.
+    `topic_id`: 16 bytes, or none where it isn't known. `last_epoch`: the leader epoch of the record before `offset`, from
+    which the broker tells whether its log is still the one that was read (v12); -1: don't check that.
     """
 
     topic: str
@@ -44,6 +47,7 @@ class FetchPartition(NamedTuple):
     max_bytes: int
     leader_epoch: int = -1
     topic_id: bytes = NO_TOPIC_ID
+    last_epoch: int = -1
 
 
 class ForgottenPartition(NamedTuple):
@@ -59,6 +63,8 @@ class FetchedPartition(NamedTuple):
 
     `preferred_replica` is -1 unless the broker wants to be asked elsewhere (KIP-392); -1 also stands for offsets the
     broker didn't tell. `aborted`: (producer id, first offset) of aborted transactions, under read_committed only.
+    `diverging`: the broker's log isn't the one that was read; the highest epoch up to `last_epoch` that it has, and the
+    offset at which that one ends in it.
     """
 
     topic: str
@@ -70,6 +76,7 @@ class FetchedPartition(NamedTuple):
     aborted: tuple[tuple[int, int], ...]
     preferred_replica: int
     records: memoryview
+    diverging: tuple[int, int] | None = None
 
 
 class FetchResponse(NamedTuple):
@@ -130,7 +137,7 @@ class Fetch(Request[FetchResponse]):
                     writer.int32(wanted.leader_epoch)
                 writer.int64(wanted.offset)
                 if version >= 12:
-                    writer.int32(-1)  # no epoch of the record before: truncations are told by offsets out of range
+                    writer.int32(wanted.last_epoch)
                 if version >= 5:
                     writer.int64(-1)
                 writer.int32(wanted.max_bytes)
@@ -192,9 +199,11 @@ class Fetch(Request[FetchResponse]):
                     aborted = tuple([_tagged_pair(reader) for _ in range(reader.unsigned_varint() - 1)])
                     preferred = reader.int32()
                 records = reader.bytes_()
-                reader.tags()
+                diverging = _diverging(reader)
                 partitions.append(
-                    FetchedPartition(topic, partition, code, high, stable, start, aborted, preferred, records)
+                    FetchedPartition(
+                        topic, partition, code, high, stable, start, aborted, preferred, records, diverging
+                    )
                 )
             reader.tags()
 
@@ -344,6 +353,21 @@ def _write_topic(writer: Writer, topic: bytes | str) -> None:
 def _pair(reader: Reader) -> tuple[int, int]:
     producer_id, first_offset = reader.unpack(_ABORTED)
     return producer_id, first_offset
+
+
+def _diverging(reader: Reader) -> tuple[int, int] | None:
+    """The tagged fields behind the records: of those only DivergingEpoch is wanted."""
+    found = None
+    for _ in range(reader.unsigned_varint()):
+        tag, size = reader.unsigned_varint(), reader.unsigned_varint()
+        behind = reader.at + size
+        if tag == _DIVERGING_EPOCH:
+            epoch, end = reader.unpack(_EPOCH_END)
+            found = epoch, end
+            reader.at = behind
+        else:
+            reader.raw(size)
+    return found
 
 
 def _tagged_pair(reader: Reader) -> tuple[int, int]:

@@ -350,16 +350,19 @@ class OffsetForLeaderEpoch(Request[dict[tuple[str, int], EpochEnd]]):
     wanted: Mapping[tuple[str, int], tuple[int, int]]
 
     def encode(self, version: int, writer: Writer) -> None:
-        """As OffsetForLeaderEpoch v2 and v3, a topic for each partition."""
+        """As OffsetForLeaderEpoch v2 and v3."""
         if version >= 3:
             writer.int32(-1)
-        writer.length(len(self.wanted))
-        for (topic, partition), (current, asked) in self.wanted.items():
+        topics: dict[str, list[tuple[int, int, int]]] = {}
+        for (topic, partition), epochs in self.wanted.items():
+            topics.setdefault(topic, []).append((partition, *epochs))
+        writer.length(len(topics))
+        for topic, partitions in topics.items():
             writer.string(topic)
-            writer.length(1)
-            writer.int32(partition)
-            writer.int32(current)
-            writer.int32(asked)
+            writer.length(len(partitions))
+            for each in partitions:
+                for number in each:
+                    writer.int32(number)
 
     def decode(self, version: int, reader: Reader) -> dict[tuple[str, int], EpochEnd]:
         """One entry per partition asked for."""

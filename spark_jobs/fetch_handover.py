@@ -33,7 +33,9 @@ class FetchHandover:
         if not copied:
             budget.take(frame_size)
         for work, part in brought:
-            whole, next_offset = whole_batches(part.records)
+            whole, next_offset, epochs = whole_batches(part.records)
+            if work.without_epochs:
+                epochs = []
             # Not one whole batch means a corrupt length, which asking again at once would not heal.
             size = whole or len(part.records)
             buffer, share = part.records[:size], common
@@ -54,9 +56,11 @@ class FetchHandover:
                 part.log_start,
                 part.aborted,
                 work.topic_id,
+                epochs,
                 self._release_of(work, share),
             )
             work.position = max(next_offset, position)
+            work.epochs.read(epochs)
             self._stir(work)
             self._on_records(fetched)
 

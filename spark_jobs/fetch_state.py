@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from typing import Final, NamedTuple
 
+from mirror_connect.connectors.positions import NO_EPOCH
 from mirror_connect.kafka_io import wire_codec as codes
 from mirror_connect.kafka_io.wire import NO_TOPIC_ID, FetchPartition
 from mirror_connect.spark_jobs.fetched import SourcePartition
+from mirror_connect.spark_jobs.leader_epochs import LeaderEpochs, divergence
 
 NOWHERE: Final = -1
 
@@ -34,9 +36,9 @@ _SLOWEST_RETRY: Final = 5.0
 # Tries of a partition without a leader, some seconds in all, before anyone is told: elections are nothing to tell.
 _QUIET_TRIES: Final = 6
 _EXPLAINED: Final = {
-    codes.UNKNOWN_TOPIC_OR_PARTITION: "does not exist on the source cluster; it is read as soon as it does",
-    codes.TOPIC_AUTHORIZATION_FAILED: "may not be read: grant READ on the topic to the source user",
-    codes.LEADER_NOT_AVAILABLE: "has no leader on the source cluster; it is read as soon as it has one",
+    codes.UNKNOWN_TOPIC_OR_PARTITION: "does not exist on the {side} cluster; it is read as soon as it does",
+    codes.TOPIC_AUTHORIZATION_FAILED: "may not be read: grant READ on the topic to the {side} user",
+    codes.LEADER_NOT_AVAILABLE: "has no leader on the {side} cluster; it is read as soon as it has one",
 }
 
 
@@ -44,6 +46,7 @@ class PartitionState(NamedTuple):
     """Where a partition stands: next offset to fetch (None: not known yet), end and start of its log as last heard.
 
     `error`: one line, when the partition can't be read at present; "" otherwise. `failed`: it will not be tried again.
+    `denied`: the right to read it is missing.
     `topic_id`: of the topic that the position which it was added with is of, once a broker has answered for that; None
     before, where there are no ids, and after another topic has taken the name.
     """
@@ -54,27 +57,31 @@ class PartitionState(NamedTuple):
     error: str
     failed: bool
     topic_id: bytes | None
-
-    @property
-    def denied(self) -> bool:
-        """Whether the right to read it is missing."""
-        return _EXPLAINED[codes.TOPIC_AUTHORIZATION_FAILED] in self.error
+    denied: bool = False
 
 
 class PartitionWork:
-    """One added partition. `node`: the broker it is read from, NOWHERE while none is known.
+    """One added partition. `node`: the broker it is read from, NOWHERE while none is known. `side`: whose it is, in lines.
 
     `lost`: the position that was out of range, while the new one is being looked up. `timestamp`: where to begin when
     `position` is None, if that isn't what auto.offset.reset says. `topic_id`: of the topic that `position` is of.
     `quiet`: it is asked for beside the busy ones, see fetch_lanes.py; `records_at`: when it last had records.
-    `made_again`: nothing of that topic has been read yet, because its name was another one's. Times are those of
-    time.monotonic().
+    `made_again`: nothing of that topic has been read yet, because its name was another one's; `rewound`: nothing of what
+    follows a truncation has. Times are those of time.monotonic().
+
+    `epochs`: what was read up to `position`. `checked`: under this leader's epoch the log was still the one that was read;
+    None: not known. `suspected`: the leader has said once that it isn't, when so many metadata had been read.
+    `out_of_range`: it is only checked because the broker has nothing at `position`. `without_epochs`: the log's leader knows
+    nothing of the epochs that are in it, so they tell nothing.
     """
 
     __slots__ = (
         "_another",
+        "_denied",
         "_failures",
         "_wanted",
+        "checked",
+        "epochs",
         "error",
         "failed",
         "high_watermark",
@@ -83,19 +90,32 @@ class PartitionWork:
         "lost",
         "made_again",
         "node",
+        "out_of_range",
         "position",
         "preferred",
         "preferred_until",
         "quiet",
         "records_at",
         "retry_at",
+        "rewound",
+        "side",
+        "suspected",
         "timestamp",
         "topic_id",
         "unreleased",
+        "without_epochs",
     )
 
-    def __init__(self, key: SourcePartition, position: int | None, topic_id: bytes | None = None) -> None:
+    def __init__(
+        self,
+        key: SourcePartition,
+        position: int | None,
+        topic_id: bytes | None = None,
+        epoch: int = NO_EPOCH,
+        side: str = "source",
+    ) -> None:
         self.key = key
+        self.side = side
         self.position = position
         self.node = NOWHERE
         self.preferred = NOWHERE
@@ -112,15 +132,29 @@ class PartitionWork:
         self.records_at = time.monotonic()
         self.lost: int | None = None
         self.timestamp: int | None = None
+        self.epochs = LeaderEpochs()
+        if position is not None:
+            self.epochs.know(position - 1, epoch)
+        self.checked: int | None = None
+        self.suspected: int | None = None
+        self.out_of_range = False
+        self.without_epochs = False
+        self.rewound = False
         self._another = False
+        self._denied = False
         self._failures = 0
         self._wanted: FetchPartition | None = None
+
+    def __str__(self) -> str:
+        return f"{self.side} partition {self.key}"
 
     @property
     def view(self) -> PartitionState:
         """As others may see it."""
         confirmed = None if self.high_watermark < 0 or self._another else self.topic_id
-        return PartitionState(self.position, self.high_watermark, self.log_start, self.error, self.failed, confirmed)
+        return PartitionState(
+            self.position, self.high_watermark, self.log_start, self.error, self.failed, confirmed, self._denied
+        )
 
     @property
     def max_bytes(self) -> int:
@@ -130,16 +164,26 @@ class PartitionWork:
     def wanted(self, leader_epoch: int, max_bytes: int) -> FetchPartition:
         """The entry for the next fetch. The size stays as it is while the position does: nothing to tell the broker."""
         assert self.position is not None
-        known, topic_id = self._wanted, self.topic_id or NO_TOPIC_ID
+        known, topic_id, last_epoch = self._wanted, self.topic_id or NO_TOPIC_ID, self.last_epoch
         if (
             known is None
             or known.offset != self.position
             or known.leader_epoch != leader_epoch
             or known.topic_id != topic_id
+            or known.last_epoch != last_epoch
         ):
-            known = FetchPartition(*self.key, self.position, max_bytes, leader_epoch, topic_id)
+            known = FetchPartition(*self.key, self.position, max_bytes, leader_epoch, topic_id, last_epoch)
             self._wanted = known
         return known
+
+    @property
+    def last_epoch(self) -> int:
+        """The leader epoch of the last record that was read; NO_EPOCH where it isn't known."""
+        return NO_EPOCH if self.position is None else self.epochs.at(self.position - 1)
+
+    def is_unchecked(self, leader_epoch: int) -> bool:
+        """Whether it isn't known that this leader's log is the one that was read up to the position."""
+        return self.checked != leader_epoch and self.last_epoch != NO_EPOCH
 
     def is_due(self) -> bool:
         """Whether it may be tried now."""
@@ -158,8 +202,9 @@ class PartitionWork:
 
     def explain(self, code: int) -> str | None:
         """Note an error that a user should hear of; returns the line unless it was said already."""
-        what = _EXPLAINED.get(code) or f"can't be read at offset {self.position}: {codes.error_name(code)}"
-        line = f"source partition {self.key} {what}"
+        self._denied = code == codes.TOPIC_AUTHORIZATION_FAILED
+        explained = _EXPLAINED.get(code, "").format(side=self.side)
+        line = f"{self} " + (explained or f"can't be read at offset {self.position}: {codes.error_name(code)}")
         if self.error == line:
             return None
         self.error = line
@@ -168,9 +213,9 @@ class PartitionWork:
     def succeeded(self) -> str | None:
         """It was read; returns a line to say so after an error that was said."""
         self._failures = 0
-        self.made_again = False
+        self._denied = self.made_again = self.rewound = False
         said, self.error = self.error, ""
-        return f"source partition {self.key} is read again from offset {self.position}" if said else None
+        return f"{self} is read again from offset {self.position}" if said else None
 
     def begin_anew(self, topic_id: bytes) -> None:
         """Another topic has the name: it is read whole, whatever auto.offset.reset says, as nobody has its records yet.
@@ -179,8 +224,44 @@ class PartitionWork:
         first records be gone already, that is told as a gap.
         """
         self.topic_id, self.made_again, self._another = topic_id, True, True
+        self._forget_epochs()
+        self.without_epochs = False
         self.position, self.lost, self.timestamp = 0, None, None
         self.high_watermark = self.log_start = -1
+
+    def _forget_epochs(self) -> None:
+        self.epochs.clear()
+        self.checked = self.suspected = None
+        self.out_of_range = False
+
+    def does_without_epochs(self) -> None:
+        """From now on positions are judged by offsets alone."""
+        self._forget_epochs()
+        self.without_epochs = True
+
+    def diverges_at(self, epoch: int, end: int) -> int | None:
+        """See leader_epochs.divergence: of the leader's answer for `last_epoch`."""
+        return None if self.position is None else divergence(self.position, self.epochs, epoch, end)
+
+    def rewind(self, position: int, epoch: int, end: int) -> str:
+        """The log was truncated to `position`; returns the line that names what is gone. `epoch`, `end`: as above."""
+        before = self.position or 0
+        self.epochs.cut(position)
+        if self.epochs.at(position - 1) == NO_EPOCH and position == end:
+            self.epochs.know(position - 1, epoch)
+        self.position, self.rewound = position, True
+        self.suspected, self.out_of_range = None, False
+        self.high_watermark = -1
+        return (
+            f"{self}: its log was truncated at offset {position}, as by an unclean leader election: offsets {position} to "
+            f"{before - 1}, which had been read, are gone from the {self.side} ({before - position} offsets); "
+            f"reading on at {position}"
+        )
+
+    def reset(self, timestamp: int | None) -> None:
+        """The log has nothing at the position: where to go on is looked up, by auto.offset.reset if `timestamp` is None."""
+        self.lost, self.position, self.timestamp = self.position, None, timestamp
+        self._forget_epochs()
 
     def moved(self, position: int) -> str:
         """Take the position found instead of `lost`; returns the line that names what was skipped or is repeated."""
@@ -189,10 +270,10 @@ class PartitionWork:
             return ""
         if position > lost:
             return (
-                f"source partition {self.key}: offsets {lost} to {position - 1} are gone from the source "
+                f"{self}: offsets {lost} to {position - 1} are gone from the {self.side} "
                 f"(retention or deleted records): {position - lost} offsets skipped, reading on at {position}"
             )
         return (
-            f"source partition {self.key}: offset {lost} lies beyond the end of the source's log "
+            f"{self}: offset {lost} lies beyond the end of the {self.side}'s log "
             f"(truncated or re-created): reading again from offset {position}"
         )

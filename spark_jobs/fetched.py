@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-_BATCH_HEAD: Final = struct.Struct(">qi4xb")
+from mirror_connect.connectors.positions import NO_EPOCH
+
+_BATCH_HEAD: Final = struct.Struct(">qiib")
 _LAST_OFFSET_DELTA: Final = struct.Struct(">i")
 _LAST_OFFSET_DELTA_AT: Final = 23
 _V2_HEADER: Final = 61
@@ -53,6 +55,7 @@ class Fetched:
     `next_offset` is one past the last offset of the last batch. `aborted`: (producer id, first offset) of the aborted
     transactions that overlap (read_committed only). `last_stable_offset` and `log_start` are -1 if the broker didn't say.
     `topic_id`: the topic's, which one made again under its name doesn't have; None where there are none.
+    `epochs`: as whole_batches has them; where the fetch begins below what came before, the log was truncated there.
     """
 
     partition: SourcePartition
@@ -64,6 +67,7 @@ class Fetched:
     log_start: int
     aborted: tuple[tuple[int, int], ...]
     topic_id: bytes | None = None
+    epochs: Sequence[tuple[int, int]] = ()
     _released: Callable[[int], None] | None = field(default=None, repr=False)
 
     def release(self) -> None:
@@ -77,22 +81,41 @@ class Fetched:
             released(size)
 
 
-def whole_batches(records: memoryview) -> tuple[int, int]:
-    """(bytes that whole batches take at the front of `records`, the offset after the last of them).
+class WholeBatches(NamedTuple):
+    """`size`: the bytes that whole batches take at the front; `next_offset`: the one after the last of them.
 
-    (0, -1) when not even one is whole. Reads headers only, of every message format: up to v1 an entry's own offset is
-    its last one (the wrapper of a compressed set has that of its last message), in v2 a delta is added.
+    `epochs`: (offset, leader epoch) of the first batch and of each with another epoch than the one before it; NO_EPOCH for
+    formats that hold none.
+    """
+
+    size: int
+    next_offset: int
+    epochs: list[tuple[int, int]]
+
+
+def whole_batches(records: memoryview) -> WholeBatches:
+    """What is at the front of `records`; (0, -1, []) when not even one is whole.
+
+    Reads headers only, of every message format: up to v1 an entry's own offset is its last one (the wrapper of a compressed
+    set has that of its last message), in v2 a delta is added.
     """
     at, end, last, magic = 0, len(records), -1, 0
+    epochs: list[tuple[int, int]] = []
+    # Where older formats have a checksum, v2 has the epoch.
+    known: int | None = None
     while end - at >= _BATCH_HEAD.size:
-        _, length, version = _BATCH_HEAD.unpack_from(records, at)
+        offset, length, epoch, version = _BATCH_HEAD.unpack_from(records, at)
         after = at + _LENGTH_AT + length
         if length <= 0 or after > end:
             break
+        if epoch != known or version < 2:
+            known = epoch if version >= 2 else None
+            if version >= 2 or not epochs or epochs[-1][1] != NO_EPOCH:
+                epochs.append((offset, epoch if version >= 2 else NO_EPOCH))
         last, magic, at = at, version, after
     if last < 0:
-        return 0, -1
-    offset, _, _ = _BATCH_HEAD.unpack_from(records, last)
+        return WholeBatches(0, -1, [])
+    offset = _BATCH_HEAD.unpack_from(records, last)[0]
     if magic >= 2 and at - last >= _V2_HEADER:
         offset += _LAST_OFFSET_DELTA.unpack_from(records, last + _LAST_OFFSET_DELTA_AT)[0]
-    return at, offset + 1
+    return WholeBatches(at, offset + 1, epochs)

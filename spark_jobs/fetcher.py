@@ -6,10 +6,11 @@ How mirror_source uses it (all in one event loop)::
     fetcher.add(SourcePartition("orders", 0), position=17)     # next offset wanted; None = by auto.offset.reset
     await fetcher.run()                                        # until cancelled; no broker or partition makes it raise
 
-`take(fetched)` is called in the loop's thread, in offset order within a partition. It must not block: it puts the value
-into the caller's own queue of that partition. The fetcher has no queue: it counts the bytes of every Fetched until
-`fetched.release()`, which the caller calls once when it no longer needs `buffer` (its batches are acknowledged, or
-copied, or dropped). A partition with too many unreleased bytes is left out of the next fetch, others go on.
+`take(fetched)` is called in the loop's thread, in offset order within a partition; after a truncation offsets come that
+came before, with other records. It must not block: it puts the value into the caller's own queue of that partition. The
+fetcher has no queue: it counts the bytes of every Fetched until `fetched.release()`, which the caller calls once when it no
+longer needs `buffer` (its batches are acknowledged, or copied, or dropped). A partition with too many unreleased bytes is
+left out of the next fetch, others go on.
 
 The next fetch leaves as soon as the former answer is cut up, if there is room. While a broker has partitions that were
 left out for want of room, its fetches wait for news 20 ms at most instead of fetch.max.wait.ms, so that a partition with
@@ -27,6 +28,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.connectors.positions import NO_EPOCH
 from mirror_connect.kafka_io import wire_codec as codes
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
@@ -76,6 +78,7 @@ class Fetcher:
         self._cluster = cluster
         self._settings = FetchSettings.of(settings)
         self._on_notice = on_notice
+        self._side = side
         self._budget = FetchBudget(buffer_limit_bytes, self._settings.max_bytes, self._settings.partition_max_bytes)
         self._work: dict[tuple[str, int], PartitionWork] = {}
         away = away or cluster_away(f"{side} cluster", settings.get("bootstrap.servers"))
@@ -98,14 +101,22 @@ class Fetcher:
         self._paused = False
         self._loops: asyncio.TaskGroup | None = None
 
-    def add(self, partition: SourcePartition, position: int | None, topic_id: bytes | None = None) -> None:
+    def add(
+        self,
+        partition: SourcePartition,
+        position: int | None,
+        topic_id: bytes | None = None,
+        leader_epoch: int = NO_EPOCH,
+    ) -> None:
         """Start fetching at `position` (the next offset wanted); None lets auto.offset.reset decide.
 
         `topic_id`: of the topic that the position is of, if that is known. If another one has the name now, it is read from
-        its beginning.
+        its beginning. `leader_epoch`: of the record before the position. If that isn't in the log any more, it is read from
+        where the log was truncated.
         """
         self.remove(partition)
-        work = self._work[partition] = PartitionWork(partition, position, None if position is None else topic_id)
+        work = PartitionWork(partition, position, None if position is None else topic_id, leader_epoch, self._side)
+        self._work[partition] = work
         self._upkeep.begin(work)
 
     def remove(self, partition: SourcePartition) -> None:
@@ -196,6 +207,9 @@ class Fetcher:
                     return NOTHING
             leader, due = self._cluster.leader(*key), work.is_due()
             restless = work.unreleased > 0 or work.preferred != NOWHERE or not due
+            if leader is not None and work.is_unchecked(leader.epoch):
+                self._upkeep.doubt(work)
+                return Judged(None, restless)
             if work.position is None or leader is None or not due:
                 return Judged(None, restless)
             if work.unreleased > 0 and work.unreleased + min(size, work.max_bytes) > cap:
@@ -231,7 +245,7 @@ class Fetcher:
         else:
             session.failed(answer.error)
             if answer.error not in LOST:
-                self._on_notice(f"source broker {node} refuses to be read: {codes.error_name(answer.error)}")
+                self._on_notice(f"{self._side} broker {node} refuses to be read: {codes.error_name(answer.error)}")
                 await asyncio.sleep(settings.retry_backoff_max_s)
 
     def _take(self, lane: Lane, session: FetchSession, answer: FetchResponse) -> None:
@@ -246,11 +260,16 @@ class Fetcher:
                 continue
             if work.node != node or work.quiet != quiet:
                 continue
-            if asked.topic_id != (work.topic_id or NO_TOPIC_ID):
+            if asked.topic_id != (work.topic_id or NO_TOPIC_ID) or asked.last_epoch != work.last_epoch:
                 continue
             if part.error != codes.NONE:
                 self._upkeep.fetch_failed(work, part.error)
                 continue
+            if part.diverging is not None:
+                self._upkeep.diverges(work)
+                continue
+            # Whatever was read up to here is in this leader's log, or of an epoch that isn't known.
+            work.checked = asked.leader_epoch
             work.high_watermark = max(part.high_watermark, -1)
             work.log_start = part.log_start if part.log_start >= 0 else work.log_start
             self._upkeep.answered(work)

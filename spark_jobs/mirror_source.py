@@ -30,6 +30,7 @@ from mirror_connect.connectors.mirror_source import (
     MirrorSource,
     own_text,
 )
+from mirror_connect.connectors.positions import NO_EPOCH
 from mirror_connect.connectors.topic_ids import parse_topic_id
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
@@ -320,15 +321,18 @@ class SourceTask:
         for partition in added:
             stored = known.get((partition.topic, partition.partition))
             position = topic_id = None
+            epoch = NO_EPOCH
             if stored is not None and stored.offset is not None:
                 position, topic_id = stored.offset + 1, parse_topic_id(stored.topic_id)
-                self._positions.known(partition, Position(stored.offset, topic_id))
+                epoch = stored.leader_epoch
+                self._positions.known(partition, Position(stored.offset, topic_id, epoch))
             source = SourcePartition(partition.topic, partition.partition)
             flow = PartitionFlow(
                 partition,
                 position,
                 self._link.counters,
                 topic_id=topic_id,
+                leader_epoch=epoch,
                 check_crcs=self._consumer_settings.check_crcs,
                 read_committed=self._consumer_settings.read_committed,
                 on_corrupt=self._standing.stop_at_corrupt,
@@ -342,7 +346,8 @@ class SourceTask:
             self._targets[source] = self._producer.partition(partition.remote_topic, partition.partition, flow)
         for partition in added:
             source = SourcePartition(partition.topic, partition.partition)
-            self._fetcher.add(source, self._flows[source].next_offset, self._flows[source].topic_id)
+            flow = self._flows[source]
+            self._fetcher.add(source, flow.next_offset, flow.topic_id, flow.leader_epoch)
 
     # --- records ----------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@ backlog, and a fetched megabyte of tiny batches isn't turned into thousands of o
 
 The position is the last source offset of which everything at or below is on the target or was dropped: it lies in front of
 the oldest offset that is not. It is one of a topic: another one made under its name begins when all that was taken of the
-former is acknowledged.
+former is acknowledged. So does what follows a truncation of the source's log, whose offsets have been had before with other
+records: there the position goes back.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import Final
 
 from mirror_connect.connectors.job_contract import TaskPartition
+from mirror_connect.connectors.positions import NO_EPOCH
 from mirror_connect.spark_jobs.aborted import AbortedFilter
 from mirror_connect.spark_jobs.fetcher import Fetched
 from mirror_connect.spark_jobs.in_flight import InFlight
+from mirror_connect.spark_jobs.leader_epochs import LeaderEpochs
 from mirror_connect.spark_jobs.positions_writer import Position
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import (
@@ -65,6 +68,7 @@ class PartitionFlow:
         counters: MutableMapping[str, int],
         *,
         topic_id: bytes | None = None,
+        leader_epoch: int = NO_EPOCH,
         check_crcs: bool,
         read_committed: bool,
         on_corrupt: Callable[[PartitionFlow, CorruptBatchError], None],
@@ -79,6 +83,10 @@ class PartitionFlow:
         self.next_offset = next_offset
         # Of the topic that all offsets here are of; None where that isn't known, or there are no ids.
         self.topic_id = topic_id
+        # Of what was read from the source; the position goes with the epoch of its record.
+        self._epochs = LeaderEpochs()
+        if next_offset is not None:
+            self._epochs.know(next_offset - 1, leader_epoch)
         self.stopped = False
         # Set with on_corrupt: where an intact batch begins behind the corrupt one, None if none was seen there.
         self.behind_corrupt: int | None = None
@@ -118,11 +126,12 @@ class PartitionFlow:
 
     def moved(self) -> Position | None:
         """The position, if it is another one than when this was last asked."""
-        offset, topic_id = self.position, self.topic_id
+        offset, topic_id, known = self.position, self.topic_id, self._looked_at
+        epoch = self._epochs.at(offset)
         # Asked of thousands of quiet partitions twice a second: nothing is made for them.
-        if offset == self._looked_at.offset and topic_id == self._looked_at.topic_id:
+        if offset == known.offset and topic_id == known.topic_id and epoch == known.leader_epoch:
             return None
-        self._looked_at = Position(offset, topic_id)
+        self._looked_at = Position(offset, topic_id, epoch)
         return self._looked_at
 
     def put(self, fetched: Fetched) -> None:
@@ -136,7 +145,14 @@ class PartitionFlow:
         """Forgets what was fetched and not sent; returns the offset to fetch from."""
         self.clear()
         self.stopped = False
+        if self.next_offset is not None:
+            self._epochs.cut(self.next_offset)
         return self.next_offset
+
+    @property
+    def leader_epoch(self) -> int:
+        """Of the source's record before `next_offset`; NO_EPOCH where it isn't known."""
+        return NO_EPOCH if self.next_offset is None else self._epochs.at(self.next_offset - 1)
 
     def skip_corrupt(self) -> int | None:
         """Gives the corrupt batch up that it stopped at; how many offsets are lost by that, None if that isn't known."""
@@ -145,6 +161,8 @@ class PartitionFlow:
             return None
         lost = behind - (self.next_offset or 0)
         self.next_offset = behind
+        # Of what the corrupt batch says of itself nothing is believed.
+        self._epochs.clear()
         return lost
 
     def clear(self) -> None:
@@ -297,20 +315,27 @@ class PartitionFlow:
         if self.stopped or not self._fetched or not self._may_begin(self._fetched[0]):
             return False
         self._current = self._fetched.popleft()
-        # Also where it is lower than before: the fetcher begins anew after a topic was re-created, and has said so.
+        # Also where it is lower than before: after a topic was re-created, or a log truncated. The fetcher has said so.
+        self._epochs.go_on(self._current.fetch_offset, self.next_offset)
+        self._epochs.read(self._current.epochs)
         self.next_offset = self._current.fetch_offset
         self._reader = BatchReader(self._current.buffer, whole=True)
         self._aborted = AbortedFilter(self._current.aborted) if self._read_committed else None
         return True
 
     def _may_begin(self, following: Fetched) -> bool:
-        """Another topic of the same name waits until the target has all of the former: a position is one of a topic."""
-        if following.topic_id in (None, self.topic_id):
-            return True
-        another = self.topic_id is not None or following.fetch_offset < (self.next_offset or 0)
-        if another and (self._in_flight or self._held):
+        """Another topic of the same name waits until the target has all of the former: a position is one of a topic.
+
+        So does what the source has again at offsets that were had before: a position is one of a log, too.
+        """
+        again = following.fetch_offset < (self.next_offset or 0)
+        another = following.topic_id not in (None, self.topic_id)
+        if (again or (another and self.topic_id is not None)) and (self._in_flight or self._held):
             return False
-        self.topic_id = following.topic_id
+        if another:
+            if self.topic_id is not None:
+                self._epochs.clear()
+            self.topic_id = following.topic_id
         return True
 
     def _decide(self, view: BatchView) -> Outgoing | None:

@@ -48,6 +48,9 @@ class PartitionRuns:
         recorder = self.recorder
         if upstream < self._upstream or downstream < self._downstream:
             recorder = self._looked_at_anew()
+            if upstream < self._upstream < sys.maxsize:
+                # Behind a truncation, or of another topic: where the source's log ended says nothing of this one.
+                self._end = None
         if recorder is not None:
             recorder.acked(upstream, count, downstream, linked=linked)
             if self.caught_up and recorder.owes:

@@ -4,7 +4,8 @@ A position is committed after the target has acknowledged every record at or bel
 promises that, and a crash in between only repeats records. Because it is the same producer id and epoch as the data's, a
 former owner of the task that still hangs somewhere is fenced here as it is there.
 
-With each goes the id of the topic that it is an offset of, in one record, so that neither is ever without the other.
+With each go the id of the topic that it is an offset of, and the leader epoch of the record there, in one record, so that
+none is ever without the others. A position goes back where the source's log was truncated.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
 from mirror_connect.connectors.partitioner import partition_for
-from mirror_connect.connectors.positions import position_headers, position_key, position_value
+from mirror_connect.connectors.positions import NO_EPOCH, position_headers, position_key, position_value
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.own_records import OwnRecords
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
@@ -23,10 +24,14 @@ from mirror_connect.spark_jobs.record_batch import NewRecord
 
 
 class Position(NamedTuple):
-    """`offset`: the last one replicated, negative for none; `topic_id`: of the topic it is of, None if that isn't known."""
+    """`offset`: the last one replicated, negative for none; `topic_id`: of the topic it is of, None if that isn't known.
+
+    `leader_epoch`: of the source's record there, or of the last one below; NO_EPOCH if that isn't known.
+    """
 
     offset: int
     topic_id: bytes | None
+    leader_epoch: int = NO_EPOCH
 
 
 class PositionsWriter:
@@ -65,10 +70,10 @@ class PositionsWriter:
         """What is to be written, by the partition of the offsets topic."""
         now = int(time.time() * 1000)
         records: dict[int, list[NewRecord]] = {}
-        for partition, (offset, topic_id) in self._written.items():
+        for partition, (offset, topic_id, epoch) in self._written.items():
             key = position_key(self._spec.connector, self._spec.source_alias, partition.topic, partition.partition)
             number = partition_for(key, self._spec.offsets_partitions)
-            record = NewRecord(key, position_value(offset), now, position_headers(topic_id))
+            record = NewRecord(key, position_value(offset), now, position_headers(topic_id, epoch))
             records.setdefault(number, []).append(record)
         return records
 

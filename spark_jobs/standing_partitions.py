@@ -178,7 +178,7 @@ class StandingPartitions:
                 return
             target.closing = True
             self._targets[source] = self._producer.partition(target.topic, target.partition, flow)
-        self._fetcher.add(source, flow.restart(), flow.topic_id)
+        self._fetcher.add(source, flow.restart(), flow.topic_id, flow.leader_epoch)
 
     def _perhaps_in_trouble(self) -> list[SourcePartition]:
         """Those of which a line may be told; the others, thousands perhaps, cost no more than a look at two fields."""

@@ -53,22 +53,23 @@ class ToldTogether:
     def __init__(self, notice: Callable[[str], None]) -> None:
         self._notice = notice
         self._many: Counter[str] = Counter()
-        self._skipped: Counter[str] = Counter()
+        self._offsets: Counter[tuple[str, str]] = Counter()
 
-    def tell(self, line: str, kind: str, skipped: int = 0) -> None:
+    def tell(self, line: str, kind: str, offsets: int = 0, fate: str = "skipped") -> None:
         """Says it, unless there were many like it in this moment; `kind` goes on behind `37 more `.
 
-        `skipped`: the offsets that it tells of as lost. Those of lines that aren't said are summed up.
+        `offsets`: so many it tells of as lost, and `fate` is what has become of them. Those of lines that aren't said are
+        summed up.
         """
         if kind not in self._many:
-            asyncio.get_running_loop().call_later(MOMENT_S, self._count, kind)
+            asyncio.get_running_loop().call_later(MOMENT_S, self._count, kind, fate)
         self._many[kind] += 1
         if self._many[kind] <= MOST_TOLD:
             self._notice(line)
         else:
-            self._skipped[kind] += skipped
+            self._offsets[kind, fate] += offsets
 
-    def _count(self, kind: str) -> None:
-        more, skipped = self._many.pop(kind) - MOST_TOLD, self._skipped.pop(kind, 0)
+    def _count(self, kind: str, fate: str) -> None:
+        more, offsets = self._many.pop(kind) - MOST_TOLD, self._offsets.pop((kind, fate), 0)
         if more > 0:
-            self._notice(f"{more} more {kind}" + (f": {skipped} offsets of them skipped" if skipped else ""))
+            self._notice(f"{more} more {kind}" + (f": {offsets} offsets of them {fate}" if offsets else ""))

@@ -169,10 +169,12 @@ class TaskSpecs:
         keys = [{"cluster": spec.source_alias, "partition": p, "topic": topic} for topic, p in partitions]
         found = await store.positions(spec.connector, keys)
         # Nothing comes in between: they are of the very records that were found.
-        ids = store.topic_ids(spec.connector, keys)
+        origins = store.origins(spec.connector, keys)
         return [
-            PartitionPosition(topic, partition, _last_replicated(offset), topic_id_text(topic_id) if topic_id else None)
-            for (topic, partition), offset, topic_id in zip(partitions, found, ids, strict=True)
+            PartitionPosition(
+                topic, partition, _last_replicated(offset), topic_id_text(topic_id) if topic_id else None, epoch
+            )
+            for (topic, partition), offset, (topic_id, epoch) in zip(partitions, found, origins, strict=True)
         ]
 
     def keep(self, tasks: Collection[TaskId]) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from mirror_connect.app.storage import json_text
 from mirror_connect.app.storage.topic_log import TopicLog
 from mirror_connect.connectors.copied_acls import is_acl_partition
-from mirror_connect.connectors.positions import parse_position_headers
+from mirror_connect.connectors.positions import PositionOrigin, parse_position_headers
 from mirror_connect.kafka_io.topic_log_io import LogRecord
 
 Partition = Mapping[str, Any]
@@ -58,11 +58,11 @@ class OffsetStore:
         self._patience_s = patience_s
         self._values: dict[bytes, bytes] = {}
         # Of those that a task of ours wrote; Kafka's workers and REST tell of none.
-        self._topic_ids: dict[bytes, bytes] = {}
+        self._origins: dict[bytes, PositionOrigin] = {}
 
     async def start(self) -> None:
         """Read the topic to its end and follow it."""
-        self._values, self._topic_ids = {}, {}
+        self._values, self._origins = {}, {}
         await self._log.start(self._receive)
 
     async def stop(self) -> None:
@@ -80,9 +80,9 @@ class OffsetStore:
         values = (self._values.get(offset_key(connector, partition)) for partition in partitions)
         return [json_text.decode_object(value) for value in values]
 
-    def topic_ids(self, connector: str, partitions: Iterable[Partition]) -> list[bytes | None]:
-        """Of which topic each position is, None where its writer didn't say. As last read: ask right after `positions`."""
-        return [self._topic_ids.get(offset_key(connector, partition)) for partition in partitions]
+    def origins(self, connector: str, partitions: Iterable[Partition]) -> list[PositionOrigin]:
+        """What each position is of, as far as its writer said. As last read: ask right after `positions`."""
+        return [self._origins.get(offset_key(connector, partition), PositionOrigin()) for partition in partitions]
 
     async def entries(self, connector: str) -> list[OffsetEntry]:
         """Every position stored for a connector, whatever the member order of the keys."""
@@ -121,11 +121,11 @@ class OffsetStore:
             self._values.pop(record.key, None)
         else:
             self._values[record.key] = record.value
-        topic_id = parse_position_headers(record.headers) if record.headers and record.value is not None else None
-        if topic_id is not None:
-            self._topic_ids[record.key] = topic_id
+        origin = parse_position_headers(record.headers) if record.headers and record.value is not None else None
+        if origin is not None:
+            self._origins[record.key] = origin
         else:
-            self._topic_ids.pop(record.key, None)
+            self._origins.pop(record.key, None)
 
 
 def _entries(stored: Iterable[tuple[bytes, bytes]]) -> list[OffsetEntry]:

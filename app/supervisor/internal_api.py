@@ -69,7 +69,9 @@ def create_internal_application(supervisor: Supervisor) -> Starlette:
     async def positions(request: Request, run: Run) -> Response:
         asked = [(topic, partition) for topic, partition in json.loads(await request.body())]
         found = await supervisor.positions(run, asked)
-        return JSONResponse([[each.topic, each.partition, each.offset, each.topic_id] for each in found])
+        return JSONResponse(
+            [[each.topic, each.partition, each.offset, each.topic_id, each.leader_epoch] for each in found]
+        )
 
     async def report(request: Request, run: Run) -> Response:
         said = TaskReport.from_json(json.loads(await request.body()))

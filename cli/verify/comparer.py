@@ -30,6 +30,8 @@ _AGREEING: Final = 4
 _LOOK_BACK: Final = 2_000
 # Lookups that found nothing: from the so-manieth on only one in two, four, eight … is tried.
 _PATIENCE: Final = 32
+# As by an unclean leader election: what was copied before is there.
+_LOST_SINCE: Final = "the producer that copied the record before wrote it: the source has lost it"
 # How many single faults are remembered, to recognise a record that went missing here and turns up there.
 _REMEMBERED: Final = 20_000
 
@@ -413,7 +415,9 @@ class Comparer:
                 continue
             if len(self._strays) < _REMEMBERED:
                 self._strays[mark] = record[0]
-            findings.add(_fault(Kind.FOREIGN, None, record))
+            wrote = self._target.producer(rest[at])
+            by_copier = wrote[0] >= 0 and wrote == self.last_producer
+            findings.add(_fault(Kind.FOREIGN, None, record, _LOST_SINCE if by_copier else ""))
             at += 1
 
     async def _again(self, theirs: list[Record], places: list[int]) -> int:

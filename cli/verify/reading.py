@@ -115,7 +115,7 @@ class ClusterReader:
                 return False
             if part.error not in (codes.NONE, codes.OFFSET_OUT_OF_RANGE):
                 raise CannotCompareError(self._refused(*key, part.error))
-            size, following = whole_batches(part.records)
+            size, following, _ = whole_batches(part.records)
             if not size and not hidden_too and 0 <= part.last_stable_offset <= offset < part.high_watermark:
                 raise CannotCompareError(
                     f"{self.place} partition {key}: an open transaction hides what is there from offset {offset} on"

@@ -56,7 +56,11 @@ async def fetching(fetcher: Fetcher) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def copying(
-    source: FakeSource, limit: int = 1 << 20, stop_at_new_topic: str | None = None, **settings: str
+    source: FakeSource,
+    limit: int = 1 << 20,
+    stop_at_new_topic: str | None = None,
+    side: str = "source",
+    **settings: str,
 ) -> AsyncIterator[Copy]:
     copy = Copy()
     quick = {"retry.backoff.ms": "2", "retry.backoff.max.ms": "10", "fetch.max.wait.ms": "20"}
@@ -67,6 +71,7 @@ async def copying(
         on_records=copy.take,
         on_notice=copy.notices.append,
         buffer_limit_bytes=limit,
+        side=side,
         stop_at_new_topic=stop_at_new_topic,
     )
     async with fetching(copy.fetcher):

@@ -19,15 +19,15 @@ from mirror_connect.kafka_io.wire import (
     ListedOffset,
     ListOffsets,
 )
-from mirror_connect.kafka_io.wire_control import BrokerEntry
+from mirror_connect.kafka_io.wire_control import BrokerEntry, EpochEnd, OffsetForLeaderEpoch
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 Key = tuple[str, int]
 
 
-def batch(base: int, count: int, size: int = 100) -> bytes:
+def batch(base: int, count: int, size: int = 100, epoch: int = 0) -> bytes:
     """A batch of the right outer form; its records are zeros."""
-    head = HEADER.pack(base, size - 12, 0, 2, 0, 0, count - 1, 0, 0, -1, -1, -1, count)
+    head = HEADER.pack(base, size - 12, epoch, 2, 0, 0, count - 1, 0, 0, -1, -1, -1, count)
     return head + bytes(size - len(head))
 
 
@@ -47,13 +47,31 @@ class Log:
         return self.batches[-1][0] + self.batches[-1][1] if self.batches else self.start
 
     def append(self, count: int = 10, size: int = 100) -> None:
-        self.batches.append((self.end, count, batch(self.end, count, size)))
+        self.batches.append((self.end, count, batch(self.end, count, size, self.epoch)))
+
+    def truncate(self, end: int, *, epoch: int | None = None) -> None:
+        """Another leader, whose log ends there: under the next epoch, or the one given."""
+        self.batches = [each for each in self.batches if each[0] + each[1] <= end]
+        self.epoch = self.epoch + 1 if epoch is None else epoch
+        assert self.end == end
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        """As LeaderEpochFileCache.endOffsetFor: the highest epoch not above this one, and where it ends."""
+        begun = {HEADER.unpack_from(data)[2]: base for base, _, data in reversed(self.batches)}
+        begun.setdefault(self.epoch, self.end)
+        if epoch == max(begun):
+            return epoch, self.end
+        later = [each for each in begun if each > epoch]
+        if not later:
+            return -1, -1
+        return max((each for each in begun if each <= epoch), default=epoch), begun[min(later)]
 
 
 class FakeSource:
     """What Fetcher uses of a Cluster. `fetches` are the requests each node got; `down` nodes lose every request.
 
-    `takes_ids`: as brokers from 3.1 on, which read topics by id where they are told ids.
+    `takes_ids`: as brokers from 3.1 on, which read topics by id where they are told ids. `takes_epochs`: as those from 2.7
+    on, which check with each fetch whether their log is the one that was read. `checks`: what was asked of leader epochs.
     """
 
     # Seconds between two looks of a fetch that waits for records.
@@ -65,6 +83,8 @@ class FakeSource:
         self.ids: dict[str, bytes] = {}
         self.known_ids: dict[str, bytes] = {}
         self.takes_ids = True
+        self.takes_epochs = True
+        self.checks: list[OffsetForLeaderEpoch] = []
         self.nodes = {node: BrokerEntry(node, "fake", node, None) for node in (1, 2)}
         self.fetches: list[tuple[int, Fetch]] = []
         self.purposes: list[str] = []
@@ -111,6 +131,9 @@ class FakeSource:
             raise ConnectionLost(f"broker fake:{node}: Connection refused")
         if isinstance(request, ListOffsets):
             return [self._listed(key, asked[0]) for key, asked in request.wanted.items()]
+        if isinstance(request, OffsetForLeaderEpoch):
+            self.checks.append(request)
+            return {key: self._ended(key, node, *asked) for key, asked in request.wanted.items()}
         assert purpose in ("fetch", "fetch-quiet")
         self.fetches.append((node, request))
         self.purposes.append(purpose)
@@ -121,6 +144,11 @@ class FakeSource:
         if log is None:
             return ListedOffset(*key, 3, -1, -1, -1)
         return ListedOffset(*key, 0, -1, log.start if timestamp == EARLIEST else log.end, log.epoch)
+
+    def _ended(self, key: Key, node: int, current: int, asked: int) -> EpochEnd:
+        log = self.logs.get(key)
+        error = 3 if log is None else 6 if log.leader != node else 74 if current < log.epoch else 0
+        return EpochEnd(error, -1, -1) if log is None or error else EpochEnd(0, *log.epoch_end(asked))
 
     async def _fetch(self, node: int, purpose: str, request: Fetch) -> FetchResponse:
         if self.session_error and request.session_epoch > 0:
@@ -158,6 +186,14 @@ class FakeSource:
         error = log.errors.pop(0) if log.errors else 0
         if not error and node not in (log.leader, log.preferred):
             error = 6
+        if not error and 0 <= wanted.leader_epoch < log.epoch:
+            error = 74
+        if not error and self.takes_epochs and wanted.last_epoch >= 0:
+            epoch, end = log.epoch_end(wanted.last_epoch)
+            if epoch < 0 or wanted.offset < log.start:
+                error = 1
+            elif epoch < wanted.last_epoch or end < wanted.offset:
+                return FetchedPartition(*key, 0, -1, -1, -1, (), -1, memoryview(b""), (epoch, end))
         if not error and not log.start <= wanted.offset <= log.end:
             error = 1
         if error:

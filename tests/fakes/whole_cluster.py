@@ -58,7 +58,8 @@ class FakeBroker:
         log = self.logs[topic, 0]
         for key, value in records:
             payload = stamp(build([NewRecord(key, value, 0)]), -1, -1, -1)
-            log.batches.append((log.end, 1, struct.pack(">q", log.end) + payload[8:]))
+            epoch = struct.pack(">i", log.epoch)
+            log.batches.append((log.end, 1, struct.pack(">q", log.end) + payload[8:12] + epoch + payload[16:]))
 
     def records(self, topic: str, partition: int = 0) -> list[tuple[bytes, bytes]]:
         """Key and value of every record."""
@@ -76,6 +77,20 @@ class FakeBroker:
                     end = 2 + size + (rest[1 + size] >> 1)
                     found.append((rest[1 : 1 + size], rest[2 + size : end], rest[end:]))
         return found
+
+
+def headers_of(encoded: bytes) -> list[tuple[str, bytes]]:
+    """Headers as `whole_records` gives them; short ones only, so that every length is one byte."""
+    found, at = [], 1
+    for _ in range(encoded[0] >> 1):
+        texts = []
+        for _ in range(2):
+            size = encoded[at] >> 1
+            texts.append(encoded[at + 1 : at + 1 + size])
+            at += 1 + size
+        found.append((texts[0].decode(), texts[1]))
+    assert at == len(encoded)
+    return found
 
 
 class FakeClusters:

@@ -13,11 +13,11 @@ from mirror_connect.connectors.job_contract import (
     TaskSpec,
 )
 
-Stored = int | None | tuple[int | None, str | None]
+Stored = int | None | tuple[int | None, str | None] | tuple[int | None, str | None, int]
 
 
 class FakeWorkerLink:
-    """Orders as a test sets them; `stored` gives the last replicated offset of (topic, partition), alone or with the id."""
+    """Orders as a test sets them; `stored` gives the last replicated offset of a partition, alone or with its origin."""
 
     def __init__(self, spec: TaskSpec, stored: Callable[[str, int], Stored] = lambda _topic, _partition: None) -> None:
         self.changed = asyncio.Event()

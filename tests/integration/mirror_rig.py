@@ -120,12 +120,20 @@ def positions_with_ids(
     cluster: LocalCluster, connector: str, offsets_topic: str = OFFSETS_TOPIC
 ) -> dict[tuple[str, int], tuple[int, str | None]]:
     """The same, with the id of the topic that each is of, as Kafka's tools print it."""
-    found: dict[tuple[str, int], tuple[int, str | None]] = {}
+    found = positions_with_origins(cluster, connector, offsets_topic)
+    return {key: (offset, topic_id) for key, (offset, topic_id, _) in found.items()}
+
+
+def positions_with_origins(
+    cluster: LocalCluster, connector: str, offsets_topic: str = OFFSETS_TOPIC
+) -> dict[tuple[str, int], tuple[int, str | None, int]]:
+    """The same, with the leader epoch of each position's record besides, -1 where none is told."""
+    found: dict[tuple[str, int], tuple[int, str | None, int]] = {}
     for message in messages(cluster, offsets_topic):
         key, offset = parse_position_key(message.key()), parse_position_value(message.value())
         if key is not None and key.connector == connector and offset is not None:
-            topic_id = parse_position_headers(message.headers() or ())
-            found[key.topic, key.partition] = (offset, None if topic_id is None else topic_id_text(topic_id))
+            topic_id, epoch = parse_position_headers(message.headers() or ())
+            found[key.topic, key.partition] = (offset, None if topic_id is None else topic_id_text(topic_id), epoch)
     return found
 
 
@@ -227,7 +235,7 @@ async def running(
     def stored(topic: str, partition: int) -> Stored:
         if target is None:
             return None
-        return positions_with_ids(target, spec.connector, spec.offsets_topic).get((topic, partition))
+        return positions_with_origins(target, spec.connector, spec.offsets_topic).get((topic, partition))
 
     link = FakeWorkerLink(spec, stored)
     task = asyncio.ensure_future(function(spec, link))

@@ -121,6 +121,22 @@ async def test_a_record_of_somebody_else_is_named(at: int) -> None:
     assert (fault.kind, fault.source, fault.target) == (Kind.FOREIGN, None, (at, at))
 
 
+@pytest.mark.parametrize(
+    ("writer", "detail"), [(5, "the producer that copied the record before wrote it: the source has lost it"), (6, "")]
+)
+async def test_what_a_truncated_source_has_lost_is_told_from_what_somebody_else_wrote(writer: int, detail: str) -> None:
+    lost = some_records(99, 40)
+    copy = numbered([*RECORDS[:150], *lost, *RECORDS[150:]])
+    target = [
+        batch
+        for first, last, producer in ((0, 150, 5), (150, 190, writer), (190, 340, 7))
+        for batch in packed(copy[first:last], producer_id=producer, producer_epoch=0)
+    ]
+    fault = only(await compare(packed(RECORDS), target))
+    assert (fault.kind, fault.source, fault.target, fault.count) == (Kind.FOREIGN, None, (150, 189), 40)
+    assert fault.detail == detail
+
+
 @pytest.mark.parametrize(("first", "last"), [(0, 99), (100, 150), (250, 299)])
 async def test_missing_neighbours_are_one_range(first: int, last: int) -> None:
     copy = numbered(RECORDS[:first] + RECORDS[last + 1 :])

@@ -6,7 +6,12 @@ import uuid
 
 import pytest
 
-from mirror_connect.connectors.positions import TOPIC_ID_HEADER, parse_position_headers, position_headers
+from mirror_connect.connectors.positions import (
+    LEADER_EPOCH_HEADER,
+    TOPIC_ID_HEADER,
+    parse_position_headers,
+    position_headers,
+)
 from mirror_connect.connectors.topic_ids import parse_topic_id, topic_id_text
 
 ID = uuid.UUID("d6a24f5f-1a1b-4c8e-9f4c-fbfffeff0102").bytes
@@ -41,9 +46,25 @@ def test_what_is_no_id_is_none(text: str | bytes | None) -> None:
 
 
 def test_the_header_of_a_position_holds_its_topics_id() -> None:
-    assert parse_position_headers([("other", b"x"), *position_headers(ID)]) == ID
+    assert parse_position_headers([("other", b"x"), *position_headers(ID)]) == (ID, -1)
 
 
 @pytest.mark.parametrize("headers", [[], [("other", b"x")], [(TOPIC_ID_HEADER, None)], [(TOPIC_ID_HEADER, b"?")]])
 def test_a_position_without_a_good_header_tells_of_no_topic(headers: list[tuple[str, bytes | None]]) -> None:
-    assert (parse_position_headers(headers), position_headers(None)) == (None, ())
+    assert (parse_position_headers(headers), position_headers(None)) == ((None, -1), ())
+
+
+@pytest.mark.parametrize("epoch", [0, 7, 2**31 - 1])
+def test_beside_it_stands_the_leader_epoch_of_its_record(epoch: int) -> None:
+    headers = position_headers(ID, epoch)
+    assert headers[1] == (LEADER_EPOCH_HEADER, str(epoch).encode())
+    assert parse_position_headers(headers) == (ID, epoch)
+
+
+@pytest.mark.parametrize("value", [b"", b"-1", b"x", b"1 ", "\u0661".encode(), b"2147483648", b"9" * 5000, None])
+def test_what_is_no_epoch_is_none(value: bytes | None) -> None:
+    assert parse_position_headers([*position_headers(ID), (LEADER_EPOCH_HEADER, value)]) == (ID, -1)
+
+
+def test_an_epoch_says_nothing_of_a_topic_that_is_not_known() -> None:
+    assert (position_headers(None, 7), parse_position_headers([(LEADER_EPOCH_HEADER, b"7")])) == ((), (None, -1))

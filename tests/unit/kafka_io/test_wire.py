@@ -124,13 +124,29 @@ def compact_answer(topic: bytes, aborted: bytes = ABORTED) -> bytes:
 def test_a_compact_fetch_answer_names_topics_as_they_were_asked_for(version: int, topic: bytes, name: str) -> None:
     answer = decoded(BY_ID, version, compact_answer(topic))
     assert answer[:3] == (12, 0, 77)
-    assert answer.partitions[0] == (name, 0, 0, 100, 90, 5, ((8, 40),), 2, b"records")
+    assert answer.partitions[0] == (name, 0, 0, 100, 90, 5, ((8, 40),), 2, b"records", None)
 
 
 @pytest.mark.parametrize("aborted", [b"\0", b"\x01"], ids=["null", "empty"])
 def test_a_compact_fetch_answer_without_aborted_transactions(aborted: bytes) -> None:
     answer = decoded(BY_ID, 13, compact_answer(A_ID, aborted))
-    assert answer.partitions[0] == ("a", 0, 0, 100, 90, 5, (), 2, b"records")
+    assert answer.partitions[0] == ("a", 0, 0, 100, 90, 5, (), 2, b"records", None)
+
+
+def test_a_fetch_tells_the_epoch_of_the_last_record_read_where_the_broker_takes_it() -> None:
+    told, not_told = (Fetch([FetchPartition("a", 0, 17, 1000, 3, A_ID, epoch)], 500, 1, 9) for epoch in (2, -1))
+    assert encoded(told, 12) == encoded(not_told, 12).replace(
+        struct.pack(">iqi", 3, 17, -1), struct.pack(">iqi", 3, 17, 2)
+    )
+    assert encoded(told, 11) == encoded(not_told, 11)
+
+
+def test_a_log_that_diverges_from_what_was_read_is_told_with_its_epoch_and_where_that_ends() -> None:
+    # DivergingEpoch (tag 0) as the protocol guide has it, in front of a CurrentLeader (tag 1).
+    tagged = b"\x02" + b"\x00\x0d" + struct.pack(">iq", 2, 120) + b"\0" + b"\x01\x02xy"
+    body = compact_answer(A_ID, b"\x01").replace(b"\x08records\x01\x01\x02xy", b"\x01" + tagged)
+    (found,) = decoded(BY_ID, 13, body).partitions
+    assert (found.records, found.diverging) == (b"", (2, 120))
 
 
 @pytest.mark.parametrize("cut", [3, 9, 12, 30, 60, -2])

@@ -111,6 +111,25 @@ async def test_trouble_of_one_partition_is_told_once_and_others_go_on(code: int,
     assert [words in copy.notices[0], "is read again" in copy.notices[1], len(copy.notices)] == [True, True, 2]
 
 
+@pytest.mark.parametrize("side", ["source", "target"])
+async def test_what_a_user_is_told_names_the_cluster_that_is_read(side: str) -> None:
+    source = FakeSource()
+    source.log("a", batches=1, errors=[29])
+    source.log("b", start=30, batches=1)
+    async with copying(source, side=side) as copy:
+        copy.fetcher.add(A0, 0)
+        copy.fetcher.add(B0, 12)
+        copy.fetcher.add(SourcePartition("d", 0), 0)
+        await until(lambda: copy.reached(A0) == 10 and copy.reached(B0) == 40 and len(copy.notices) == 4)
+    assert sorted(copy.notices) == [
+        f"{side} partition a-0 is read again from offset 0",
+        f"{side} partition a-0 may not be read: grant READ on the topic to the {side} user",
+        f"{side} partition b-0: offsets 12 to 29 are gone from the {side} (retention or deleted records): "
+        "18 offsets skipped, reading on at 30",
+        f"{side} partition d-0 does not exist on the {side} cluster; it is read as soon as it does",
+    ]
+
+
 async def test_a_topic_that_does_not_exist_is_told_once_and_read_when_it_does() -> None:
     source = FakeSource()
     async with copying(source) as copy:

@@ -33,16 +33,27 @@ def legacy(magic: int, codec: int) -> bytes:
     ],
 )
 def test_only_whole_batches_count(records: bytes, size: int, after: int) -> None:
-    assert whole_batches(memoryview(records)) == (size, after)
+    assert whole_batches(memoryview(records))[:2] == (size, after)
 
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_single_old_messages_count_one_by_one(magic: int) -> None:
     records = legacy(magic, 0)
-    assert whole_batches(memoryview(records)) == (len(records), 4)
+    assert whole_batches(memoryview(records)) == (len(records), 4, [(0, -1)])
 
 
 def test_a_compressed_old_set_has_the_offset_of_its_last_message() -> None:
     records = bytearray(legacy(1, 1))
     struct.pack_into(">q", records, 0, 3)
-    assert whole_batches(memoryview(records)) == (len(records), 4)
+    assert whole_batches(memoryview(records)) == (len(records), 4, [(3, -1)])
+
+
+def test_each_batch_of_another_leader_epoch_is_named() -> None:
+    batches = [(100, 3), (110, 3), (120, 5), (130, 6), (140, 6)]
+    records = b"".join(batch(offset, 10, epoch=epoch) for offset, epoch in batches)
+    assert whole_batches(memoryview(records)).epochs == [(100, 3), (120, 5), (130, 6)]
+
+
+def test_old_messages_between_batches_have_no_epoch_and_end_that_of_those_before() -> None:
+    records = batch(0, 5, epoch=3) + legacy(1, 0) + batch(9, 1, epoch=3)
+    assert whole_batches(memoryview(records)).epochs == [(0, 3), (0, -1), (9, 3)]

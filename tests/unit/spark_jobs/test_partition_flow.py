@@ -10,6 +10,8 @@ from mirror_connect.connectors.job_contract import TaskPartition
 from mirror_connect.kafka_io.compression import ZSTD, compress
 from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
 from mirror_connect.spark_jobs.partition_flow import NOTHING_YET, PartitionFlow
+from mirror_connect.spark_jobs.positions_writer import Position
+from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import CorruptBatchError, NewRecord, Outgoing, stamp
 from mirror_connect.spark_jobs.record_rewrite import build
 from tests.fakes.encoded_batches import HEADER, patched, with_records
@@ -28,12 +30,18 @@ class Heard:
 
 
 def flow(
-    heard: Heard, next_offset: int | None = None, *, read_committed: bool = False, check_crcs: bool = True
+    heard: Heard,
+    next_offset: int | None = None,
+    *,
+    leader_epoch: int = -1,
+    read_committed: bool = False,
+    check_crcs: bool = True,
 ) -> PartitionFlow:
     return PartitionFlow(
         TaskPartition("orders", 0, "A.orders"),
         next_offset,
         heard.counters,
+        leader_epoch=leader_epoch,
         check_crcs=check_crcs,
         read_committed=read_committed,
         on_corrupt=lambda _flow, error: heard.corrupt.append(error),
@@ -56,9 +64,14 @@ def compressed(offset: int, size: int) -> bytes:
     return struct.pack(">q", offset) + stamp(made, -1, -1, -1)[8:]
 
 
-def fetched(fetch_offset: int, next_offset: int, *parts: bytes, topic_id: bytes | None = None) -> Fetched:
+def fetched(
+    fetch_offset: int, next_offset: int, *parts: bytes, topic_id: bytes | None = None, epoch: int | None = None
+) -> Fetched:
     buffer = memoryview(b"".join(parts))
-    return Fetched(SourcePartition("orders", 0), buffer, fetch_offset, next_offset, next_offset, -1, 0, (), topic_id)
+    epochs = [] if epoch is None else [(fetch_offset, epoch)]
+    return Fetched(
+        SourcePartition("orders", 0), buffer, fetch_offset, next_offset, next_offset, -1, 0, (), topic_id, epochs
+    )
 
 
 def take(taken_from: PartitionFlow, *, slow_link: bool = False) -> Outgoing | None:
@@ -360,3 +373,75 @@ def test_a_position_whose_topic_was_not_known_is_one_of_the_topic_that_is_read_o
     unknown.put(fetched(100, 200, batch(100, 100), topic_id=b"id"))
     assert take(unknown) is not None
     assert unknown.topic_id == b"id"
+
+
+def test_behind_a_truncation_a_flow_goes_on_when_the_target_has_all_that_was_taken_before() -> None:
+    back = flow(Heard(), 0)
+    back.put(fetched(0, 200, batch(0, 100), batch(100, 100), epoch=3))
+    back.put(fetched(100, 300, batch(100, 100), batch(200, 100), epoch=5))
+    former = [take(back), take(back)]
+    assert (take(back), back.waiting()) == (None, True)
+    for number, each in enumerate(former):
+        assert each is not None
+        back.acked(each, 100 * number)
+    assert back.moved() == Position(199, None, 3)
+    again = [take(back)]
+    assert back.moved() == Position(99, None, 3)
+    again.append(take(back))
+    for number, each in enumerate(again):
+        assert each is not None
+        assert each.first_offset == 100 + 100 * number
+        back.acked(each, 200 + 100 * number)
+        assert back.moved() == Position(199 + 100 * number, None, 5)
+
+
+def test_a_position_that_is_the_same_again_behind_a_truncation_is_another_one() -> None:
+    same = flow(Heard(), 100, leader_epoch=3)
+    same.put(fetched(100, 200, batch(100, 100), epoch=3))
+    same.put(fetched(100, 200, batch(100, 100), epoch=5))
+    positions = []
+    for number in range(2):
+        outgoing = take(same)
+        assert outgoing is not None
+        same.acked(outgoing, 100 * number)
+        positions.append(same.moved())
+    assert positions == [Position(199, None, 3), Position(199, None, 5)]
+
+
+def test_a_position_goes_with_the_epoch_of_its_own_record_and_not_with_that_of_what_follows() -> None:
+    mixed = flow(Heard(), 100, leader_epoch=1)
+    piece = fetched(100, 300, batch(100, 100), batch(200, 100))
+    piece.epochs = [(100, 1), (200, 2)]
+    mixed.put(piece)
+    assert mixed.moved() == Position(99, None, 1)
+    for number, epoch in enumerate((1, 2)):
+        outgoing = take(mixed)
+        assert outgoing is not None
+        mixed.acked(outgoing, 100 * number)
+        assert mixed.moved() == Position(199 + 100 * number, None, epoch)
+
+
+def test_behind_offsets_that_are_gone_the_epoch_is_not_known_before_a_record_is_copied() -> None:
+    gap = flow(Heard(), 100, leader_epoch=1)
+    gap.put(fetched(200, 300, batch(200, 100), epoch=4))
+    assert gap.moved() == Position(99, None, 1)
+    outgoing = take(gap)
+    assert outgoing is not None
+    assert gap.moved() in (Position(199, None, -1), Position(NOTHING_YET, None, -1), None)
+    gap.acked(outgoing, 0)
+    assert gap.moved() == Position(299, None, 4)
+
+
+def test_what_is_read_again_after_a_refusal_is_asked_for_with_the_epoch_before_it() -> None:
+    refused = flow(Heard(), 100, leader_epoch=1)
+    piece = fetched(100, 300, batch(100, 100), batch(200, 100))
+    piece.epochs = [(100, 1), (200, 2)]
+    refused.put(piece)
+    first = take(refused)
+    assert first is not None
+    assert take(refused) is not None
+    refused.acked(first, 0)
+    error = PartitionRefusedError("no")
+    error.offset = 200
+    refused.failed(error)
+    assert (refused.restart(), refused.leader_epoch) == (200, 1)

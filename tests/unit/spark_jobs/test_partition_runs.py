@@ -111,6 +111,25 @@ def test_owed_copies_are_settled_when_the_source_as_it_was_is_passed(parts: Part
     assert (recorder.owes, later.partition.caught_up, later.runs.behind()) == (False, True, [])
 
 
+def test_owed_copies_are_settled_when_a_source_that_was_truncated_since_is_passed() -> None:
+    former = Parts()
+    former.partition.known(None)
+    former.partition.acked(0, 10, 0, linked=True)
+    later = Parts(reading_from=10)
+    later.partition.known(former.index().newest)
+    later.partition.acked(10, 2, 30, linked=True)
+    later.partition.passed(11, 20)
+    recorder = later.partition.recorder
+    assert recorder is not None
+    assert recorder.owes
+    # It ended at 20; now it is another log, which ends at 8.
+    later.partition.acked(5, 3, 32, linked=True)
+    later.partition.passed(7, -1)
+    assert recorder.owes
+    later.partition.passed(7, 8)
+    assert (recorder.owes, later.partition.caught_up) == (False, True)
+
+
 def test_another_target_topic_of_the_same_name_begins_a_new_incarnation(parts: Parts) -> None:
     parts.partition.known(None)
     parts.partition.acked(0, 10, 0, linked=True)

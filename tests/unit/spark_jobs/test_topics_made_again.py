@@ -8,12 +8,13 @@ import pytest
 
 from mirror_connect.connectors.job_contract import TaskPartition
 from mirror_connect.connectors.offset_runs import Segment
-from mirror_connect.connectors.positions import TOPIC_ID_HEADER, parse_position_value
+from mirror_connect.connectors.positions import parse_position_headers, parse_position_value
 from mirror_connect.connectors.topic_ids import topic_id_text
 from mirror_connect.spark_jobs import standing_partitions
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from tests.fakes.source_cluster import Log
 from tests.fakes.source_task import OFFSETS, SourceTaskWorld
+from tests.fakes.whole_cluster import headers_of
 
 RUNS = "mm2-offset-runs.A.internal"
 FIRST, SECOND = b"1" * 16, b"2" * 16
@@ -50,10 +51,9 @@ class World(SourceTaskWorld):
         found = self.target.whole_records(OFFSETS)
         if not found:
             return None, None
-        _, value, headers = found[-1]
-        assert headers[0] in (0, 2)
-        name = TOPIC_ID_HEADER.encode()
-        return parse_position_value(value), headers[3 + len(name) :].decode() if headers[0] else None
+        _, value, encoded = found[-1]
+        topic_id, _ = parse_position_headers(headers_of(encoded))
+        return parse_position_value(value), None if topic_id is None else topic_id_text(topic_id)
 
     def copying(
         self, stored: tuple[int, None] | None = None, *, partitions: int = 1, **config: str

@@ -76,12 +76,12 @@ async def test_the_topic_of_a_position_is_known_until_one_is_written_without_it(
     topic = FakeTopic()
     store = OffsetStore(FakeTopicLog(topic))
     await store.start()
-    topic.add(offset_key("a", orders(0)), b'{"offset":41}', position_headers(b"i" * 16))
+    topic.add(offset_key("a", orders(0)), b'{"offset":41}', position_headers(b"i" * 16, 7))
     topic.add(offset_key("a", orders(1)), b'{"offset":42}')
-    found = [await store.positions("a", [orders(0), orders(1)]), store.topic_ids("a", [orders(0), orders(1)])]
+    found = [await store.positions("a", [orders(0), orders(1)]), store.origins("a", [orders(0), orders(1)])]
     await store.put("a", [(orders(0), {"offset": 5})])
-    found.append(store.topic_ids("a", [orders(0)]))
-    assert found == [[{"offset": 41}, {"offset": 42}], [b"i" * 16, None], [None]]
+    found.append(store.origins("a", [orders(0)]))
+    assert found == [[{"offset": 41}, {"offset": 42}], [(b"i" * 16, 7), (None, -1)], [(None, -1)]]
 
 
 async def test_position_written_by_another_client_before_the_call_is_seen() -> None:

@@ -113,7 +113,7 @@ async def test_positions_come_in_the_order_they_were_asked_for(server: Server) -
     run = server.runs[0]
     await server.call("GET", f"/runs/{run.run_id}/spec?attempt=one", run.token)
     answer = await server.call("POST", f"/runs/{run.run_id}/positions", run.token, [["t", 1], ["t", 0]])
-    assert answer.json() == [["t", 1, None, None], ["t", 0, None, None]]
+    assert answer.json() == [["t", 1, None, None, -1], ["t", 0, None, None, -1]]
 
 
 async def test_a_driver_report_is_taken(server: Server) -> None:

@@ -1,0 +1,237 @@
+"""Source logs that lose records to unclean leader elections, of three real brokers: what is told, copied and verified."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import NewTopic, OffsetSpec
+
+from deploy.local import LocalCluster
+from deploy.local.cluster import start_all
+from mirror_connect.connectors.job_contract import TaskSpec
+from tests.integration.mirror_rig import (
+    OFFSETS_PARTITIONS,
+    OFFSETS_TOPIC,
+    Running,
+    fresh_topic,
+    messages,
+    positions_with_origins,
+    produce,
+    running,
+    spec_for,
+)
+
+pytestmark = [pytest.mark.brokers, pytest.mark.timeout(400)]
+BROKERS = {
+    "unclean.leader.election.enable": "true",
+    "min.insync.replicas": "1",
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "3000",
+}
+# Two of the three keep the data; the third is there for the quorum.
+LEADER, FOLLOWER = 2, 3
+OVER_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[tuple[LocalCluster, LocalCluster]]:
+    with contextlib.ExitStack() as stack:
+        source = stack.enter_context(contextlib.closing(LocalCluster("unclean", 3, properties=BROKERS, heap="256m")))
+        target = stack.enter_context(contextlib.closing(LocalCluster("kept")))
+        start_all(source, target)
+        target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS)
+        yield source, target
+
+
+class Unclean:
+    """A topic of one partition, and what becomes of it. Each value is there once, a number that tells who was leading."""
+
+    def __init__(self, clusters: tuple[LocalCluster, LocalCluster]) -> None:
+        self.source, self.target = clusters
+        self.topic = fresh_topic("unclean")
+        self.key = TopicPartition(self.topic, 0)
+        new = NewTopic(self.topic, 1, replica_assignment=[[LEADER, FOLLOWER]])
+        self.source.admin().create_topics([new])[self.topic].result(30)
+        self.target.create_topic(f"A.{self.topic}")
+        self.connector = fresh_topic("mirror")
+        self.numbers = itertools.count()
+
+    def spec(self, **consumer: str) -> TaskSpec:
+        settings = {name.replace("_", "."): value for name, value in consumer.items()}
+        made = spec_for(self.source, self.target, {self.topic: 1}, connector=self.connector, consumer=settings)
+        return replace(made, commit_interval_ms=500)
+
+    async def put(self, count: int) -> None:
+        rows = [{"value": b"%d" % next(self.numbers), "partition": 0} for _ in range(count)]
+        await asyncio.to_thread(produce, self.source, self.topic, rows, **{"acks": 1, "batch.num.messages": 20})
+
+    async def end(self) -> int:
+        """Where the log ends; asked until somebody leads."""
+        asked = {self.key: OffsetSpec.latest()}
+        async with asyncio.timeout(OVER_S):
+            while True:
+                with contextlib.suppress(Exception):
+                    found = self.source.admin().list_offsets(asked, request_timeout=5)[self.key]
+                    return (await asyncio.to_thread(found.result, 5)).offset
+                await asyncio.sleep(0.2)
+
+    async def until(self, *, leader: int, in_sync: Sequence[int]) -> None:
+        async with asyncio.timeout(OVER_S):
+            while True:
+                listed = await asyncio.to_thread(self.source.admin().list_topics, self.topic, timeout=20)
+                partition = listed.topics[self.topic].partitions[0]
+                if (partition.leader, sorted(partition.isrs)) == (leader, sorted(in_sync)):
+                    return
+                await asyncio.sleep(0.2)
+
+    async def alone(self) -> None:
+        """The leader goes on without its follower."""
+        await self.until(leader=LEADER, in_sync=(LEADER, FOLLOWER))
+        await asyncio.to_thread(self.source.brokers[FOLLOWER - 1].kill)
+        await self.until(leader=LEADER, in_sync=(LEADER,))
+
+    async def elect_the_follower(self) -> int:
+        """The leader dies and the follower leads: where its log ends."""
+        await asyncio.to_thread(self.source.brokers[LEADER - 1].kill)
+        await asyncio.to_thread(self.source.brokers[FOLLOWER - 1].launch)
+        await self.until(leader=FOLLOWER, in_sync=(FOLLOWER,))
+        return await self.end()
+
+    async def all_up(self) -> None:
+        await asyncio.to_thread(self.source.start)
+
+    def values(self, cluster: LocalCluster) -> list[int]:
+        topic = self.topic if cluster is self.source else f"A.{self.topic}"
+        return [int(message.value() or b"") for message in messages(cluster, topic)]
+
+    def told(self, at: int, before: int) -> str:
+        return (
+            f"source partition {self.topic}-0: its log was truncated at offset {at}, as by an unclean leader election: "
+            f"offsets {at} to {before - 1}, which had been read, are gone from the source ({before - at} offsets); "
+            f"reading on at {at}"
+        )
+
+    def verify(self) -> tuple[int, dict[str, Any]]:
+        """Exit code, and the only partition of the JSON."""
+        files = [
+            *("--source", str(self.source.write_client_properties())),
+            *("--target", str(self.target.write_client_properties())),
+        ]
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "mirror_connect.cli", "verify", *files, "--topics", self.topic),
+                *("--source-alias", "A", "--json"),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.stdout, done.stderr
+        (partition,) = json.loads(done.stdout)["partitions"]
+        return done.returncode, partition
+
+
+@contextlib.asynccontextmanager
+async def load(unclean: Unclean) -> AsyncIterator[None]:
+    """Somebody writes all the time, whoever leads, and doesn't care what becomes of it."""
+    producer = Producer({**unclean.source.librdkafka(), "acks": 1, "linger.ms": 2, "message.timeout.ms": 5000})
+
+    async def write() -> None:
+        while True:
+            with contextlib.suppress(BufferError):
+                producer.produce(unclean.topic, b"%d" % next(unclean.numbers), partition=0)
+            producer.poll(0)
+            await asyncio.sleep(0.002)
+
+    writing = asyncio.create_task(write())
+    try:
+        yield
+    finally:
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+        await asyncio.to_thread(producer.flush, 30)
+
+
+def incidents(task: Running) -> list[str]:
+    return [line for line in task.link.incidents if "truncated" in line]
+
+
+async def test_an_unclean_election_under_load_is_told_to_the_offset_and_all_that_follows_is_copied(
+    clusters: tuple[LocalCluster, LocalCluster],
+) -> None:
+    unclean = Unclean(clusters)
+    target, remote = unclean.target, f"A.{unclean.topic}"
+    async with running(unclean.spec(), target) as task:
+        async with load(unclean):
+            await task.copied(300)
+            await unclean.alone()
+            await task.copied(task.link.counters["records"] + 500)
+            await asyncio.to_thread(unclean.source.brokers[LEADER - 1].suspend)
+            # What it has acknowledged to consumers has been copied; nothing more comes.
+            copied = -1
+            while copied != (copied := task.link.counters["records"]):
+                await asyncio.sleep(2)
+            before = [int(message.value() or b"") for message in messages(target, remote)]
+            await unclean.elect_the_follower()
+            # The new log grows past the former position, which tells nothing by itself.
+            await task.copied(copied + 2 * copied, OVER_S)
+        await unclean.all_up()
+        await unclean.until(leader=FOLLOWER, in_sync=(LEADER, FOLLOWER))
+        now = unclean.values(unclean.source)
+        at = next(n for n, (one, other) in enumerate(zip(before, now, strict=False)) if one != other)
+        await task.copied(len(before) + len(now) - at)
+        await task.finish()
+    # Offsets are those of the values, as the log has nothing else.
+    assert len(now) > len(before) > at + 400
+    assert incidents(task) == [unclean.told(at, len(before))]
+    assert unclean.values(target) == [*before, *now[at:]]
+    offset, _, epoch = positions_with_origins(target, unclean.connector)[unclean.topic, 0]
+    assert (offset, epoch > 0) == (len(now) - 1, True)
+    code, found = unclean.verify()
+    assert (code, found["equal"], found["repeated"]) == (1, len(now), 0)
+    assert found["listed"] == [
+        {
+            "kind": "foreign",
+            "records": len(before) - at,
+            "source_offsets": None,
+            "target_offsets": [at, len(before) - 1],
+            "detail": "the producer that copied the record before wrote it: the source has lost it",
+        }
+    ]
+
+
+@pytest.mark.parametrize("regrown", [50, 900], ids=["shorter_than_the_position", "longer_than_the_position"])
+async def test_an_unclean_election_while_no_task_runs_is_found_by_the_epoch_of_the_position(
+    clusters: tuple[LocalCluster, LocalCluster], regrown: int
+) -> None:
+    unclean = Unclean(clusters)
+    await unclean.put(400)
+    async with running(unclean.spec(), unclean.target) as task:
+        await task.copied(400)
+        await unclean.alone()
+        await unclean.put(300)
+        await task.copied(700)
+        await task.finish()
+    stored = positions_with_origins(unclean.target, unclean.connector)[unclean.topic, 0]
+    assert (stored[0], stored[2] >= 0) == (699, True)
+    assert await unclean.elect_the_follower() == 400
+    await unclean.put(regrown)
+    async with running(unclean.spec(auto_offset_reset="latest"), unclean.target) as task:
+        await task.copied(regrown, OVER_S)
+        await unclean.all_up()
+        await task.finish()
+    assert incidents(task) == [unclean.told(400, 700)]
+    assert unclean.values(unclean.target) == list(range(700 + regrown))
+    assert positions_with_origins(unclean.target, unclean.connector)[unclean.topic, 0][0] == 399 + regrown
