@@ -17,6 +17,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.protocol.fetch import FetchRequest
 
 from mirror_connect.kafka_io.client_settings import WireSettings, wire_settings
+from mirror_connect.kafka_io.wrong_protocol import protocol_of
 
 _SIZE_AT: Final = struct.Struct(">qi")
 _HEAD: Final = struct.Struct(">qiibIhiqqqhii")
@@ -104,7 +105,9 @@ class BatchHeads:
             client_id=settings.client_id,
             request_timeout_ms=settings.request_timeout_ms,
             ssl_context=settings.ssl_context,
-            security_protocol=settings.security_protocol,
+            security_protocol=protocol_of(
+                tls=settings.ssl_context is not None, login=settings.sasl_mechanism is not None
+            ),
             sasl_mechanism=settings.sasl_mechanism,
             sasl_plain_username=settings.username,
             sasl_plain_password=settings.password,
