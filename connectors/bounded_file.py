@@ -113,4 +113,5 @@ def _content(descriptor: int) -> bytes:
 
 @functools.lru_cache(maxsize=256)
 def _say(path: str, reason: str, _: int) -> None:
-    log.warning("%s can't be read: %s", path, reason)
+    # A path from JSON may have halves of characters, which no stream of the log could write.
+    log.warning("%s can't be read: %s", path.encode("utf-8", "backslashreplace").decode(), reason)

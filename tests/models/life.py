@@ -39,7 +39,7 @@ PARTITIONS: Final = 2
 NOW_S: Final = 1_790_000_000.0
 DAY_MS: Final = 86_400_000
 CONTROL, LOG_APPEND_TIME, TRANSACTIONAL = 0x20, 0x08, 0x10
-TOO_LARGE, OUT_OF_ORDER, INVALID_EPOCH = 10, 45, 47
+TOO_LARGE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, OUT_OF_ORDER, INVALID_EPOCH = 10, 20, 45, 47
 LZ4: Final = 3
 # Seconds until a schedule that has come to its end must have been copied: many times what the longest back-off takes.
 PATIENCE_S: Final = 600.0
@@ -171,6 +171,9 @@ class LifeTarget(FakeTarget):
         self.offsets_limit = 1 << 20
         # Codes for the next batches of data: before they are written, or after.
         self.refusals: deque[tuple[int, bool]] = deque()
+        # Partitions whose next batch is written and not told; and the sequences that are then told to be out of order.
+        self.late: dict[int, None] = {}
+        self.lost_at: dict[int, int] = {}
         # By the client's producer id.
         self.lines: dict[int, Line] = {}
         self.works: set[asyncio.Task[Any]] = set()
@@ -232,12 +235,24 @@ class LifeTarget(FakeTarget):
         answers = []
         for batch in request.batches:
             payload = b"".join(bytes(part) for part in batch.batch)
-            refused, late = self.refusals.popleft() if self.refusals and batch.topic == REMOTE else (0, False)
-            code, base = (refused, -1) if refused and not late else self._append(batch.topic, batch.partition, payload)
-            if refused and late and code == 0:
-                code, base = refused, -1
+            code, base = self._answer(batch.topic, batch.partition, payload)
             answers.append(ProducedPartition(batch.topic, batch.partition, code, base, -1, 0, ""))
         return ProduceResponse(answers, 0)
+
+    def _answer(self, topic: str, partition: int, payload: bytes) -> tuple[int, int]:
+        sequence = HEADER.unpack_from(payload)[11]
+        if topic == REMOTE and self.lost_at.get(partition) == sequence:
+            del self.lost_at[partition]
+            return OUT_OF_ORDER, -1
+        if topic == REMOTE and partition in self.late and self.late.pop(partition) is None:
+            code, base = self._append(topic, partition, payload)
+            self.lost_at[partition] = sequence
+            return (NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1) if code == 0 else (code, base)
+        refused, late = self.refusals.popleft() if self.refusals and topic == REMOTE else (0, False)
+        if refused and not late:
+            return refused, -1
+        code, base = self._append(topic, partition, payload)
+        return (refused, -1) if refused and code == 0 else (code, base)
 
     def _append(self, topic: str, partition: int, payload: bytes) -> tuple[int, int]:
         """By the rules of ProducerAppendInfo and ProducerStateManager."""
@@ -469,8 +484,10 @@ class Life:
         happening = [asyncio.create_task(self._happen(incident)) for incident in self.schedule.incidents]
         try:
             while shapes:
-                await asyncio.sleep(0.05)
-                self._append(shapes.popleft())
+                # In bursts, so that several batches are in flight at a time, for as long as incidents happen.
+                await asyncio.sleep(0.8)
+                for _ in range(min(4, len(shapes))):
+                    self._append(shapes.popleft())
             await asyncio.gather(*happening)
             self._heal()
             await self._all_copied()
@@ -514,6 +531,8 @@ class Life:
     def _heal(self) -> None:
         self.target.slow = 0.0
         self.target.refusals.clear()
+        self.target.late.clear()
+        self.target.lost_at.clear()
         self.target.limit = self.target.offsets_limit = 1 << 20
         for runner in self.runners:
             runner.link.lease = True
@@ -536,12 +555,14 @@ class Life:
             case "written_and_refused":
                 self.target.refusals.extend([((20, 7)[number % 2], True)])
             case "one_passes":
-                # The first of several in flight is refused, and those behind it are not.
+                # The first of several in flight is refused, and the broker knows no producer that could be behind.
+                self._fell()
+                self.target.forget()
                 self.target.refusals.append((19, False))
             case "late_and_lost":
                 # Written and not told, those behind it written and told; then the broker has lost track.
                 self._fell()
-                self.target.refusals.extend([(20, True), *[(0, False)] * (number % 4), (45, False)])
+                self.target.late[number % PARTITIONS] = None
             case "lost_sequence":
                 self._fell()
                 self.target.refusals.append(((45, 59)[number % 2], False))

@@ -48,7 +48,7 @@ KINDS = (
 )
 SHAPES = ("plain", "plain", "plain", "lz4", "gaps", "control", "append_time")
 # `make soak` has more of them, and other ones each time.
-EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "250"))
+EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "700"))
 SEED = int(os.environ.get("MODEL_SEED", "20261122"))
 
 

@@ -35,6 +35,8 @@ class Share:
             self.answers.wait(60)
         return dict(config)
 
+    look = resolve
+
 
 @pytest.fixture
 def share() -> Iterator[Share]:
