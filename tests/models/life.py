@@ -575,6 +575,8 @@ class Life:
             case "slow":
                 self.target.slow = (0.05, 0.3, 1.0, 3.0)[number % 4]
             case "limit":
+                # What was written and not told may be refused now, and comes again in pieces.
+                self._fell()
                 self.target.limit = (900, 2_500, 1 << 20)[number % 3]
                 self.target.offsets_limit = (200, 1 << 20)[number % 2]
             case "lease":
