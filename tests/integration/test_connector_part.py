@@ -53,6 +53,8 @@ class Host:
 class Worker:
     """The properties of a worker on one cluster."""
 
+    config_topic, offset_topic, status_topic = "connect-configs", "connect-offsets", "connect-status"
+
     def __init__(self, cluster: LocalCluster) -> None:
         self.cluster = cluster
 

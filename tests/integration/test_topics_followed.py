@@ -68,6 +68,8 @@ def target(target_broker: LocalCluster) -> ClusterAdmin:
 
 
 class Worker:
+    config_topic, offset_topic, status_topic = "connect-configs", "connect-offsets", "connect-status"
+
     def __init__(self, cluster: LocalCluster) -> None:
         self.cluster = cluster
 

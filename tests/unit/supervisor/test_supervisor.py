@@ -358,9 +358,7 @@ async def test_what_a_task_waits_for_positions_for_is_said_once(world: World) ->
     for _ in range(2):
         with pytest.raises(ClusterUnreachable):
             await world.supervisor.positions(run, [("t", 0)])
-    assert world.events.states == [
-        (A, "UNASSIGNED", "Its positions can't be read: topic offsets: an open transaction")
-    ]
+    assert world.events.states == [(A, "UNASSIGNED", "Its positions can't be read: topic offsets: an open transaction")]
 
 
 async def test_a_task_that_dies_is_tried_again_twice_and_then_failed(world: World) -> None:
