@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -12,7 +12,7 @@ from deploy.local.kafka_jars import ensure
 from deploy.local.kafka_releases import OLD_VERSIONS
 from mirror_connect.app.connector_part.acl_sync import AclSync
 from mirror_connect.connectors import connector_definition
-from mirror_connect.connectors.acl_rules import AclBinding
+from mirror_connect.connectors.acl_rules import AclBinding, Copies, Resource
 from mirror_connect.connectors.checkpoints import Checkpoint
 from mirror_connect.connectors.heartbeats import Heartbeat
 from mirror_connect.connectors.job_contract import RUNNING
@@ -197,8 +197,18 @@ def test_acls_go_from_one_authorizer_to_the_other(
     wait_for_state(lambda: _may_read(topic) in (topic_acls(here) or ()), "the source has its ACL", 30)
     config = mirror_config(old_clusters[source], old_clusters[target], topic, name="rights")
     settings = connector_definition(config["connector.class"]).settings(config)
-    assert AclSync(settings).follow(here, there, {topic: f"A.{topic}"}) == []
+    assert AclSync(settings, Unremembered()).follow(here, there, {topic: f"A.{topic}"}) == []
     wait_for_state(lambda: _may_read(f"A.{topic}") in (topic_acls(there) or ()), "the target has it too", 30)
+
+
+class Unremembered:
+    """Of a connector that copies for the first time, and is not seen again."""
+
+    def load(self) -> Copies:
+        return {}
+
+    def save(self, copies: Mapping[Resource, Copies]) -> None:
+        pass
 
 
 def _may_read(topic: str) -> AclBinding:

@@ -60,7 +60,7 @@ def test_a_task_without_a_slot_is_unassigned_and_says_so(
 ) -> None:
     running.put("copier", mirror_config(*clusters, "numbers", tasks_max="2"))
     # Only after some seconds without a slot: a slot that is about to become free is no trouble.
-    line = "has no Spark slot: 2 tasks want to run and spark.master=local[1,4] has 1 slots"
+    line = "has no Spark slot: 2 tasks want to run and spark.master=local[1,4] has 1 slot."
     wait_for_state(lambda: line in (unassigned(running, "copier") or ""), "a task says why it is unassigned", 40)
     assert sorted(running.states("copier")[1:]) == ["RUNNING", "UNASSIGNED"]
     running.put("copier", mirror_config(*clusters, "numbers"))
@@ -129,7 +129,7 @@ def test_status_and_log_tell_what_happens_to_spark_and_no_more(
             "Task copier-N is UNASSIGNED: Waits for Spark, which was started at N and takes some ten seconds.",
             "The worker is up; its REST interface is http://N",
             "Connector copier is RUNNING",
-            "Spark is ready after N s: slots for N tasks",
+            "Spark is ready after N s: slots for N task",
             "Task copier-N is RUNNING with N partitions",
             "The worker was asked to stop: tasks commit what they have copied",
             "Task copier-N has ended; what it copied is committed",

@@ -420,7 +420,7 @@ async def test_records_of_somebody_else_on_the_target_are_told_once(source: Loca
             produce(target, f"A.{topic}", lines(5))
         await task.finish()
         told = [line for line in task.link.notices if "Somebody else" in line]
-    assert [line.partition(": ")[2].partition(" are")[0] for line in told] == [
+    assert [line.partition(": ")[2].partition(" did")[0] for line in told] == [
         "5 records of partition 0 from offset 100 on"
     ]
 

@@ -235,8 +235,9 @@ def follow_with(monkeypatch: pytest.MonkeyPatch, choose: Callable[[PartitionFlow
 
     def taking(self: PartitionFlow, limit: int, *, slow_link: bool) -> Outgoing | None:
         if self in extra:
-            self._taken += 1
-            return extra.pop(self)
+            following = extra.pop(self)
+            self._in_flight.given(following)
+            return following
         taken = take(self, limit, slow_link=slow_link)
         chosen = None if taken is None or done else choose(self, taken)
         if taken is not None and chosen is not None:
