@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
 from collections.abc import Callable, Iterator
 
@@ -25,6 +26,16 @@ def target_cluster() -> Iterator[LocalCluster]:
     """The cluster `target`, shared by the session: don't stop it."""
     with LocalCluster("target") as cluster:
         yield cluster
+
+
+@pytest.fixture(autouse=True)
+def _environment() -> Iterator[None]:
+    """What a test leaves in the environment of this process (a command called in it, say) ends with the test."""
+    before = dict(os.environ)
+    yield
+    for name in os.environ.keys() - before.keys() - {"PYTEST_CURRENT_TEST"}:
+        del os.environ[name]
+    os.environ.update((name, value) for name, value in before.items() if name != "PYTEST_CURRENT_TEST")
 
 
 @pytest.fixture

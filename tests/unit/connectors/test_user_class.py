@@ -35,6 +35,7 @@ LIMITS = Limits(start_s=60, call_s=60, wait_s=120, all_s=120, idle_s=120)
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(PLUGIN_PATH, str(tmp_path))
+    monkeypatch.delenv(PLUGIN_MODULES, raising=False)
     return tmp_path
 
 
@@ -264,6 +265,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (package / "filters.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(package.parent))
     monkeypatch.setenv(PLUGIN_PATH, str(tmp_path / "plugins"))
+    monkeypatch.delenv(PLUGIN_MODULES, raising=False)
     return tmp_path
 
 
