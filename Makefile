@@ -36,7 +36,7 @@ setup: check
 	@# Two at once, in two terminals, would write into each other's .venv.
 	@$(PYTHON) deploy/one_at_a_time.py .cache/setup.lock $(MAKE) --no-print-directory installed
 
-installed: $(VENV)/.project
+installed: $(VENV)/.project $(VENV)/.archive
 	@$(BIN)/python -m deploy.local.kafka_jars
 	@# Also where PYTHONDONTWRITEBYTECODE is set or nobody may write here later: a start needs no compiling.
 	@$(BIN)/python -m compileall -q $(PACKAGES)
@@ -56,6 +56,11 @@ $(VENV)/.dependencies: requirements-dev.lock requirements-build.lock $(VENV)/.cr
 
 $(VENV)/.project: pyproject.toml $(VENV)/.dependencies
 	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# The classes of Spark's JVM in one file: each start takes half of the time.
+$(VENV)/.archive: spark_jobs/class_archive.py spark_jobs/session.py spark_jobs/epochs.py $(VENV)/.dependencies | $(VENV)/.project
+	@$(BIN)/python -m mirror_connect.spark_jobs.class_archive
 	@touch $@
 
 # Tools for the lock files, apart from what they lock.

@@ -32,11 +32,16 @@ _TOLD: Final = (ConfigError, ClusterUnreachable, NotAuthorized, FencedError, Par
 
 def start_query(session: SparkSession, handle: RunHandle, scratch: str) -> StreamingQuery:
     """Starts the streaming query of one run; `scratch` is Spark's checkpoint directory, thrown away with the run."""
+    return start_clock(session, task_function(handle), handle.run_id, scratch)
+
+
+def start_clock(session: SparkSession, function: ArrowFunction, name: str, scratch: str) -> StreamingQuery:
+    """Starts a query that calls `function` once per epoch, in a task's process."""
     clock = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1).load()
     return (
-        _map_in_arrow(clock, task_function(handle), "epoch long")
+        _map_in_arrow(clock, function, "epoch long")
         .writeStream.format("noop")
-        .queryName(handle.run_id)
+        .queryName(name)
         .option("checkpointLocation", scratch)
         .start()
     )

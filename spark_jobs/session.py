@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from mirror_connect.spark_jobs.class_archive import archive_option
+
 log = logging.getLogger(__name__)
 
 # A user's own spark.* properties win over these; what may not be overridden is in FIXED.
@@ -61,7 +63,7 @@ def settings(user: Mapping[str, str]) -> dict[str, str]:
     merged = {**DEFAULTS, **user, **FIXED, **_python_sockets(scratch)}
     # What a JVM leaves that crashes is there too and goes with it: it may hold secrets.
     ours = f"-Djava.io.tmpdir={scratch} -XX:ErrorFile={scratch}/hs_err_pid%p.log -XX:-CreateCoredumpOnCrash"
-    options = (JVM_OPTIONS, ours, user.get("spark.driver.extraJavaOptions", ""))
+    options = (JVM_OPTIONS, archive_option(), ours, user.get("spark.driver.extraJavaOptions", ""))
     merged["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
     return merged
 

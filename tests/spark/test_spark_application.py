@@ -17,6 +17,7 @@ import pytest_asyncio
 
 from mirror_connect.app.supervisor import idleness, spark_keeper, supervisor
 from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.spark_jobs.class_archive import ARCHIVE
 from tests.fakes.spark_rig import FAKE_TASKS, SECRET, SparkRig, lives, spark_rig, wanted
 
 pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_scope="module")]
@@ -56,6 +57,14 @@ async def test_a_task_runs_and_says_what_it_writes_to(rig: SparkRig) -> None:
     await rig.until(lambda: (A, "B.topic") in rig.events.topics, "the topic was told")
     # The first test finds Spark starting, and so its task waiting.
     assert set(rig.events.of(A)[:-1]) <= {"UNASSIGNED"}
+
+
+async def test_its_jvm_maps_the_archive_of_classes_that_setup_made(rig: SparkRig) -> None:
+    if not ARCHIVE.is_file():
+        pytest.skip("no archive of Java's classes: `make setup` makes it")
+    (java,) = [process for process in rig.tree() if process.name() == "java"]
+    # Mapped and then closed again, if it didn't fit.
+    assert str(ARCHIVE) in {region.path for region in java.memory_maps()}
 
 
 async def test_every_port_is_bound_to_loopback(rig: SparkRig) -> None:

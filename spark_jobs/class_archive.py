@@ -1,0 +1,109 @@
+"""Java's class data sharing: the classes that the application's JVM loads at each start, in one file that is mapped.
+
+Most of what a start of Spark costs is loading, checking and linking ten thousand classes. With the archive a start with its
+first epoch takes half of the processor time (docs/decisions/0020). `make setup` makes it once, and an image would. Java
+itself looks whether it fits, by its own version and by the names, sizes and times of the jars; if not, it starts without.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import psutil
+
+if TYPE_CHECKING:
+    import pyarrow
+
+ARCHIVE: Final = Path(sys.prefix) / "share" / "mirror-connect" / "spark.jsa"
+LOAD_ALL: Final = "import sys; from mirror_connect.spark_jobs.class_archive import load_all; load_all(sys.argv[1])"
+# An archive that doesn't fit, and classes that it can't hold, are no trouble of the user's.
+_QUIET: Final = "-Xlog:cds*=off"
+# Until a JVM that was told to end has written its archive.
+WRITTEN_S: Final = 120.0
+EPOCH_S: Final = 60.0
+MADE_S: Final = 300.0
+
+
+def archive_option(archive: Path = ARCHIVE) -> str:
+    """The options of a JVM that uses the archive; empty without one."""
+    return f'-XX:SharedArchiveFile="{archive}" {_QUIET}' if archive.is_file() else ""
+
+
+def make_archive(archive: Path = ARCHIVE) -> None:
+    """Has a Spark application write down what it loads (half a minute); blocking.
+
+    OSError: the directory can't be written to. RuntimeError: there is no archive, with the last line of what Spark said.
+    """
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    # A JVM that uses an archive can't write one of this kind.
+    archive.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
+        made = Path(scratch, "made.jsa")
+        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "TMPDIR": scratch}
+        process = subprocess.run(
+            [sys.executable, "-c", LOAD_ALL, str(made)],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=MADE_S,
+            check=False,
+        )
+        if process.returncode != 0 or not made.is_file():
+            raise RuntimeError((process.stdout.strip() or "Java wrote none").splitlines()[-1])
+        made.replace(archive)
+
+
+def load_all(made: str) -> None:
+    """Starts Spark, runs an epoch that does nothing, and ends; its JVM writes the file `made`."""
+    from mirror_connect.spark_jobs.epochs import start_clock  # noqa: PLC0415 — session.py needs this module
+    from mirror_connect.spark_jobs.session import open_session  # noqa: PLC0415
+
+    scratch = tempfile.gettempdir()
+    session = open_session(
+        {
+            "spark.local.dir": scratch,
+            "spark.sql.warehouse.dir": f"{scratch}/warehouse",
+            "spark.driver.extraJavaOptions": f'-XX:ArchiveClassesAtExit="{made}" {_QUIET}',
+        }
+    )
+    gateway = session.sparkContext._gateway
+    jvm = psutil.Process(gateway.proc.pid)
+    query = start_clock(session, _nothing, "classes", f"{scratch}/checkpoint")
+    until = time.monotonic() + EPOCH_S
+    while query.lastProgress is None and query.isActive and time.monotonic() < until:
+        time.sleep(0.1)
+    query.stop()
+    session.stop()
+    # The JVM ends when its standard input does.
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        jvm.wait(WRITTEN_S)
+
+
+def _nothing(rows: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    for _ in rows:
+        pass
+    yield from ()
+
+
+def main() -> None:
+    """Entry point of `python -m mirror_connect.spark_jobs.class_archive`; without an archive all works, only slower."""
+    try:
+        make_archive()
+    except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
+        print(f"No archive of Java's classes ({error}): Spark starts without one, in twice the time.", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
