@@ -8,7 +8,8 @@ import itertools
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,8 @@ from deploy.local import LocalCluster, LocalError
 from deploy.local.cluster import start_all
 from deploy.local.kafka_jars import KAFKA_VERSION, ensure
 from deploy.local.kafka_releases import OLD_VERSIONS
+from mirror_connect.cli.verify.link import described_link
+from mirror_connect.cli.verify.run import NOT_COMPARED, Options, Report, Result, Watcher, verify
 from mirror_connect.connectors.job_contract import TaskSpec
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
@@ -256,6 +259,72 @@ async def test_an_unclean_election_while_no_task_runs_is_found_by_the_epoch_of_t
     assert incidents(task) == [unclean.told(400, 700)]
     assert unclean.values(unclean.target) == list(range(700 + regrown))
     assert positions_with_origins(unclean.target, unclean.connector)[unclean.topic, 0][0] == 399 + regrown
+
+
+class WhenCompared(Watcher):
+    """Has something happen when so many partitions are compared, before anything is said of them."""
+
+    def __init__(self, partitions: int, happens: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self.left = partitions
+        self._happens = happens
+
+    def done(self, result: Result) -> None:
+        self.left -= 1
+        if self.left == 0:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(asyncio.run, self._happens()).result()
+
+
+async def compared(watcher: Watcher, cluster: LocalCluster, target: LocalCluster, topics: Sequence[Unclean]) -> Report:
+    link = described_link(
+        source=cluster.client_properties(),
+        target=target.client_properties(),
+        settings={"topics": ",".join(each.topic for each in topics), "source.cluster.alias": "A"},
+    )
+    async with asyncio.timeout(OVER_S):
+        return await verify(link, Options(), watcher)
+
+
+async def test_verify_calls_nothing_equal_that_an_unclean_election_took_meanwhile(
+    clusters: tuple[LocalCluster, LocalCluster],
+) -> None:
+    source, target = clusters
+    longer, shorter, whole = topics = [Unclean(clusters) for _ in range(3)]
+    for each in topics:
+        await each.put(400)
+    spec = spec_for(source, target, {each.topic: 1 for each in topics})
+    async with running(spec) as task:
+        # What consumers see the follower has.
+        await task.copied(1200)
+        await longer.alone()
+        for each in (longer, shorter):
+            await each.put(300)
+        await task.copied(1800)
+        await task.finish()
+
+    async def election() -> None:
+        for each in topics:
+            if each is longer:
+                assert await each.elect_the_follower() == 400
+                # Only epochs tell the log from the one that was read.
+                await each.put(500)
+            else:
+                await each.until(leader=FOLLOWER, in_sync=(FOLLOWER,))
+
+    watcher = WhenCompared(len(topics), election)
+    report = await compared(watcher, source, target, topics)
+    await longer.all_up()
+    assert (watcher.left, report.outcome) == (0, NOT_COMPARED)
+    told = {
+        each.job.topic: (each.findings.equal, each.findings.faults(), each.findings.error) for each in report.results
+    }
+    lost = (
+        "was truncated at offset 400 meanwhile, as by an unclean leader election, it had 700 when the comparison began"
+    )
+    for each in (longer, shorter):
+        assert told[each.topic] == (0, 0, f"the source's log of {each.topic}-0 {lost}: run it again")
+    # An election that takes nothing is nothing to tell.
+    assert told[whole.topic] == (400, 0, None)
 
 
 @pytest.mark.parametrize("clusters", OLD_VERSIONS, indirect=True)
