@@ -36,6 +36,8 @@ FoundRecord = tuple[int, int, RecordContent]
 
 _EARLIEST: Final = -2
 _LATEST: Final = -1
+# What it answers where no record is as late as a timestamp.
+_NO_RECORD: Final = -1
 # What is fetched ahead for each partition that is read, unpacked; a fetch may go beyond it once.
 _AHEAD_KB: Final = 8 << 10
 _FETCH_BYTES: Final = 2 << 20
@@ -261,6 +263,10 @@ class OffsetAsker:
                 trouble = "no answer"
             else:
                 key = place.topic, place.partition
+                if told.offset < 0 and (told.offset != _NO_RECORD or wanted[key] < 0):
+                    # Of a leader that has just gone it tells -1001, and no error. Each log has a beginning and an end.
+                    trouble = f"{place.topic}-{place.partition}: its leader has told no offset"
+                    continue
                 epoch = -1 if told.leader_epoch is None else told.leader_epoch
                 found[key] = Told(None if told.offset < 0 else told.offset, epoch)
         if trouble:
