@@ -8,6 +8,7 @@ import itertools
 import json
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -24,6 +25,7 @@ from deploy.local.kafka_releases import OLD_VERSIONS
 from mirror_connect.cli.verify.link import described_link
 from mirror_connect.cli.verify.run import NOT_COMPARED, Options, Report, Result, Watcher, verify
 from mirror_connect.connectors.job_contract import TaskSpec
+from mirror_connect.connectors.known_classes import IDENTITY_POLICY
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
@@ -275,11 +277,13 @@ class WhenCompared(Watcher):
                 pool.submit(asyncio.run, self._happens()).result()
 
 
-async def compared(watcher: Watcher, cluster: LocalCluster, target: LocalCluster, topics: Sequence[Unclean]) -> Report:
+async def compared(
+    watcher: Watcher, source: LocalCluster, target: LocalCluster, topics: Sequence[Unclean], **settings: str
+) -> Report:
     link = described_link(
-        source=cluster.client_properties(),
+        source=source.client_properties(),
         target=target.client_properties(),
-        settings={"topics": ",".join(each.topic for each in topics), "source.cluster.alias": "A"},
+        settings={"topics": ",".join(each.topic for each in topics), "source.cluster.alias": "A", **settings},
     )
     async with asyncio.timeout(OVER_S):
         return await verify(link, Options(), watcher)
@@ -292,6 +296,12 @@ async def test_verify_calls_nothing_equal_that_an_unclean_election_took_meanwhil
     longer, shorter, whole = topics = [Unclean(clusters) for _ in range(3)]
     for each in topics:
         await each.put(400)
+    # Of another link, whose target loses the records. Copies have the timestamps of what they are copies of.
+    back, began = Unclean(clusters), int(time.time() * 1000)
+    rows = [{"value": b"%d" % number, "partition": 0, "timestamp": began + number} for number in range(700)]
+    target.create_topic(back.topic)
+    await asyncio.to_thread(produce, target, back.topic, rows)
+    await asyncio.to_thread(produce, source, back.topic, rows[:400], **{"acks": "all", "max.in.flight": 1})
     spec = spec_for(source, target, {each.topic: 1 for each in topics})
     async with running(spec) as task:
         # What consumers see the follower has.
@@ -299,11 +309,12 @@ async def test_verify_calls_nothing_equal_that_an_unclean_election_took_meanwhil
         await longer.alone()
         for each in (longer, shorter):
             await each.put(300)
+        await asyncio.to_thread(produce, source, back.topic, rows[400:], **{"acks": 1, "max.in.flight": 1})
         await task.copied(1800)
         await task.finish()
 
     async def election() -> None:
-        for each in topics:
+        for each in (*topics, back):
             if each is longer:
                 assert await each.elect_the_follower() == 400
                 # Only epochs tell the log from the one that was read.
@@ -311,18 +322,26 @@ async def test_verify_calls_nothing_equal_that_an_unclean_election_took_meanwhil
             else:
                 await each.until(leader=FOLLOWER, in_sync=(FOLLOWER,))
 
-    watcher = WhenCompared(len(topics), election)
-    report = await compared(watcher, source, target, topics)
+    reports: list[Report] = []
+
+    async def forth() -> None:
+        reports.append(await compared(WhenCompared(len(topics), election), source, target, topics))
+
+    identity = {"replication.policy.class": IDENTITY_POLICY}
+    reports.append(await compared(WhenCompared(1, forth), target, source, [back], **identity))
     await longer.all_up()
-    assert (watcher.left, report.outcome) == (0, NOT_COMPARED)
+    assert [report.outcome for report in reports] == [NOT_COMPARED, NOT_COMPARED]
     told = {
-        each.job.topic: (each.findings.equal, each.findings.faults(), each.findings.error) for each in report.results
+        each.job.topic: (each.findings.equal, each.findings.faults(), each.findings.error)
+        for report in reports
+        for each in report.results
     }
     lost = (
         "was truncated at offset 400 meanwhile, as by an unclean leader election, it had 700 when the comparison began"
     )
     for each in (longer, shorter):
         assert told[each.topic] == (0, 0, f"the source's log of {each.topic}-0 {lost}: run it again")
+    assert told[back.topic] == (0, 0, f"the target's log of {back.topic}-0 {lost}: run it again")
     # An election that takes nothing is nothing to tell.
     assert told[whole.topic] == (400, 0, None)
 
