@@ -1,5 +1,7 @@
 """The headers of a log's batches, for who compares logs: what lies where librdkafka shows no record, who wrote the others.
 
+And where a leader epoch ended, which librdkafka's consumer asks for itself, and shows nobody.
+
 Read over aiokafka's connections and cut up here; nothing is shared with what copies.
 """
 
@@ -14,7 +16,9 @@ from typing import Any, Final, NamedTuple
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.conn import AIOKafkaConnection, create_conn
 from aiokafka.errors import KafkaError
+from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.protocol.types import Array, Int16, Int32, Int64, Schema, String
 
 from mirror_connect.kafka_io.client_settings import WireSettings, wire_settings
 from mirror_connect.kafka_io.wrong_protocol import protocol_of
@@ -82,6 +86,24 @@ class BatchHeads:
         aborted = {producer for producer, _ in part["aborted_transactions"] or ()}
         return heads(data, aborted), len(data)
 
+    async def epoch_end(self, broker: tuple[str, int], place: tuple[str, int], epoch: int) -> int | None:
+        """Where the last epoch not above this one ended in a leader's log, None where it knows of none. HeadsUnknown."""
+        async with self._one_at_a_time:
+            try:
+                async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
+                    connection = await self._connection(broker)
+                    answer = await connection.send(_AskForEpoch(place, epoch))
+            except NotImplementedError:
+                return None  # a broker before 2.3
+            except (KafkaError, OSError, TimeoutError, struct.error) as error:
+                self._drop(broker)
+                raise HeadsUnknown(f"broker {broker[0]}:{broker[1]}: {str(error) or type(error).__name__}") from None
+        ((_, ((code, _, _, end),)),) = answer.topics
+        if code:
+            self._drop(broker)
+            raise HeadsUnknown(f"broker {broker[0]}:{broker[1]} answered with error {code}")
+        return None if end < 0 else int(end)
+
     async def close(self) -> None:
         """Ends the connections."""
         for broker in list(self._connections):
@@ -114,6 +136,52 @@ class BatchHeads:
             sasl_oauth_token_provider=None if settings.token_provider is None else _Tokens(settings),
         )
         return connection
+
+
+class _EpochEndedV3(Response):  # type: ignore[misc]
+    API_KEY = 23
+    API_VERSION = 3
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "topics",
+            Array(
+                ("topic", String("utf-8")),
+                (
+                    "partitions",
+                    Array(("error_code", Int16), ("partition", Int32), ("leader_epoch", Int32), ("end_offset", Int64)),
+                ),
+            ),
+        ),
+    )
+
+
+class _OffsetForLeaderEpochV3(RequestStruct):  # type: ignore[misc]
+    API_KEY = 23
+    API_VERSION = 3
+    RESPONSE_TYPE = _EpochEndedV3
+    SCHEMA = Schema(
+        ("replica_id", Int32),
+        (
+            "topics",
+            Array(
+                ("topic", String("utf-8")),
+                ("partitions", Array(("partition", Int32), ("current_leader_epoch", Int32), ("leader_epoch", Int32))),
+            ),
+        ),
+    )
+
+
+class _AskForEpoch(Request[_OffsetForLeaderEpochV3]):  # type: ignore[misc]
+    """aiokafka has none."""
+
+    API_KEY = 23
+
+    def __init__(self, place: tuple[str, int], epoch: int) -> None:
+        self._topics = [(place[0], [(place[1], -1, epoch)])]
+
+    def build(self, request_struct_class: type[Any]) -> Any:
+        return request_struct_class(-1, self._topics)
 
 
 class _Tokens(AbstractTokenProvider):  # type: ignore[misc]

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import (
     TIMESTAMP_LOG_APPEND_TIME,
@@ -36,6 +36,8 @@ FoundRecord = tuple[int, int, RecordContent]
 
 _EARLIEST: Final = -2
 _LATEST: Final = -1
+# What it answers where no record is as late as a timestamp.
+_NO_RECORD: Final = -1
 # What is fetched ahead for each partition that is read, unpacked; a fetch may go beyond it once.
 _AHEAD_KB: Final = 8 << 10
 _FETCH_BYTES: Final = 2 << 20
@@ -63,6 +65,16 @@ _quiet.setLevel(logging.CRITICAL + 1)
 
 class ReadingTrouble(Exception):
     """The cluster doesn't tell now what was asked for; one line says why. It may in a moment."""
+
+
+class Told(NamedTuple):
+    """What a leader told of its log: an offset, None where no record is as late. `epoch`: -1 where it isn't known.
+
+    It is the one that the leader leads in where the log's end was asked for, else that of the record.
+    """
+
+    offset: int | None
+    epoch: int
 
 
 @dataclass(slots=True)
@@ -221,16 +233,17 @@ class OffsetAsker:
 
     def offsets(
         self, wanted: Mapping[tuple[str, int], int], *, committed: bool, timeout: float
-    ) -> tuple[dict[tuple[str, int], int | None], str]:
-        """The offset at a timestamp (ms), -2 (earliest) or -1 (latest) of each partition, None where no record is as late;
-        and why those are missing that are. NotAuthorized.
+    ) -> tuple[dict[tuple[str, int], Told], str]:
+        """The offset at a timestamp (ms), -2 (earliest) or -1 (latest) of each partition; and why some are missing.
+
+        NotAuthorized.
         """
         if not wanted:
             return {}, ""
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         asked = {TopicPartition(*key): _spec(time_or_end) for key, time_or_end in wanted.items()}
         admin = self._client()
-        found: dict[tuple[str, int], int | None] = {}
+        found: dict[tuple[str, int], Told] = {}
         trouble = ""
         until = time.monotonic() + timeout
         futures: Mapping[TopicPartition, Future[Any]] = admin.list_offsets(
@@ -238,7 +251,7 @@ class OffsetAsker:
         )
         for place, future in futures.items():
             try:
-                offset = future.result(max(0.1, until + 1 - time.monotonic())).offset
+                told = future.result(max(0.1, until + 1 - time.monotonic()))
             except KafkaException as problem:
                 error = problem.args[0]
                 if error.code() in _RIGHTS:
@@ -249,7 +262,13 @@ class OffsetAsker:
             except TimeoutError:
                 trouble = "no answer"
             else:
-                found[place.topic, place.partition] = None if offset < 0 else offset
+                key = place.topic, place.partition
+                if told.offset < 0 and (told.offset != _NO_RECORD or wanted[key] < 0):
+                    # Of a leader that has just gone it tells -1001, and no error. Each log has a beginning and an end.
+                    trouble = f"{place.topic}-{place.partition}: its leader has told no offset"
+                    continue
+                epoch = -1 if told.leader_epoch is None else told.leader_epoch
+                found[key] = Told(None if told.offset < 0 else told.offset, epoch)
         if trouble:
             # It asks with the leader epoch it once learnt, and learns no newer one from being refused.
             with self._lock:

@@ -16,7 +16,7 @@ from mirror_connect.cli.verify.place import EARLIEST, LATEST, CannotCompareError
 from mirror_connect.cli.verify.rate import Rate
 from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.kafka_io.batch_heads import BatchHead, BatchHeads, HeadsUnknown
-from mirror_connect.kafka_io.record_reader import Found, FoundRecord, ReadingTrouble, RecordReader, RecordReaders
+from mirror_connect.kafka_io.record_reader import Found, FoundRecord, ReadingTrouble, RecordReader, RecordReaders, Told
 
 T = TypeVar("T")
 
@@ -82,17 +82,47 @@ class ClusterLogs:
         LATEST is what readers see: up to the first open transaction if they read committed records. CannotCompareError,
         NotAuthorized.
         """
-        found: dict[Key, int | None] = {}
+        found, why = await self.told(wanted)
+        if len(found) < len(wanted):
+            raise CannotCompareError(f"the {self.place} cluster does not answer: {why}")
+        return {key: told.offset for key, told in found.items()}
+
+    async def told(self, wanted: Mapping[Key, int]) -> tuple[dict[Key, Told], str]:
+        """The same with the leaders' epochs; and why those are missing that nobody told for a while. NotAuthorized."""
+        found: dict[Key, Told] = {}
         until = time.monotonic() + self.patience_s
         while True:
             left = {key: at for key, at in wanted.items() if key not in found}
             answer, why = await self.blocking(self._ask, left)
             found.update(answer)
-            if len(found) == len(wanted):
-                return found
-            if time.monotonic() > until:
-                raise CannotCompareError(f"the {self.place} cluster does not answer: {why}")
+            if len(found) == len(wanted) or time.monotonic() > until:
+                return found, why
             await asyncio.sleep(_RETRY_S)
+
+    async def ends(self, keys: Iterable[Key]) -> dict[Key, Told]:
+        """LATEST of each partition, with the epoch of its leader. CannotCompareError, NotAuthorized."""
+        wanted = dict.fromkeys(keys, LATEST)
+        found, why = await self.told(wanted)
+        if len(found) < len(wanted):
+            raise CannotCompareError(f"the {self.place} cluster does not answer: {why}")
+        return found
+
+    async def epoch_end(self, key: Partition, epoch: int) -> int | None:
+        """Where the last leader epoch not above this one ended, None where the leader knows of none. CannotCompareError."""
+        until = time.monotonic() + self.patience_s
+        reader = await self.take()
+        try:
+            while True:
+                # Who led before leads no more: that is why it is asked.
+                try:
+                    broker = await self.blocking(reader.leader, *key, _ANSWER_S)
+                    return await self._heads.epoch_end(broker, key, epoch)
+                except (ReadingTrouble, HeadsUnknown) as error:
+                    if time.monotonic() > until:
+                        raise CannotCompareError(f"nobody tells where leader epoch {epoch} ended: {error}") from None
+                    await asyncio.sleep(_RETRY_S)
+        finally:
+            await self.give_back(reader)
 
     async def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
         """The ids of topics as the cluster tells them now; brokers before 2.8 have none."""
@@ -171,7 +201,7 @@ class ClusterLogs:
                 break
         return found
 
-    def _ask(self, wanted: Mapping[Key, int]) -> tuple[dict[Key, int | None], str]:
+    def _ask(self, wanted: Mapping[Key, int]) -> tuple[dict[Key, Told], str]:
         try:
             return self._readers.asker.offsets(wanted, committed=self.committed, timeout=_ANSWER_S)
         except NotAuthorized as error:

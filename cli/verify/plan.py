@@ -24,9 +24,10 @@ _ADMIN_S: Final = 30.0
 class Job:
     """One partition. Source records from `start` on are compared, those below `until` have to be on the target.
 
-    `source_end`, `target_end`: where the logs ended; `target_start`: where the target's begins. `absent`: why the target
-    has no such partition. `cut`: `start` is where the source's log begins, and retention took what was before.
-    `asked_from`: the target's first offset that was asked for: `target_start`, or that of the time to begin with.
+    `source_end`, `target_end`: where the logs ended, under leaders of `source_epoch` and `target_epoch` (-1: not known);
+    `target_start`: where the target's begins. `absent`: why the target has no such partition. `cut`: `start` is where the
+    source's log begins, and retention took what was before. `asked_from`: the target's first offset that was asked for:
+    `target_start`, or that of the time to begin with.
     """
 
     topic: str
@@ -40,6 +41,8 @@ class Job:
     absent: str = ""
     cut: bool = False
     asked_from: int = 0
+    source_epoch: int = -1
+    target_epoch: int = -1
 
 
 class Topics(NamedTuple):
@@ -102,8 +105,10 @@ async def plan(
     else:
         until = await source.offsets(dict.fromkeys(keys, LATEST))
     target_first = await target.offsets(dict.fromkeys(there.values(), EARLIEST))
-    target_last = await target.offsets(dict.fromkeys(there.values(), LATEST))
-    last = await source.offsets(dict.fromkeys(keys, LATEST))
+    target_ends = await target.ends(there.values())
+    source_ends = await source.ends(keys)
+    target_last = {place: told.offset for place, told in target_ends.items()}
+    last = {key: told.offset for key, told in source_ends.items()}
     asked_from = target_first
     if from_ms is not None:
         later = await source.offsets(dict.fromkeys(keys, from_ms))
@@ -117,7 +122,7 @@ async def plan(
     for key in keys:
         remote, partition = remotes[key]
         start, end = first[key] or 0, last[key] or 0
-        job = Job(*key, remote, start, min(until[key] or 0, end), end)
+        job = Job(*key, remote, start, min(until[key] or 0, end), end, source_epoch=source_ends[key].epoch)
         if key in there:
             place = remote, partition
             jobs.append(
@@ -127,6 +132,7 @@ async def plan(
                     target_end=target_last[place] or 0,
                     cut=0 < start == begins[key],
                     asked_from=asked_from[place] or 0,
+                    target_epoch=target_ends[place].epoch,
                 )
             )
         else:

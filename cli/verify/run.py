@@ -17,7 +17,9 @@ from mirror_connect.cli.verify.plan import Job, plan, topics_of
 from mirror_connect.cli.verify.rate import Rate
 from mirror_connect.cli.verify.record_side import RecordSide
 from mirror_connect.cli.verify.remarks import remarks
+from mirror_connect.cli.verify.truncation import Logs, truncations
 from mirror_connect.kafka_io.batch_heads import BatchHead
+from mirror_connect.kafka_io.record_reader import Told
 
 EQUAL, DIFFERENT, NOT_COMPARED = range(3)
 _AT_ONCE: Final = 4
@@ -160,7 +162,10 @@ async def verify(link: Link, options: Options, watcher: Watcher) -> Report:
         ids = await source.topic_ids(topics.ours), await target.topic_ids(remotes)
         jobs = await plan(link, source, target, topics, options.from_ms)
         watcher.begin(jobs)
-        report.results = await _all(jobs, source, target, options, watcher)
+        results = await _all(jobs, source, target, options, watcher)
+        results = await still_there(source, results, lambda job: (job.topic, job.source_end, job.source_epoch))
+        results = await still_there(target, results, lambda job: (job.remote, job.target_end, job.target_epoch))
+        report.results = results
         made_again("source", ids[0], await source.topic_ids(topics.ours), report.results, lambda job: job.topic)
         made_again("target", ids[1], await target.topic_ids(remotes), report.results, lambda job: job.remote)
     finally:
@@ -168,6 +173,26 @@ async def verify(link: Link, options: Options, watcher: Watcher) -> Report:
         await target.close()
     report.seconds = time.monotonic() - began
     return report
+
+
+async def still_there(
+    logs: Logs, results: Sequence[Result], end: Callable[[Job], tuple[str, int, int]]
+) -> list[Result]:
+    """What was read of two logs, or is gone, is compared with nothing: its partitions have a line instead of findings.
+
+    `end`: topic, end of the log and epoch of its leader as they were when the comparison began.
+    """
+    ends = {}
+    for result in results:
+        topic, offset, epoch = end(result.job)
+        if offset:
+            ends[Partition(topic, result.job.partition)] = Told(offset, epoch)
+    lines = await truncations(logs, ends)
+    found = []
+    for result in results:
+        line = lines.get(Partition(end(result.job)[0], result.job.partition))
+        found.append(result if line is None else Result(result.job, Findings(error=line)))
+    return found
 
 
 def made_again(

@@ -8,7 +8,9 @@ import itertools
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +18,14 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import NewTopic, OffsetSpec
 
-from deploy.local import LocalCluster
+from deploy.local import LocalCluster, LocalError
 from deploy.local.cluster import start_all
+from deploy.local.kafka_jars import KAFKA_VERSION, ensure
+from deploy.local.kafka_releases import OLD_VERSIONS
+from mirror_connect.cli.verify.link import described_link
+from mirror_connect.cli.verify.run import NOT_COMPARED, Options, Report, Result, Watcher, verify
 from mirror_connect.connectors.job_contract import TaskSpec
+from mirror_connect.connectors.known_classes import IDENTITY_POLICY
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
@@ -38,6 +45,7 @@ BROKERS = {
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
     "replica.lag.time.max.ms": "3000",
+    "zookeeper.session.timeout.ms": "2000",
 }
 # Two of the three keep the data; the third is there for the quorum.
 LEADER, FOLLOWER = 2, 3
@@ -45,23 +53,39 @@ OVER_S = 120.0
 
 
 @pytest.fixture(scope="module")
-def clusters() -> Iterator[tuple[LocalCluster, LocalCluster]]:
-    with contextlib.ExitStack() as stack:
-        source = stack.enter_context(contextlib.closing(LocalCluster("unclean", 3, properties=BROKERS, heap="256m")))
-        target = stack.enter_context(contextlib.closing(LocalCluster("kept")))
-        start_all(source, target)
-        target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS)
-        yield source, target
+def kept() -> Iterator[LocalCluster]:
+    """The target."""
+    with contextlib.closing(LocalCluster("kept")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def clusters(request: pytest.FixtureRequest, kept: LocalCluster) -> Iterator[tuple[LocalCluster, LocalCluster]]:
+    """The source is of this release or of another one, as parametrized; only one of them runs at a time."""
+    version = getattr(request, "param", KAFKA_VERSION)
+    try:
+        ensure(version, tries=1)
+    except LocalError as error:
+        pytest.skip(str(error))
+    source = LocalCluster("unclean", 3, properties=BROKERS, heap="256m", version=version)
+    with contextlib.closing(source):
+        start_all(source, *([] if kept.brokers[0].alive else [kept]))
+        if OFFSETS_TOPIC not in kept.admin().list_topics(timeout=20).topics:
+            kept.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS)
+        yield source, kept
 
 
 class Unclean:
     """A topic of one partition, and what becomes of it. Each value is there once, a number that tells who was leading."""
 
-    def __init__(self, clusters: tuple[LocalCluster, LocalCluster]) -> None:
+    def __init__(
+        self, clusters: tuple[LocalCluster, LocalCluster], leader: int = LEADER, follower: int = FOLLOWER
+    ) -> None:
         self.source, self.target = clusters
+        self.leader, self.follower = leader, follower
         self.topic = fresh_topic("unclean")
         self.key = TopicPartition(self.topic, 0)
-        new = NewTopic(self.topic, 1, replica_assignment=[[LEADER, FOLLOWER]])
+        new = NewTopic(self.topic, 1, replica_assignment=[[leader, follower]])
         self.source.admin().create_topics([new])[self.topic].result(30)
         self.target.create_topic(f"A.{self.topic}")
         self.connector = fresh_topic("mirror")
@@ -74,7 +98,9 @@ class Unclean:
 
     async def put(self, count: int) -> None:
         rows = [{"value": b"%d" % next(self.numbers), "partition": 0} for _ in range(count)]
-        await asyncio.to_thread(produce, self.source, self.topic, rows, **{"acks": 1, "batch.num.messages": 20})
+        # One request at a time: a batch that a leader refuses because it doesn't know yet that it leads keeps its place.
+        settings = {"acks": 1, "batch.num.messages": 20, "max.in.flight": 1}
+        await asyncio.to_thread(produce, self.source, self.topic, rows, **settings)
 
     async def end(self) -> int:
         """Where the log ends; asked until somebody leads."""
@@ -90,22 +116,22 @@ class Unclean:
         async with asyncio.timeout(OVER_S):
             while True:
                 listed = await asyncio.to_thread(self.source.admin().list_topics, self.topic, timeout=20)
-                partition = listed.topics[self.topic].partitions[0]
-                if (partition.leader, sorted(partition.isrs)) == (leader, sorted(in_sync)):
+                partition = listed.topics[self.topic].partitions.get(0)
+                if partition and (partition.leader, sorted(partition.isrs)) == (leader, sorted(in_sync)):
                     return
                 await asyncio.sleep(0.2)
 
     async def alone(self) -> None:
         """The leader goes on without its follower."""
-        await self.until(leader=LEADER, in_sync=(LEADER, FOLLOWER))
-        await asyncio.to_thread(self.source.brokers[FOLLOWER - 1].kill)
-        await self.until(leader=LEADER, in_sync=(LEADER,))
+        await self.until(leader=self.leader, in_sync=(self.leader, self.follower))
+        await asyncio.to_thread(self.source.brokers[self.follower - 1].kill)
+        await self.until(leader=self.leader, in_sync=(self.leader,))
 
     async def elect_the_follower(self) -> int:
         """The leader dies and the follower leads: where its log ends."""
-        await asyncio.to_thread(self.source.brokers[LEADER - 1].kill)
-        await asyncio.to_thread(self.source.brokers[FOLLOWER - 1].launch)
-        await self.until(leader=FOLLOWER, in_sync=(FOLLOWER,))
+        await asyncio.to_thread(self.source.brokers[self.leader - 1].kill)
+        await asyncio.to_thread(self.source.brokers[self.follower - 1].launch)
+        await self.until(leader=self.follower, in_sync=(self.follower,))
         return await self.end()
 
     async def all_up(self) -> None:
@@ -235,3 +261,132 @@ async def test_an_unclean_election_while_no_task_runs_is_found_by_the_epoch_of_t
     assert incidents(task) == [unclean.told(400, 700)]
     assert unclean.values(unclean.target) == list(range(700 + regrown))
     assert positions_with_origins(unclean.target, unclean.connector)[unclean.topic, 0][0] == 399 + regrown
+
+
+class WhenCompared(Watcher):
+    """Has something happen when so many partitions are compared, before anything is said of them."""
+
+    def __init__(self, partitions: int, happens: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self.left = partitions
+        self._happens = happens
+
+    def done(self, result: Result) -> None:
+        self.left -= 1
+        if self.left == 0:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(asyncio.run, self._happens()).result()
+
+
+async def compared(
+    watcher: Watcher, source: LocalCluster, target: LocalCluster, topics: Sequence[Unclean], **settings: str
+) -> Report:
+    link = described_link(
+        source=source.client_properties(),
+        target=target.client_properties(),
+        settings={"topics": ",".join(each.topic for each in topics), "source.cluster.alias": "A", **settings},
+    )
+    async with asyncio.timeout(OVER_S):
+        return await verify(link, Options(), watcher)
+
+
+async def test_verify_calls_nothing_equal_that_an_unclean_election_took_meanwhile(
+    clusters: tuple[LocalCluster, LocalCluster],
+) -> None:
+    source, target = clusters
+    longer, shorter, whole = topics = [Unclean(clusters) for _ in range(3)]
+    for each in topics:
+        await each.put(400)
+    # Of another link, whose target loses the records. Copies have the timestamps of what they are copies of.
+    back, began = Unclean(clusters), int(time.time() * 1000)
+    rows = [{"value": b"%d" % number, "partition": 0, "timestamp": began + number} for number in range(700)]
+    target.create_topic(back.topic)
+    await asyncio.to_thread(produce, target, back.topic, rows)
+    await asyncio.to_thread(produce, source, back.topic, rows[:400], **{"acks": "all", "max.in.flight": 1})
+    spec = spec_for(source, target, {each.topic: 1 for each in topics})
+    async with running(spec) as task:
+        # What consumers see the follower has.
+        await task.copied(1200)
+        await longer.alone()
+        for each in (longer, shorter):
+            await each.put(300)
+        await asyncio.to_thread(produce, source, back.topic, rows[400:], **{"acks": 1, "max.in.flight": 1})
+        await task.copied(1800)
+        await task.finish()
+
+    async def election() -> None:
+        for each in (*topics, back):
+            if each is longer:
+                assert await each.elect_the_follower() == 400
+                # Only epochs tell the log from the one that was read.
+                await each.put(500)
+            else:
+                await each.until(leader=FOLLOWER, in_sync=(FOLLOWER,))
+
+    reports: list[Report] = []
+
+    async def forth() -> None:
+        reports.append(await compared(WhenCompared(len(topics), election), source, target, topics))
+
+    identity = {"replication.policy.class": IDENTITY_POLICY}
+    reports.append(await compared(WhenCompared(1, forth), target, source, [back], **identity))
+    await longer.all_up()
+    assert [report.outcome for report in reports] == [NOT_COMPARED, NOT_COMPARED]
+    told = {
+        each.job.topic: (each.findings.equal, each.findings.faults(), each.findings.error)
+        for report in reports
+        for each in report.results
+    }
+    lost = (
+        "was truncated at offset 400 meanwhile, as by an unclean leader election, it had 700 when the comparison began"
+    )
+    for each in (longer, shorter):
+        assert told[each.topic] == (0, 0, f"the source's log of {each.topic}-0 {lost}: run it again")
+    assert told[back.topic] == (0, 0, f"the target's log of {back.topic}-0 {lost}: run it again")
+    # An election that takes nothing is nothing to tell.
+    assert told[whole.topic] == (400, 0, None)
+
+
+@pytest.mark.parametrize("clusters", OLD_VERSIONS, indirect=True)
+async def test_an_unclean_election_among_brokers_of_an_older_release_is_told_with_a_task_and_without(
+    clusters: tuple[LocalCluster, LocalCluster],
+) -> None:
+    source, target = clusters
+    # With ZooKeeper a controller that stands still keeps the leader from going on alone for half a minute.
+    controller = source.admin().describe_cluster().result(30).controller.id
+    leader, follower, _ = sorted((1, 2, 3), key=lambda node: node == controller)
+    seen, unseen = (Unclean(clusters, leader, follower) for _ in range(2))
+    # Metadata are asked of the suspended broker, too, and waited for.
+    quick = {"request_timeout_ms": "3000"}
+    async with running(seen.spec(**quick), target) as task:
+        async with running(unseen.spec(**quick), target) as stopped:
+            for each in (seen, unseen):
+                await each.until(leader=leader, in_sync=(leader, follower))
+                await each.put(400)
+            await task.copied(400)
+            await stopped.copied(400)
+            await asyncio.to_thread(source.brokers[follower - 1].suspend)
+            for each in (seen, unseen):
+                await each.put(300)
+            await stopped.copied(700)
+            await stopped.finish()
+        await task.copied(700)
+        await asyncio.to_thread(source.brokers[leader - 1].kill)
+        await asyncio.to_thread(source.brokers[follower - 1].resume)
+        ends = []
+        for each in (seen, unseen):
+            await each.until(leader=follower, in_sync=(follower,))
+            ends.append(await each.end())
+            # Past the former position, which tells nothing by itself.
+            await each.put(900)
+        await task.copied(1600, OVER_S)
+        await task.finish()
+    async with running(unseen.spec(**quick), target) as restarted:
+        await restarted.copied(900, OVER_S)
+        await restarted.finish()
+    for each, one, at in zip((seen, unseen), (task, restarted), ends, strict=True):
+        # What the leader had sent when its follower was suspended may have come yet.
+        assert 400 <= at < 700
+        assert incidents(one) == [each.told(at, 700)]
+        assert each.values(target) == list(range(1600))
+        offset, _, epoch = positions_with_origins(target, each.connector)[each.topic, 0]
+        assert (offset, epoch > 0) == (at + 899, True)

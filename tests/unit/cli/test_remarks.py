@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 import pytest
@@ -14,6 +14,7 @@ from mirror_connect.cli.verify.place import EARLIEST, LATEST, Key
 from mirror_connect.cli.verify.plan import Job, Topics, plan
 from mirror_connect.cli.verify.remarks import remarks
 from mirror_connect.cli.verify.run import before_the_logs
+from mirror_connect.kafka_io.record_reader import Told
 from tests.fakes.encoded_batches import some_records
 from tests.fakes.partition_logs import MemoryLog, compare, packed
 
@@ -102,6 +103,9 @@ class _Reader:
 
     async def offsets(self, wanted: Mapping[Key, int]) -> dict[Key, int | None]:
         return dict.fromkeys(wanted, self._at(next(iter(wanted.values()))))
+
+    async def ends(self, keys: Iterable[Key]) -> dict[Key, Told]:
+        return dict.fromkeys(keys, Told(self._end, 0))
 
     def _at(self, time: int) -> int | None:
         if time in (EARLIEST, LATEST):
