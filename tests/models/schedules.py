@@ -34,7 +34,7 @@ KINDS = (
 )
 SHAPES = ("plain", "plain", "plain", "lz4", "gaps", "control", "append_time")
 # `make soak` has more of them, and other ones each time.
-EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "400"))
+EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "200"))
 SEED = int(os.environ.get("MODEL_SEED", "20261122"))
 
 # Of batches: how many records, and how many bytes a value has.

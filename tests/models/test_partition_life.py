@@ -18,18 +18,17 @@ from tests.models.life import Incident, Schedule, live
 from tests.models.life_clusters import PARTITIONS
 from tests.models.schedules import lives
 
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 
-@pytest.mark.timeout(900)
+
 def test_whatever_happens_no_record_is_lost_and_no_position_is_ahead() -> None:
     lives()()
 
 
-@pytest.mark.timeout(900)
 def test_batches_larger_than_the_target_takes_keep_their_order_through_kills() -> None:
     lives(("limit", "kill", "lose", "refuse", "slow", "epoch"))()
 
 
-@pytest.mark.timeout(900)
 def test_a_truncated_source_is_told_and_copied_from_where_it_diverges_through_kills_and_splits() -> None:
     lives(("truncate", "truncate", "kill", "limit", "slow", "lose", "hand_over", "make_again", "leader"), most=20)()
 
