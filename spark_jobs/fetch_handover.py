@@ -57,6 +57,7 @@ class FetchHandover:
                 part.aborted,
                 work.topic_id,
                 epochs,
+                work.last_epoch,
                 self._release_of(work, share),
             )
             work.position = max(next_offset, position)

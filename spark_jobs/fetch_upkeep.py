@@ -102,6 +102,11 @@ class FetchUpkeep:
 
     def begin(self, work: PartitionWork) -> None:
         """It has just been added."""
+        known = self._cluster.topic_id(work.key.topic)
+        if known is not None and work.topic_id not in (None, known):
+            # Another task may have read on in a newer topic than these metadata know: only newer ones can tell.
+            self.want_metadata()
+            return
         if self._cluster.leader(*work.key) is None:
             self.want_metadata()
         self._check_incarnation(work)

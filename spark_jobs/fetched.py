@@ -56,6 +56,7 @@ class Fetched:
     transactions that overlap (read_committed only). `last_stable_offset` and `log_start` are -1 if the broker didn't say.
     `topic_id`: the topic's, which one made again under its name doesn't have; None where there are none.
     `epochs`: as whole_batches has them; where the fetch begins below what came before, the log was truncated there.
+    `epoch_before`: of the record in front of `fetch_offset`, NO_EPOCH where it isn't known.
     """
 
     partition: SourcePartition
@@ -68,6 +69,7 @@ class Fetched:
     aborted: tuple[tuple[int, int], ...]
     topic_id: bytes | None = None
     epochs: Sequence[tuple[int, int]] = ()
+    epoch_before: int = NO_EPOCH
     _released: Callable[[int], None] | None = field(default=None, repr=False)
 
     def release(self) -> None:

@@ -51,13 +51,16 @@ class LeaderEpochs:
         """The first offset read that was written in a later epoch than this one."""
         return next((begun for begun, each in self._begun if each > epoch), None)
 
-    def go_on(self, offset: int, expected: int | None) -> None:
-        """Reading goes on at `offset`; it would have at `expected` by itself."""
+    def go_on(self, offset: int, expected: int | None, epoch: int = NO_EPOCH) -> None:
+        """Reading goes on at `offset`, behind a record of `epoch`; it would have at `expected` by itself."""
         if expected is not None and offset > expected:
             # Which epochs those in between had is not known.
             self._begun.clear()
         else:
             self.cut(offset)
+        if epoch != NO_EPOCH and self.at(offset - 1) == NO_EPOCH:
+            # Of a position that came back nothing below it was read: where it goes back the broker has told the epoch.
+            self.know(offset - 1, epoch)
 
     def cut(self, offset: int) -> None:
         """What was read from `offset` on is not in the log any more, or is read again."""

@@ -150,10 +150,7 @@ class SourceTask:
         }
         try:
             await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
-            # Without its producer the task can't commit either.
-            for lost in (self._producer.failed, self._positions.failure):
-                if lost.done():
-                    lost.result()
+            self._raise_what_ends_writing()
             if not self._link.abandon_wanted:
                 self._fetcher.pause()
                 # Positions are committed meanwhile: a kill must not repeat more than at any other time.
@@ -204,20 +201,25 @@ class SourceTask:
             await asyncio.gather(settling, return_exceptions=True)
 
     async def _finish(self) -> None:
+        """The last commit: with patience while nobody waits for the end, or else with the little time that is left."""
+        self._raise_what_ends_writing()
+        patient = asyncio.create_task(self._commit_now(WRITE_WAIT_S, EPOCH_SETTLE_S))
+        try:
+            await self._while_nobody_waits(patient)
+            if patient.done():
+                self._link.committed = patient.result()
+                return
+        finally:
+            patient.cancel()
+            await asyncio.gather(patient, return_exceptions=True)
+        if not self._link.abandon_wanted:
+            self._link.committed = await self._commit_now(LAST_RUNS_S, LAST_COMMIT_S)
+
+    def _raise_what_ends_writing(self) -> None:
+        """Without its producer, or the topic of positions, the task can't commit either."""
         for lost in (self._producer.failed, self._positions.failure):
             if lost.done():
                 lost.result()
-        committing = asyncio.create_task(self._commit_now(WRITE_WAIT_S, EPOCH_SETTLE_S))
-        try:
-            await self._while_nobody_waits(committing)
-        finally:
-            committed = committing.done()
-            committing.cancel()
-            await asyncio.gather(committing, return_exceptions=True)
-        if committed:
-            self._link.committed = committing.result()
-        elif not self._link.abandon_wanted:
-            self._link.committed = await self._commit_now(LAST_RUNS_S, LAST_COMMIT_S)
 
     async def _while_nobody_waits(self, work: asyncio.Task[bool]) -> None:
         """Until it is done, or the worker waits for this task: for its end, or for partitions that another is to have.

@@ -316,7 +316,7 @@ class PartitionFlow:
             return False
         self._current = self._fetched.popleft()
         # Also where it is lower than before: after a topic was re-created, or a log truncated. The fetcher has said so.
-        self._epochs.go_on(self._current.fetch_offset, self.next_offset)
+        self._epochs.go_on(self._current.fetch_offset, self.next_offset, self._current.epoch_before)
         self._epochs.read(self._current.epochs)
         self.next_offset = self._current.fetch_offset
         self._reader = BatchReader(self._current.buffer, whole=True)

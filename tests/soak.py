@@ -1,5 +1,7 @@
 """`make soak`: the tests that kill, fence and hand over (marked `soak`), again and again, each round with a seed of its own.
 
+Models go through other schedules in each round, and through many more than in `make test`.
+
 Rounds go on after failures. Nothing is tried again here: a wait that ran out is counted apart. Each test is a line when it
 ends, each round a file in build/soak, and at the end a table says of each test how often it passed, failed and ran out of
 time, and with which seeds. The exit code is 1 if anything failed, else 0.
@@ -25,6 +27,9 @@ from tests.seeds import VARIABLE
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 SOAK: Final = ("-p", "tests.gate", "-m", "soak", "--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder")
+# Unless the environment has them already. The seed of a round is the models' as well.
+MORE_SCHEDULES: Final = {"MODEL_EXAMPLES": "2000", "MODEL_SCHEDULES": "600"}
+MODEL_VARIABLE: Final = "MODEL_SEED"
 # Exit codes of pytest after which every test that was asked for has run.
 RAN: Final = (0, 1)
 LOOK_S: Final = 0.2
@@ -69,7 +74,7 @@ class Soak:
         command = [sys.executable, "-m", "pytest", *SOAK, f"--outcomes={outcomes}", *self._arguments]
         began, ended, wrong = time.monotonic(), 0, 0
         with log.open("wb") as output:
-            environment = {**os.environ, VARIABLE: str(seed)}
+            environment = {**MORE_SCHEDULES, **os.environ, VARIABLE: str(seed), MODEL_VARIABLE: str(seed)}
             process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
             try:
                 for name, outcome, seconds, why in _ended(process, outcomes):

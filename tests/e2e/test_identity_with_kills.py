@@ -17,6 +17,7 @@ import pytest
 
 from deploy.local import LocalCluster
 from tests.e2e.identity_topics import ALL, KEEP, PREFIX, TEXTS, TX, Written
+from tests.e2e.kills import Kill, Survived, slow
 from tests.e2e.product import DAEMON, DRIVER, JVM, TASK, WORKER, Product, mirror_config, wait_for, wait_gone
 from tests.e2e.progress import Partition, Progress
 from tests.e2e.reading import batches, data_batches, dumped, records
@@ -41,32 +42,20 @@ Row = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], in
 
 
 @dataclass(frozen=True)
-class Kill:
-    """`come`: records on the target when nothing copied any more; what was on its way then may have followed."""
+class Compared(Survived):
+    """`wanted`: what each partition of the source holds."""
 
-    when: float
-    come: Mapping[Partition, int]
-
-
-@dataclass(frozen=True)
-class Survived:
-    """Both clusters after all kills, when the copy stands still; `wanted`: what each partition of the source holds."""
-
-    source: LocalCluster
-    target: LocalCluster
-    progress: Progress
-    kills: list[Kill]
     wanted: Mapping[Partition, list[Row]]
 
 
 @pytest.fixture(scope="module")
-def survived(written: Written, target_cluster: LocalCluster) -> Survived:
+def survived(written: Written, target_cluster: LocalCluster) -> Compared:
     """Everything copied by a worker that was killed on its way, and is gone."""
     source, target = written.source, target_cluster
     for topic, partitions in ALL.items():
         target.create_topic(f"{ALIAS}.{topic}", partitions, KEEP)
     dice = chance(NAME)
-    slow(source, BYTES_PER_SECOND)
+    slow(source, ALIAS, NAME, BYTES_PER_SECOND)
     config = mirror_config(
         source,
         target,
@@ -88,7 +77,7 @@ def survived(written: Written, target_cluster: LocalCluster) -> Survived:
         }
         whole = sum(map(len, wanted.values()))
         kills = [kill(product, progress, parts, dice) for parts in KILLS]
-        slow(source, None)
+        slow(source, ALIAS, NAME, None)
 
         def complete() -> bool:
             product.check_alive()
@@ -98,17 +87,7 @@ def survived(written: Written, target_cluster: LocalCluster) -> Survived:
             ) and progress.still(2.0)
 
         wait_for(complete, f"all {whole} records have come", 60, arrived=lambda: progress.total)
-    return Survived(source, target, progress, kills, wanted)
-
-
-def slow(source: LocalCluster, bytes_per_second: int | None) -> None:
-    """What the source gives to the connector's task in a second; None: as much as it can."""
-    change = ["--delete-config", "consumer_byte_rate"]
-    if bytes_per_second is not None:
-        change = ["--add-config", f"consumer_byte_rate={bytes_per_second}"]
-    whom = ["--entity-type", "clients", "--entity-name", f"{ALIAS}->B|{NAME}-0|replication-consumer"]
-    connect = ["--bootstrap-server", "{bootstrap}", "--command-config", "{config}"]
-    source.run_tool("kafka.admin.ConfigCommand", [*connect, "--alter", *whom, *change])
+    return Compared(source, target, progress, kills, wanted)
 
 
 def kill(product: Product, progress: Progress, parts: tuple[str, ...], dice: Random) -> Kill:
@@ -140,7 +119,7 @@ def starts(cluster: LocalCluster, topic: str, partition: int) -> set[int]:
 
 
 @pytest.fixture(scope="module")
-def jumps(survived: Survived) -> dict[Partition, list[Rewind]]:
+def jumps(survived: Compared) -> dict[Partition, list[Rewind]]:
     """The jumps back of each partition of the source; AssertionError if anything else tells the copy from its source."""
     found = {}
     for (topic, partition), want in survived.wanted.items():
@@ -152,7 +131,7 @@ def jumps(survived: Survived) -> dict[Partition, list[Rewind]]:
     return found
 
 
-def test_each_kill_came_while_records_were_copied(survived: Survived) -> None:
+def test_each_kill_came_while_records_were_copied(survived: Compared) -> None:
     whole = sum(map(len, survived.wanted.values()))
     come = [sum(each.come.values()) for each in survived.kills]
     assert come == sorted(set(come))
@@ -170,7 +149,7 @@ def test_every_record_is_there_in_order_and_comes_again_only_by_a_jump_back(
 
 
 def test_what_was_there_a_second_before_a_kill_is_not_repeated(
-    survived: Survived, jumps: dict[Partition, list[Rewind]], capsys: pytest.CaptureFixture[str]
+    survived: Compared, jumps: dict[Partition, list[Rewind]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     ages, repeated = [0.0] * len(survived.kills), [0] * len(survived.kills)
     for (topic, partition), each in jumps.items():
@@ -193,20 +172,20 @@ def test_what_was_there_a_second_before_a_kill_is_not_repeated(
     assert [age for age, stall in zip(ages, stalls, strict=True) if age > SECOND + stall] == [], (ages, stalls)
 
 
-def test_no_record_of_an_aborted_transaction_is_there(survived: Survived) -> None:
+def test_no_record_of_an_aborted_transaction_is_there(survived: Compared) -> None:
     values = [row[1] or b"" for p in range(ALL[TX]) for row in rows(survived.target, f"{ALIAS}.{TX}", p)]
     assert {value.split()[-1] for value in values} == {b"True"}
 
 
 @pytest.mark.parametrize("topic", TEXTS)
-def test_batches_copied_as_they_are_keep_their_bytes_through_kills(survived: Survived, topic: str) -> None:
+def test_batches_copied_as_they_are_keep_their_bytes_through_kills(survived: Compared, topic: str) -> None:
     for partition in range(TEXTS[topic]):
         was = data_batches(survived.source, topic, partition)
         rewinds(was, data_batches(survived.target, f"{ALIAS}.{topic}", partition))
 
 
 def test_kafkas_own_tool_reads_the_source_with_jumps_back(
-    survived: Survived, jumps: dict[Partition, list[Rewind]]
+    survived: Compared, jumps: dict[Partition, list[Rewind]]
 ) -> None:
     partitions = [(topic, partition) for topic, count in TEXTS.items() for partition in range(count)]
     was = dumped(survived.source, partitions)

@@ -6,8 +6,6 @@ Every batch of the source is split on its way, so what a kill finds are pieces: 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -15,8 +13,9 @@ import pytest
 from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
+from tests.e2e.kills import Kill, Survived, slow
 from tests.e2e.product import TASK, Product, mirror_config, wait_for, wait_gone
-from tests.e2e.progress import Partition, Progress
+from tests.e2e.progress import Progress
 from tests.e2e.reading import batches, values
 from tests.e2e.rewinds import Rewind, rewinds
 from tests.seeds import chance
@@ -25,7 +24,8 @@ pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
 
 NAME: Final = "small-limit"
 TOPIC: Final = "small-limit-orders"
-COPY: Final = f"S.{TOPIC}"
+ALIAS: Final = "S"
+COPY: Final = f"{ALIAS}.{TOPIC}"
 RECORDS: Final = 300_000
 PARTITIONS: Final = 2
 VALUE_BYTES: Final = 300
@@ -37,20 +37,6 @@ KILLS: Final = 6
 BYTES_PER_SECOND: Final = 4_000_000
 FLOWS_S: Final = (0.7, 1.6)
 SECOND: Final = 1.0
-
-
-@dataclass(frozen=True)
-class Kill:
-    when: float
-    come: Mapping[Partition, int]
-
-
-@dataclass(frozen=True)
-class Survived:
-    source: LocalCluster
-    target: LocalCluster
-    progress: Progress
-    kills: list[Kill]
 
 
 def fill(source: LocalCluster) -> None:
@@ -73,29 +59,19 @@ def fill(source: LocalCluster) -> None:
     assert producer.flush(120) == 0
 
 
-def slow(source: LocalCluster, bytes_per_second: int | None) -> None:
-    """What the source gives to the connector's task in a second; None: as much as it can."""
-    change = ["--delete-config", "consumer_byte_rate"]
-    if bytes_per_second is not None:
-        change = ["--add-config", f"consumer_byte_rate={bytes_per_second}"]
-    whom = ["--entity-type", "clients", "--entity-name", f"S->B|{NAME}-0|replication-consumer"]
-    connect = ["--bootstrap-server", "{bootstrap}", "--command-config", "{config}"]
-    source.run_tool("kafka.admin.ConfigCommand", [*connect, "--alter", *whom, *change])
-
-
 @pytest.fixture(scope="module")
 def survived(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Survived:
     source, target = source_cluster, target_cluster
     source.create_topic(TOPIC, PARTITIONS)
     target.create_topic(COPY, PARTITIONS, {"max.message.bytes": str(LIMIT)})
     fill(source)
-    slow(source, BYTES_PER_SECOND)
+    slow(source, ALIAS, NAME, BYTES_PER_SECOND)
     dice = chance(NAME)
     config = mirror_config(
         source,
         target,
         TOPIC,
-        source_cluster_alias="S",
+        source_cluster_alias=ALIAS,
         # One answer must not use up the quota.
         consumer_fetch_max_bytes="1000000",
         # Topic configs follow the source: the limit would go.
@@ -114,7 +90,7 @@ def survived(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Surv
             product.kill(TASK)
             wait_gone(doomed, 5)
             kills.append(Kill(when, progress.look()))
-        slow(source, None)
+        slow(source, ALIAS, NAME, None)
 
         def complete() -> bool:
             product.check_alive()

@@ -10,11 +10,11 @@ import pytest
 
 from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
 from mirror_connect.spark_jobs import mirror_source, offset_runs_reader, offset_syncs_writer
+from tests.fakes.source_spec import OFFSETS, source_spec
 from tests.fakes.whole_cluster import FakeBroker, FakeClusters
 from tests.fakes.worker_link import FakeWorkerLink, Stored
 
-CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
-OFFSETS = "connect-offsets"
+__all__ = ["OFFSETS", "SourceTaskWorld"]
 
 
 class SourceTaskWorld:
@@ -38,30 +38,13 @@ class SourceTaskWorld:
     def spec_of(
         self, assigned: Iterable[TaskPartition], config: Mapping[str, str], commit_interval_ms: int = 10
     ) -> TaskSpec:
-        return TaskSpec(
-            run_id="run",
-            connector="c",
-            task=0,
-            connector_class=CLASS,
-            config={
-                "name": "c",
-                "connector.class": CLASS,
-                "source.cluster.alias": "A",
-                "target.cluster.alias": "B",
-                "source.cluster.bootstrap.servers": "a",
-                **config,
-            },
-            source={"bootstrap.servers": "a", "auto.offset.reset": "earliest", "fetch.max.wait.ms": "10"},
-            target={"bootstrap.servers": "b"},
-            source_alias="A",
-            target_alias="B",
-            assigned=tuple(assigned),
-            assignment_version=1,
-            transactional_id="connect-c-0",
-            offsets_topic=OFFSETS,
+        return source_spec(
+            {"bootstrap.servers": "a", "fetch.max.wait.ms": "10"},
+            {"bootstrap.servers": "b"},
+            assigned,
+            config=config,
             offsets_partitions=self.offsets_partitions,
             commit_interval_ms=commit_interval_ms,
-            target_consumer={"bootstrap.servers": "b"},
         )
 
     @contextlib.asynccontextmanager

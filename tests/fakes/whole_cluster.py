@@ -99,11 +99,11 @@ class FakeClusters:
     def __init__(self, brokers: Mapping[str, FakeBroker]) -> None:
         self.brokers = brokers
 
-    def __call__(self, properties: Mapping[str, str], client_id: str, kind: str = "consumer") -> _FakeCluster:
-        return _FakeCluster(self.brokers[properties["bootstrap.servers"]])
+    def __call__(self, properties: Mapping[str, str], client_id: str, kind: str = "consumer") -> FakeCluster:
+        return FakeCluster(self.brokers[properties["bootstrap.servers"]])
 
 
-class _FakeCluster(FakeSource):
+class FakeCluster(FakeSource):
     """One client's view of a broker."""
 
     def __init__(self, broker: FakeBroker) -> None:

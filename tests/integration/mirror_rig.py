@@ -19,10 +19,11 @@ from mirror_connect.connectors.positions import parse_position_headers, parse_po
 from mirror_connect.connectors.topic_ids import topic_id_text
 from mirror_connect.spark_jobs.mirror_source import run_source_task
 from mirror_connect.spark_jobs.tasks import TaskFunction
+from tests.fakes.source_spec import OFFSETS as OFFSETS_TOPIC
+from tests.fakes.source_spec import WITHOUT_SYNCS, source_spec
 from tests.fakes.worker_link import FakeWorkerLink, Stored
 from tests.waiting import PROLONGED
 
-OFFSETS_TOPIC = "connect-offsets"
 OFFSETS_PARTITIONS = 5
 _names = itertools.count()
 _HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -152,29 +153,14 @@ def spec_for(
     `config`: of the connector, for what the task reads there itself; without it no offset syncs are written.
     """
     name = connector or fresh_topic("mirror")
-    return TaskSpec(
-        run_id=uuid.uuid4().hex,
+    return source_spec(
+        {**source.client_properties(), **(consumer or {})},
+        {**target.client_properties(), **(producer or {})},
+        assigned(topics),
+        config=WITHOUT_SYNCS if config is None else config,
         connector=name,
-        task=0,
-        connector_class="org.apache.kafka.connect.mirror.MirrorSourceConnector",
-        config={
-            "name": name,
-            "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
-            "source.cluster.alias": "A",
-            "target.cluster.alias": "B",
-            "source.cluster.bootstrap.servers": source.bootstrap_servers,
-            **({"emit.offset-syncs.enabled": "false"} if config is None else config),
-        },
-        source={**source.client_properties(), "auto.offset.reset": "earliest", **(consumer or {})},
-        target={**target.client_properties(), **(producer or {})},
-        source_alias="A",
-        target_alias="B",
-        assigned=assigned(topics),
-        assignment_version=1,
-        transactional_id=f"connect-{name}-0",
-        offsets_topic=OFFSETS_TOPIC,
+        run_id=uuid.uuid4().hex,
         offsets_partitions=OFFSETS_PARTITIONS,
-        commit_interval_ms=60_000,
         target_consumer=target.client_properties(),
     )
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,14 +22,17 @@ from mirror_connect.connectors.topic_ids import topic_id_text
 from mirror_connect.spark_jobs import batch_producer, mirror_source, target_partition
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from tests.fakes.source_cluster import FakeSource
-from tests.fakes.whole_cluster import FakeBroker, FakeClusters
+from tests.fakes.source_spec import OFFSETS, source_spec
+from tests.fakes.whole_cluster import FakeBroker
 from tests.fakes.worker_link import FakeWorkerLink
-from tests.models.life_clusters import NOW_S, OFFSETS, PARTITIONS, REMOTE, TOPIC, LifeSource, LifeTarget
-from tests.models.watch import BrokenPromiseError, Watch
+from tests.models.life_clusters import NOW_S, PARTITIONS, REMOTE, TOPIC, LifeClusters, LifeSource, LifeTarget
+from tests.models.watch import BrokenPromiseError, Place, Watch
 
-CLASS: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 # Seconds until a schedule that has come to its end must have been copied: many times what the longest back-off takes.
 PATIENCE_S: Final = 600.0
+TRUNCATED: Final = re.compile(
+    rf"{TOPIC}-(\d+): its log was truncated at .* offsets (\d+) to (\d+), which had been read"
+)
 
 
 @dataclass(frozen=True)
@@ -41,31 +46,46 @@ class Incident:
 
 @dataclass(frozen=True)
 class Schedule:
-    """All of a life. `shapes`: the batches of the source, as (kind, records, bytes of a value); `seed`: of delays alone."""
+    """All of a life. `shapes`: the batches of the source, as (kind, records, bytes of a value); `seed`: of delays alone.
+
+    `carries`: how many bytes a second the link to the target carries, from the beginning to the end; None: all.
+    """
 
     shapes: tuple[tuple[str, int, int], ...]
     incidents: tuple[Incident, ...]
     old: bool
     seed: int
+    carries: int | None = None
 
 
 class LifeLink(FakeWorkerLink):
-    """Reads positions from the target in memory, in no time that counts."""
+    """Reads positions from the target in memory, in no time that counts. `read`: see SourceOfRun."""
 
     def __init__(self, spec: TaskSpec, target: LifeTarget) -> None:
         super().__init__(spec)
         self._target = target
+        self.read: list[list[Place]] = [[] for _ in target.watches]
 
     async def positions(self, partitions: Sequence[TaskPartition]) -> list[PartitionPosition]:
         await asyncio.sleep(0.001)
+        found = []
         for p in partitions:
-            if p.partition in self._target.positions:
-                offset, topic_id = self._target.positions[p.partition]
-                self._target.watches[p.partition].committed = (self._target.incarnations[topic_id or ""], offset)
-        return [
-            PartitionPosition(p.topic, p.partition, *self._target.positions.get(p.partition, (None,)))
-            for p in partitions
-        ]
+            stored = self._target.positions.get(p.partition)
+            if stored is None or stored.place is None:
+                found.append(PartitionPosition(p.topic, p.partition, None))
+                continue
+            self._target.watches[p.partition].committed = stored.place
+            self.read[p.partition].append(stored.place)
+            found.append(PartitionPosition(p.topic, p.partition, stored.offset, stored.topic_id, stored.epoch))
+        return found
+
+    def incident(self, line: str) -> None:
+        super().incident(line)
+        if lost := TRUNCATED.search(line):
+            partition, first, last = map(int, lost.groups())
+            self._target.watches[partition].lost(first, last, self.read[partition])
+        elif "was deleted and created again" not in line:
+            raise BrokenPromiseError(f"nothing of that has happened: {line}")
 
 
 @dataclass
@@ -87,30 +107,13 @@ class Runner:
         self.running = asyncio.create_task(mirror_source.run_source_task(spec, self.link))
 
     def spec(self) -> TaskSpec:
-        return TaskSpec(
-            run_id="run",
-            connector="c",
+        return source_spec(
+            {"bootstrap.servers": "a", "fetch.max.wait.ms": "400"},
+            {"bootstrap.servers": "b"},
+            (TaskPartition(TOPIC, p, REMOTE) for p in sorted(self.wanted)),
             task=self.number,
-            connector_class=CLASS,
-            config={
-                "name": "c",
-                "connector.class": CLASS,
-                "source.cluster.alias": "A",
-                "target.cluster.alias": "B",
-                "source.cluster.bootstrap.servers": "a",
-                "emit.offset-syncs.enabled": "false",
-            },
-            source={"bootstrap.servers": "a", "auto.offset.reset": "earliest", "fetch.max.wait.ms": "400"},
-            target={"bootstrap.servers": "b"},
-            source_alias="A",
-            target_alias="B",
-            assigned=tuple(TaskPartition(TOPIC, p, REMOTE) for p in sorted(self.wanted)),
             assignment_version=self.version,
-            transactional_id=f"connect-c-{self.number}",
-            offsets_topic=OFFSETS,
-            offsets_partitions=1,
             commit_interval_ms=1000,
-            target_consumer={"bootstrap.servers": "b"},
         )
 
     def assign(self) -> None:
@@ -119,8 +122,8 @@ class Runner:
         self.link.assign(self.spec())
 
     async def follows(self) -> None:
-        """Until it has done what `assign` asked for, or is gone."""
-        while not self.running.done() and self.link.assignment_version < self.version:
+        """Until it has done what `assign` asked for, or has failed."""
+        while self.ending.locked() or (not self.running.done() and self.link.assignment_version < self.version):
             await asyncio.sleep(0.05)
 
     async def again(self) -> None:
@@ -144,7 +147,7 @@ class Life:
         self.schedule = schedule
         self.watches = [Watch() for _ in range(PARTITIONS)]
         self.source_broker, self.target_broker = FakeBroker(), FakeBroker()
-        self.target = LifeTarget(random.Random(schedule.seed), self.watches)
+        self.target = LifeTarget(random.Random(schedule.seed), self.watches, schedule.carries)
         self.target_broker.producers = self.target
         self.target_broker.topic(REMOTE, PARTITIONS)
         self.target_broker.topic(OFFSETS)
@@ -189,8 +192,8 @@ class Life:
             runner.look()
 
     async def _all_copied(self) -> None:
-        deadline = asyncio.get_running_loop().time() + PATIENCE_S
-        while not all(watch.complete(self.source.incarnation) for watch in self.watches) or not self._committed():
+        deadline = asyncio.get_running_loop().time() + self._patience_s
+        while not all(watch.complete for watch in self.watches) or not self._committed():
             self._look()
             for runner in self.runners:
                 if runner.running.done():
@@ -199,12 +202,19 @@ class Life:
                 raise BrokenPromiseError(f"not all is copied and committed: {[w.committed for w in self.watches]}")
             await asyncio.sleep(0.25)
 
+    @property
+    def _patience_s(self) -> float:
+        if self.schedule.carries is None:
+            return PATIENCE_S
+        # What time-outs take is sent more than once, and incidents may have everything sent again.
+        size = sum(len(data) for log in self.source_broker.logs.values() for _, _, data in log.batches)
+        return PATIENCE_S + 5 * size / self.schedule.carries
+
     def _committed(self) -> bool:
-        for partition, watch in enumerate(self.watches):
-            end = self.source_broker.logs[TOPIC, partition].end
-            if watch.source[self.source.incarnation] and watch.committed != (self.source.incarnation, end - 1):
-                return False
-        return True
+        # Where nothing but control batches came nothing is written, and so nothing committed.
+        return all(
+            watch.committed is watch.log[-1] for watch in self.watches if any(place.record for place in watch.log)
+        )
 
     def _heal(self) -> None:
         self.target.slow = 0.0
@@ -263,13 +273,16 @@ class Life:
                 await asyncio.sleep(0.3)
                 link.lease = True
             case "leader":
-                log = self.source_broker.logs[TOPIC, number % PARTITIONS]
-                log.leader, log.epoch = 3 - log.leader, log.epoch + 1
+                self.source.lead_elsewhere(number % PARTITIONS)
+            case "truncate":
+                await self._truncate(number % PARTITIONS, 1 + number % 4, number % 3)
             case "kill":
                 async with runner.ending:
                     self._fell()
                     runner.running.cancel()
                     await asyncio.wait({runner.running})
+                    # What happens meanwhile it finds at its next start.
+                    await asyncio.sleep((0.0, 0.0, 0.6)[number % 3])
                     runner.start()
             case "epoch":
                 async with runner.ending:
@@ -292,6 +305,15 @@ class Life:
             case _:
                 raise AssertionError(incident)
 
+    async def _truncate(self, partition: int, batches: int, grown: int) -> None:
+        """`grown`: by little, by more than was lost, or only after a while."""
+        self.source.lead_elsewhere(partition)
+        self.source.truncate(partition, batches)
+        if grown == 2:
+            await asyncio.sleep(0.5)
+        for _ in range(batches + 1 if grown == 1 else 1):
+            self.source.append(partition, "plain", 30 if grown == 1 else 2, 10)
+
     async def _hand_over(self, partition: int) -> None:
         giver = next(runner for runner in self.runners if partition in runner.wanted)
         taker = next(runner for runner in self.runners if runner is not giver)
@@ -304,19 +326,28 @@ class Life:
         taker.assign()
 
 
-def _simulated_now() -> float:
-    return NOW_S + asyncio.get_running_loop().time()
+def _simulated(clock: Callable[[], float], begin: float) -> Callable[[], float]:
+    """In an event loop its own time, which is simulated; other threads have the real one."""
+
+    def now() -> float:
+        loop = asyncio.events._get_running_loop()
+        return clock() if loop is None else begin + loop.time()
+
+    return now
 
 
 @contextmanager
 def patched(life: Life) -> Iterator[None]:
-    """The tasks find these clusters; small batches stand for large ones."""
-    clusters = FakeClusters({"a": life.source_broker, "b": life.target_broker})
+    """The tasks find these clusters and this time; small batches stand for large ones."""
+    clusters = LifeClusters(
+        life.source_broker, life.target_broker, life.watches, lambda task: life.runners[task].link.read
+    )
     with (
         mock.patch.object(mirror_source, "Cluster", clusters),
         mock.patch.object(target_partition, "MERGE_LIMIT", 4_000),
         mock.patch.object(batch_producer, "MERGE_LIMIT", 4_000),
-        mock.patch("time.time", _simulated_now),
+        mock.patch("time.time", _simulated(time.time, NOW_S)),
+        mock.patch("time.monotonic", _simulated(time.monotonic, 0.0)),
         mock.patch.object(FakeSource, "POLL_S", 0.04),
     ):
         yield

@@ -11,27 +11,32 @@ import json
 import random
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mirror_connect.connectors.positions import TOPIC_ID_HEADER
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.kafka_io.wire import Produce, ProducedPartition, ProduceResponse
+from mirror_connect.connectors.positions import parse_position_headers
+from mirror_connect.connectors.topic_ids import topic_id_text
+from mirror_connect.kafka_io.connection import ConnectionLost, RequestTimedOut
+from mirror_connect.kafka_io.wire import FetchedPartition, FetchPartition, Produce, ProducedPartition, ProduceResponse
 from mirror_connect.kafka_io.wire_control import InitProducerId, ProducerIdResponse
+from mirror_connect.spark_jobs.fetched import whole_batches
 from tests.fakes.encoded_batches import HEADER, Plain, decode, encode
 from tests.fakes.source_cluster import Log as SourceLog
+from tests.fakes.source_spec import OFFSETS
 from tests.fakes.target_cluster import FakeTarget
-from tests.fakes.whole_cluster import FakeBroker
-from tests.models.watch import BrokenPromiseError, Watch
+from tests.fakes.whole_cluster import FakeBroker, FakeCluster, FakeClusters
+from tests.models.watch import BrokenPromiseError, Place, Watch
 
-TOPIC, REMOTE, OFFSETS = "orders", "A.orders", "connect-offsets"
+TOPIC, REMOTE = "orders", "A.orders"
 PARTITIONS: Final = 2
 NOW_S: Final = 1_790_000_000.0
 DAY_MS: Final = 86_400_000
 CONTROL, LOG_APPEND_TIME, TRANSACTIONAL = 0x20, 0x08, 0x10
 TOO_LARGE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, OUT_OF_ORDER, INVALID_EPOCH = 10, 20, 45, 47
 LZ4: Final = 3
+# Of each record: which topic of this name, the leader epoch, the offset, the partition.
+VALUE: Final = struct.Struct(">iiqi")
 
 
 @dataclass
@@ -41,21 +46,39 @@ class ProducerState:
     newest: int = 0
 
 
+@dataclass(frozen=True)
+class StoredPosition:
+    """What connect-offsets holds of a partition, and the place that it names."""
+
+    offset: int
+    topic_id: str | None
+    epoch: int
+    place: Place | None
+
+
 class Line:
-    """One connection: requests arrive in their order, and so do the answers."""
+    """One connection: requests arrive in their order, and so do the answers. `lost`: why it broke."""
 
     def __init__(self) -> None:
-        self.lost = asyncio.get_running_loop().create_future()
+        self.lost: asyncio.Future[type[ConnectionLost]] = asyncio.get_running_loop().create_future()
         self.sent = asyncio.get_running_loop().create_future()
         self.sent.set_result(None)
         # Cut at this request: it and those behind it never arrive, those before it do, however late.
         self.arrives = True
 
+    def breaks(self, why: type[ConnectionLost] = ConnectionLost) -> None:
+        """For every request that is under way."""
+        if not self.lost.done():
+            self.lost.set_result(why)
+
 
 class LifeTarget(FakeTarget):
-    """A broker with producer state for each partition; what it writes is told to the watches."""
+    """A broker with producer state for each partition; what it writes is told to the watches.
 
-    def __init__(self, rng: random.Random, watches: Sequence[Watch]) -> None:
+    `carries`: how many bytes come through to it in a second; None: as many as there are.
+    """
+
+    def __init__(self, rng: random.Random, watches: Sequence[Watch], carries: int | None) -> None:
         super().__init__()
         self.rng = rng
         self.watches = watches
@@ -64,6 +87,7 @@ class LifeTarget(FakeTarget):
         self.states: dict[tuple[str, int], dict[int, ProducerState]] = {}
         self.ids: dict[str, tuple[int, int]] = {}
         self.slow = 0.0
+        self.carries = carries
         self.offsets_limit = 1 << 20
         # Codes for the next batches of data: before they are written, or after.
         self.refusals: deque[tuple[int, bool]] = deque()
@@ -73,8 +97,9 @@ class LifeTarget(FakeTarget):
         # By the client's producer id.
         self.lines: dict[int, Line] = {}
         self.works: set[asyncio.Task[Any]] = set()
-        self.positions: dict[int, tuple[int, str | None]] = {}
+        self.positions: dict[int, StoredPosition] = {}
         self.incarnations: dict[str, int] = {}
+        self.too_large = 0
         self.broken: BaseException | None = None
 
     async def send(self, node_id: int, request: Any, *, purpose: str = "control") -> Any:
@@ -99,20 +124,25 @@ class LifeTarget(FakeTarget):
         self.works.add(work)
         work.add_done_callback(self._ended)
         try:
-            await asyncio.wait({work, line.lost}, return_when=asyncio.FIRST_COMPLETED)
+            timeout = request.timeout_ms / 1000
+            await asyncio.wait({work, line.lost}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             # The client is gone. What it had sent arrives, or doesn't.
-            if not line.lost.done():
-                line.lost.set_result(None)
+            line.breaks()
             raise
         if work.done() and not line.lost.done():
             return work.result()
-        raise ConnectionLost("broker localhost:9092: the broker closed the connection")
+        line.breaks(RequestTimedOut)
+        raise line.lost.result()("broker localhost:9092: the connection is gone")
 
     async def _carried(
         self, line: Line, before: asyncio.Future[None], done: asyncio.Future[None], request: Produce
     ) -> ProduceResponse | None:
         await asyncio.wait({before})
+        if self.carries is not None:
+            size = sum(len(part) for batch in request.batches for part in batch.batch)
+            await asyncio.wait({line.lost}, timeout=size / self.carries)
+            line.arrives = line.arrives and not line.lost.done()
         await asyncio.wait({line.lost}, timeout=self.slow + self.rng.choice((0.0, 0.0, 0.001, 0.02)))
         if line.lost.done():
             # What the broker has received it carries out all the same. Behind the first that it has not, nothing arrives.
@@ -154,6 +184,7 @@ class LifeTarget(FakeTarget):
         """By the rules of ProducerAppendInfo and ProducerStateManager."""
         key = (topic, partition)
         if len(payload) > (self.limit if topic == REMOTE else self.offsets_limit):
+            self.too_large += topic == REMOTE
             return TOO_LARGE, -1
         fields = HEADER.unpack_from(payload)
         newest, producer, epoch, sequence, count = fields[8], fields[9], fields[10], fields[11], fields[12]
@@ -184,30 +215,29 @@ class LifeTarget(FakeTarget):
             self._note(producer, epoch, payload)
         else:
             for record in decode(payload):
-                incarnation, offset, at = struct.unpack_from(">iqi", record.value or b"")
+                incarnation, log_epoch, offset, at = VALUE.unpack_from(record.value or b"")
                 if at != partition:
                     raise BrokenPromiseError(f"a record of partition {at} came into {partition}")
-                self.watches[partition].record(producer, incarnation, offset)
+                self.watches[partition].record(producer, incarnation, log_epoch, offset)
         return 0, base
 
     def _note(self, producer: int, epoch: int, payload: bytes) -> None:
         for record in decode(payload):
             _, where = json.loads(record.key or b"")
             offset = json.loads(record.value or b"")["offset"]
-            headers = dict(record.headers)
-            topic_id = (headers.get(TOPIC_ID_HEADER) or b"").decode() or None
-            self.positions[where["partition"]] = (offset, topic_id)
-            incarnation = self.incarnations[topic_id or ""]
-            owner = (producer, epoch) in self.ids.values()
-            self.watches[where["partition"]].position(producer, incarnation, offset, owner=owner)
+            origin = parse_position_headers(record.headers)
+            topic_id = topic_id_text(origin.topic_id or b"")
+            watch = self.watches[where["partition"]]
+            place = watch.place(self.incarnations[topic_id], origin.leader_epoch, offset)
+            self.positions[where["partition"]] = StoredPosition(offset, topic_id, origin.leader_epoch, place)
+            watch.position(producer, place, owner=(producer, epoch) in self.ids.values())
 
     # --- incidents ----------------------------------------------------------------------------------------------------
 
     def lose(self) -> None:
         """All connections break."""
         for line in self.lines.values():
-            if not line.lost.done():
-                line.lost.set_result(None)
+            line.breaks()
 
     def forget(self) -> None:
         """Producers whose newest record is older than a day are dropped, as each ten minutes and at a restart."""
@@ -217,7 +247,7 @@ class LifeTarget(FakeTarget):
 
 
 class LifeSource:
-    """The topic at the source: batches of all shapes, and other topics made under its name."""
+    """The topic at the source: batches of all shapes, logs that are truncated, and other topics made under its name."""
 
     def __init__(self, broker: FakeBroker, watches: Sequence[Watch], *, old: bool) -> None:
         self.broker = broker
@@ -236,7 +266,19 @@ class LifeSource:
         self.broker.ids[TOPIC] = struct.pack(">qq", 7, self.incarnation)
         for partition, watch in enumerate(self.watches):
             self.broker.logs[TOPIC, partition] = SourceLog()
-            watch.source[self.incarnation] = []
+            watch.made_again()
+
+    def lead_elsewhere(self, partition: int) -> None:
+        """Another leader, under the next epoch."""
+        log = self.broker.logs[TOPIC, partition]
+        log.leader, log.epoch = 3 - log.leader, log.epoch + 1
+
+    def truncate(self, partition: int, batches: int) -> None:
+        """An unclean election: the new leader hasn't got the last batches, or only has forgotten them."""
+        log = self.broker.logs[TOPIC, partition]
+        kept = log.batches[: max(0, len(log.batches) - batches)]
+        log.truncate(kept[-1][0] + kept[-1][1] if kept else 0)
+        self.watches[partition].truncated(log.end)
 
     def append(self, partition: int, kind: str, count: int, size: int) -> None:
         log = self.broker.logs[TOPIC, partition]
@@ -245,17 +287,60 @@ class LifeSource:
         if kind == "gaps":
             offsets = [offset for offset in offsets if offset % 3 != 1] or offsets[:1]
         records = [
-            Plain(offset, self.times + offset, None, self._value(partition, offset, size), ()) for offset in offsets
+            Plain(offset, self.times + offset, None, self._value(partition, log.epoch, offset, size), ())
+            for offset in offsets
         ]
         header = {
             "control": {"attributes": CONTROL | TRANSACTIONAL},
             "append_time": {"attributes": LOG_APPEND_TIME},
         }.get(kind, {})
-        data = encode(records, LZ4 if kind == "lz4" else 0, base=base, last=base + count - 1, **header)
+        data = encode(
+            records,
+            LZ4 if kind == "lz4" else 0,
+            base=base,
+            last=base + count - 1,
+            leader_epoch=log.epoch,
+            **header,
+        )
         log.batches.append((base, count, data))
-        if kind != "control":
-            self.watches[partition].source[self.incarnation] += offsets
+        self.watches[partition].appended(log.epoch, count, offsets if kind != "control" else ())
 
-    def _value(self, partition: int, offset: int, size: int) -> bytes:
+    def _value(self, partition: int, epoch: int, offset: int, size: int) -> bytes:
         at = offset * 37 % 10_000
-        return struct.pack(">iqi", self.incarnation, offset, partition) + self.fillers[at : at + size]
+        return VALUE.pack(self.incarnation, epoch, offset, partition) + self.fillers[at : at + size]
+
+
+class SourceOfRun(FakeCluster):
+    """The source as one run of a task sees it. `read`: by partition, up to where it has been given records."""
+
+    def __init__(self, broker: FakeBroker, watches: Sequence[Watch], read: Sequence[list[Place]]) -> None:
+        super().__init__(broker)
+        self._watches = watches
+        self._places = read
+
+    def _read(self, node: int, key: tuple[str, int], wanted: FetchPartition, room: int) -> FetchedPartition | None:
+        found = super()._read(node, key, wanted, room)
+        if found is not None and (behind := whole_batches(found.records).next_offset) > 0:
+            self._places[key[1]].append(self._watches[key[1]].log[behind - 1])
+        return found
+
+
+class LifeClusters(FakeClusters):
+    """`read_by`: what the present run of a task has read, by the task's number."""
+
+    def __init__(
+        self,
+        source: FakeBroker,
+        target: FakeBroker,
+        watches: Sequence[Watch],
+        read_by: Callable[[int], Sequence[list[Place]]],
+    ) -> None:
+        super().__init__({"a": source, "b": target})
+        self._watches = watches
+        self._read_by = read_by
+
+    def __call__(self, properties: Mapping[str, str], client_id: str, kind: str = "consumer") -> FakeCluster:
+        if kind != "consumer":
+            return super().__call__(properties, client_id, kind)
+        task = int(client_id.split("|")[1].rpartition("-")[2])
+        return SourceOfRun(self.brokers["a"], self._watches, self._read_by(task))

@@ -264,6 +264,8 @@ def explore(machine: type[RuleBasedStateMachine], schedules: int, **more: Any) -
     run_state_machine_as_test(machine, settings=chosen, _min_steps=5)
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(900)
 def test_nothing_of_a_former_leader_is_accepted_behind_its_successors_first_write() -> None:
     explore(Leaders, SCHEDULES)
 

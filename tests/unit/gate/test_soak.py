@@ -44,7 +44,9 @@ def started(
     (folder / "pytest.ini").write_text(INI)
     (folder / "test_planted.py").write_text(code)
     kept = {
-        name: value for name, value in os.environ.items() if name != "CI" and not name.startswith(("PYTEST", "TESTS"))
+        name: value
+        for name, value in os.environ.items()
+        if name != "CI" and not name.startswith(("PYTEST", "TESTS", "MODEL"))
     }
     command = [sys.executable, "-m", "tests.soak", f"--folder={folder / 'out'}", *arguments, str(folder)]
     return subprocess.Popen(command, cwd=ROOT, env=kept | dict(env or {}), stdout=subprocess.PIPE, text=True)
@@ -72,6 +74,29 @@ def test_rounds_go_on_after_failures_and_rates_and_seeds_are_told(tmp_path: Path
         "of 9 runs of 3 tests 7 passed, 1 failed, 1 ran out of time",
     ]
     assert "AssertionError" in (tmp_path / "out" / "round-2.log").read_text()
+
+
+def test_models_go_through_more_schedules_and_other_ones_in_each_round(tmp_path: Path) -> None:
+    code = "import os, pytest\npytestmark = pytest.mark.soak\ndef test_tells(): pytest.skip(repr(sorted(M.items())))\n"
+    code += "M = {name: value for name, value in os.environ.items() if name.startswith('MODEL')}\n"
+    done = soak(tmp_path, "--rounds=2", "--seed=7", code=code, env={"MODEL_SCHEDULES": "9"})
+    for number, seed in ((1, 7), (2, 8)):
+        told = f"[('MODEL_EXAMPLES', '2000'), ('MODEL_SCHEDULES', '9'), ('MODEL_SEED', '{seed}')]"
+        assert told in (tmp_path / "out" / f"round-{number}.log").read_text(), done.stdout
+    marked = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-m",
+        "soak",
+        "--collect-only",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/models",
+    ]
+    found = subprocess.run(marked, cwd=ROOT, capture_output=True, text=True, timeout=200, check=True).stdout
+    assert {"test_partition_life.py", "test_leader_model.py"} <= set(re.findall(r"test_\w+\.py", found))
 
 
 def test_a_round_that_does_not_run_is_red(tmp_path: Path) -> None:

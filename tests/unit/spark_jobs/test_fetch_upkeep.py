@@ -258,6 +258,24 @@ async def test_a_position_of_the_present_topic_is_read_on_from() -> None:
     assert (copy.came[0][1], copy.notices) == (30, [])
 
 
+@pytest.mark.parametrize("stop", [None, "see there"], ids=["copy", "stop"])
+async def test_a_position_of_a_newer_topic_than_the_metadata_know_is_read_on_from(stop: str | None) -> None:
+    source = FakeSource()
+    source.ids["a"] = b"old"
+    source.log("a", batches=1)
+    async with copying(source, stop_at_new_topic=stop) as copy:
+        copy.fetcher.add(A0, 0)
+        await until(lambda: copy.reached(A0) == 10)
+        # Another task has the partition while the topic is made again.
+        copy.fetcher.remove(A0)
+        source.ids["a"] = b"new"
+        source.log("a", batches=5)
+        copy.came.clear()
+        copy.fetcher.add(A0, 20, b"new")
+        await until(lambda: copy.reached(A0) == 50)
+    assert (copy.came[0], copy.notices) == ((A0, 20, 50), [])
+
+
 async def test_told_to_stop_at_a_topic_made_again_a_partition_stands_still_and_others_go_on() -> None:
     source = FakeSource()
     source.log("a", batches=3)

@@ -48,6 +48,16 @@ def test_where_reading_goes_on_elsewhere_what_it_passes_over_is_not_known(to: in
     assert [known.at(offset) for offset in (19, 24)] == left
 
 
+def test_where_reading_goes_on_below_all_that_was_read_the_epoch_is_the_one_told() -> None:
+    known = LeaderEpochs()
+    known.know(29, 4)
+    known.go_on(20, 30, 2)
+    assert [known.at(offset) for offset in (18, 19)] == [NO_EPOCH, 2]
+    known = epochs((10, 1), (20, 4))
+    known.go_on(15, 30, NO_EPOCH)
+    assert known.at(14) == 1
+
+
 def test_many_changes_of_leaders_are_forgotten_from_the_oldest_on() -> None:
     known = epochs(*((number, number) for number in range(100)))
     assert [known.at(offset) for offset in (99, 100 - MOST, 99 - MOST)] == [99, 100 - MOST, NO_EPOCH]

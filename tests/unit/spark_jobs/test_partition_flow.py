@@ -432,6 +432,15 @@ def test_behind_offsets_that_are_gone_the_epoch_is_not_known_before_a_record_is_
     assert gap.moved() == Position(299, None, 4)
 
 
+def test_a_position_that_came_back_and_goes_back_has_the_epoch_that_the_fetcher_was_told() -> None:
+    back = flow(Heard(), 100, leader_epoch=3)
+    piece = fetched(50, 150, batch(50, 100), epoch=5)
+    piece.epoch_before = 2
+    back.put(piece)
+    assert take(back) is not None
+    assert back.moved() == Position(49, None, 2)
+
+
 def test_what_is_read_again_after_a_refusal_is_asked_for_with_the_epoch_before_it() -> None:
     refused = flow(Heard(), 100, leader_epoch=1)
     piece = fetched(100, 300, batch(100, 100), batch(200, 100))

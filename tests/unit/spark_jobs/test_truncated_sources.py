@@ -122,6 +122,25 @@ async def test_a_truncation_while_no_task_ran_is_found_by_the_epoch_of_the_posit
     assert (world.there[-2:], world.link.incidents) == ("!?", [])
 
 
+async def test_the_position_that_goes_back_has_its_epoch_too_for_the_next_truncation(world: World) -> None:
+    world.put("abcde")
+    async with world.copying():
+        await world.committed(4, 0)
+        await world.finish()
+    world.truncate(2, "xyzuvw")
+    world.target.producers.delay = lambda: 0.1
+    async with world.copying():
+        # Before anything of what follows is acknowledged.
+        await world.committed(1, 0)
+    world.target.producers.delay = lambda: 0.0
+    world.truncate(1, "XYZUVWXYZ")
+    async with world.copying():
+        await world.committed(9, 2)
+        await world.finish()
+    assert world.there.endswith("XYZUVWXYZ")
+    assert "truncated at offset 1" in world.link.incidents[0]
+
+
 async def test_a_kill_before_the_position_has_gone_back_repeats_what_follows_the_truncation_and_loses_nothing(
     world: World,
 ) -> None:

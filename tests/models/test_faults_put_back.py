@@ -1,0 +1,265 @@
+"""Faults that this product once had, or that its rules keep it from, put back: schedules of a partition's life find each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import Phase
+
+from mirror_connect.connectors.positions import NO_EPOCH, position_headers
+from mirror_connect.spark_jobs import positions_writer
+from mirror_connect.spark_jobs.fetch_state import PartitionWork
+from mirror_connect.spark_jobs.fetch_upkeep import FetchUpkeep
+from mirror_connect.spark_jobs.fetched import Fetched
+from mirror_connect.spark_jobs.in_flight import InFlight, NotInFlightError
+from mirror_connect.spark_jobs.leader_epochs import LeaderEpochs
+from mirror_connect.spark_jobs.partition_flow import PartitionFlow
+from mirror_connect.spark_jobs.positions_writer import PositionsWriter
+from mirror_connect.spark_jobs.record_batch import Outgoing
+from mirror_connect.spark_jobs.target_broker import TargetBroker
+from mirror_connect.spark_jobs.target_partition import ProducerId, TargetPartition
+from tests.models.schedules import ALL_SIZES, LARGE, THIN, Sizes, lives
+from tests.models.watch import BrokenPromiseError
+
+
+@contextmanager
+def counted_batches() -> Iterator[None]:
+    """A position that follows from a number of batches, although a split one comes back in pieces."""
+    taken: dict[PartitionFlow, int] = {}
+    acked: dict[PartitionFlow, int] = {}
+    take, ack, failed = PartitionFlow.take, PartitionFlow.acked, PartitionFlow.failed
+
+    def counting_take(self: PartitionFlow, limit: int, *, slow_link: bool) -> Outgoing | None:
+        outgoing = take(self, limit, slow_link=slow_link)
+        taken[self] = taken.get(self, 0) + (outgoing is not None)
+        return outgoing
+
+    def counting_ack(self: PartitionFlow, outgoing: Outgoing, base_offset: int) -> None:
+        taken[self] -= 1
+        acked[self] = outgoing.last_offset
+        ack(self, outgoing, base_offset)
+
+    def counting_failed(self: PartitionFlow, error: Any) -> None:
+        failed(self, error)
+        taken[self] = 0
+
+    def position(self: PartitionFlow) -> int:
+        if taken.get(self, 0) == 0 and not self._held and self.next_offset is not None:
+            return self.next_offset - 1
+        return acked.get(self, -1)
+
+    with (
+        mock.patch.object(PartitionFlow, "take", counting_take),
+        mock.patch.object(PartitionFlow, "acked", counting_ack),
+        mock.patch.object(PartitionFlow, "failed", counting_failed),
+        mock.patch.object(PartitionFlow, "position", property(position)),
+    ):
+        yield
+
+
+@contextmanager
+def a_piece_for_the_whole() -> Iterator[None]:
+    """The first piece of a split batch is taken for all of it."""
+
+    def acked(self: InFlight, outgoing: Outgoing) -> bool:
+        if self._covered:
+            self._covered.popleft()
+        return True
+
+    with mock.patch.object(InFlight, "acked", acked):
+        yield
+
+
+@contextmanager
+def acknowledged_before_the_new_epoch() -> Iterator[None]:
+    """With a new epoch all goes again, but what had been acknowledged behind a missing head still counts as there."""
+    restamp = TargetPartition.restamp
+
+    def keeping(self: TargetPartition, producer: ProducerId) -> None:
+        known = [sent.acked for sent in self.unacked]
+        restamp(self, producer)
+        for sent, acked in zip(self.unacked, known, strict=True):
+            sent.acked = acked
+
+    with mock.patch.object(TargetPartition, "restamp", keeping):
+        yield
+
+
+@contextmanager
+def remembered_for_ever() -> Iterator[None]:
+    """Five batches in flight, although the broker forgets producers of old records."""
+    with mock.patch.object(TargetPartition, "established", property(lambda self: self.remembered_until > 0)):
+        yield
+
+
+@contextmanager
+def positions_not_withdrawn() -> Iterator[None]:
+    """Positions that were not committed in time when a partition was given away stay on their way."""
+
+    async def nothing(self: PositionsWriter) -> None:
+        await asyncio.sleep(0)
+
+    with mock.patch.object(PositionsWriter, "withdraw", nothing):
+        yield
+
+
+@contextmanager
+def new_sequences_at_a_retry() -> Iterator[None]:
+    """A batch that goes again gets another sequence, so that the broker can't tell a repetition."""
+    send_again = TargetPartition._send_again
+
+    def stamped_anew(self: TargetPartition, batches: Any) -> None:
+        again = list(batches)
+        for sent in again:
+            restamped = self._stamped(sent.outgoing, ProducerId())
+            sent.sequence, sent.payload = restamped.sequence, restamped.payload
+        send_again(self, again)
+
+    with mock.patch.object(TargetPartition, "_send_again", stamped_anew):
+        yield
+
+
+@contextmanager
+def commits_what_was_fetched() -> Iterator[None]:
+    """The position of what was read, not of what is there."""
+    with mock.patch.object(PartitionFlow, "position", property(lambda self: (self.next_offset or 0) - 1)):
+        yield
+
+
+@contextmanager
+def two_topics_at_once() -> Iterator[None]:
+    """What is read behind a topic made again, or behind a truncation, goes while what was read before is still out."""
+
+    def at_once(self: PartitionFlow, following: Fetched) -> bool:
+        if following.topic_id not in (None, self.topic_id):
+            self._epochs.clear()
+            self.topic_id = following.topic_id
+        return True
+
+    with mock.patch.object(PartitionFlow, "_may_begin", at_once):
+        yield
+
+
+@contextmanager
+def held_batches_passed() -> Iterator[None]:
+    """Batches of one record each are merged past one that was looked at before them and didn't fit."""
+    merged_singles = PartitionFlow._merged_singles
+
+    def passing(self: PartitionFlow, limit: int) -> Outgoing | None:
+        held, self._held = self._held, deque()
+        try:
+            return merged_singles(self, limit)
+        finally:
+            self._held.extendleft(reversed(held))
+
+    with mock.patch.object(PartitionFlow, "_merged_singles", passing):
+        yield
+
+
+@contextmanager
+def position_passes_what_is_held() -> Iterator[None]:
+    """What was looked at, didn't fit and was not sent counts as there."""
+
+    def position(self: PartitionFlow) -> int:
+        oldest = self._in_flight.oldest
+        return (self.next_offset or 0) - 1 if oldest is None else oldest - 1
+
+    with mock.patch.object(PartitionFlow, "position", property(position)):
+        yield
+
+
+@contextmanager
+def epochs_ignored() -> Iterator[None]:
+    """A position is one of any log: reading goes on at the old offset."""
+    with mock.patch.object(PartitionWork, "last_epoch", NO_EPOCH):
+        yield
+
+
+@contextmanager
+def epochs_not_committed() -> Iterator[None]:
+    """Positions without their epochs: what is truncated while no task runs is passed over."""
+    with mock.patch.object(positions_writer, "position_headers", lambda topic_id, _: position_headers(topic_id)):
+        yield
+
+
+@contextmanager
+def epoch_unknown_where_a_position_goes_back() -> Iterator[None]:
+    """The first position behind a truncation that was found at the start has none."""
+    go_on = LeaderEpochs.go_on
+
+    def without_epoch(self: LeaderEpochs, offset: int, expected: int | None, _: int = NO_EPOCH) -> None:
+        go_on(self, offset, expected)
+
+    with mock.patch.object(LeaderEpochs, "go_on", without_epoch):
+        yield
+
+
+@contextmanager
+def metadata_older_than_the_position() -> Iterator[None]:
+    """A task that still knows the former topic takes it for a newer one than that of its position."""
+
+    def begin(self: FetchUpkeep, work: PartitionWork) -> None:
+        if self._cluster.leader(*work.key) is None:
+            self.want_metadata()
+        self._check_incarnation(work)
+        self._lanes.place(work)
+        self.doubt(work)
+
+    with mock.patch.object(FetchUpkeep, "begin", begin):
+        yield
+
+
+@contextmanager
+def never_halved() -> Iterator[None]:
+    """A request that got no answer in time goes again as large as it was."""
+    with mock.patch.object(TargetBroker, "timed_out"):
+        yield
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`kinds`, `sizes`, `links`: of schedules in which it matters."""
+
+    put_back: Callable[[], AbstractContextManager[None]]
+    kinds: tuple[str, ...]
+    sizes: Sizes = ALL_SIZES
+    links: tuple[int | None, ...] = (None,)
+
+
+FAULTS = {
+    "counted_batches": Fault(counted_batches, ("limit", "kill", "slow", "lose", "refuse")),
+    "a_piece_for_the_whole": Fault(a_piece_for_the_whole, ("limit", "kill", "slow", "lose", "refuse")),
+    "acknowledged_before_the_new_epoch": Fault(acknowledged_before_the_new_epoch, ("late_and_lost", "slow"), LARGE),
+    "remembered_for_ever": Fault(remembered_for_ever, ("forget", "one_passes", "lose")),
+    "positions_not_withdrawn": Fault(positions_not_withdrawn, ("hand_over", "slow")),
+    "new_sequences_at_a_retry": Fault(new_sequences_at_a_retry, ("lose", "written_and_refused")),
+    "commits_what_was_fetched": Fault(commits_what_was_fetched, ("slow", "kill")),
+    "two_topics_at_once": Fault(two_topics_at_once, ("make_again", "slow")),
+    "two_histories_at_once": Fault(two_topics_at_once, ("truncate", "slow", "kill")),
+    "held_batches_passed": Fault(held_batches_passed, ("slow",)),
+    "position_passes_what_is_held": Fault(position_passes_what_is_held, ("epoch", "finish", "slow")),
+    "epochs_ignored": Fault(epochs_ignored, ("truncate", "kill")),
+    "epochs_not_committed": Fault(epochs_not_committed, ("truncate", "kill")),
+    "epoch_unknown_where_a_position_goes_back": Fault(
+        epoch_unknown_where_a_position_goes_back, ("truncate", "kill", "slow")
+    ),
+    "metadata_older_than_the_position": Fault(metadata_older_than_the_position, ("make_again", "hand_over")),
+    "never_halved": Fault(never_halved, ("hand_over",), LARGE, (THIN,)),
+}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_a_fault_that_is_put_back_is_found(fault: Fault) -> None:
+    found = pytest.raises((BrokenPromiseError, NotInFlightError))
+    one = {"phases": (Phase.generate,), "report_multiple_bugs": False}
+    with fault.put_back(), found:
+        # It ends with the first schedule that finds it: some tens, as a rule.
+        lives(fault.kinds, examples=6_000, sizes=fault.sizes, most=30, links=fault.links, **one)()
