@@ -26,7 +26,15 @@ from tests.gate import skips_fail
 from tests.seeds import VARIABLE
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-SOAK: Final = ("-p", "tests.gate", "-m", "soak", "--numprocesses=2", "--dist=loadfile", "--no-loadscope-reorder")
+SOAK: Final = (
+    "-p",
+    "tests.gate",
+    "-m",
+    "soak or long",
+    "--numprocesses=2",
+    "--dist=loadfile",
+    "--no-loadscope-reorder",
+)
 # Unless the environment has them already. The seed of a round is the models' as well.
 MORE_SCHEDULES: Final = {"MODEL_EXAMPLES": "2000", "MODEL_SCHEDULES": "600"}
 MODEL_VARIABLE: Final = "MODEL_SEED"

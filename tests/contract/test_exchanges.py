@@ -94,7 +94,7 @@ def prepared(source_cluster: LocalCluster) -> None:
     [
         pytest.param(False, id="by_an_impatient_replayer"),
         # Minutes, as it looks at every state once a second.
-        pytest.param(True, id="by_the_replayer_as_it_came", marks=[pytest.mark.soak, pytest.mark.long]),
+        pytest.param(True, id="by_the_replayer_as_it_came", marks=pytest.mark.long),
     ],
 )
 def test_answers_are_those_of_kafka_connect(target_cluster: LocalCluster, replay: Replay, as_it_came: bool) -> None:

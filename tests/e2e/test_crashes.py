@@ -192,6 +192,8 @@ def test_a_suspension_longer_than_the_session_loses_nothing(
     copied_whole(link, writer, capsys)
 
 
+# A suspension longer than the session is shown above; this one outlasts every time-out besides.
+@pytest.mark.long
 def test_a_minute_of_suspension_of_a_worker_and_of_anothers_jvm_loses_nothing(
     link: Link, topic_name: Callable[[str], str], capsys: pytest.CaptureFixture[str], dice: Random
 ) -> None:

@@ -210,9 +210,9 @@ def test_on_a_terminal_it_stays_and_every_command_it_prints_works(tmp_path: Path
         pytest.param("1/8", signal.SIGINT, id="ctrl_c_at_once"),
         pytest.param("kafka-2 are starting", signal.SIGTERM, id="sigterm_while_the_clusters_start"),
         pytest.param("2/8", signal.SIGHUP, id="sighup_while_the_worker_starts"),
-        pytest.param("3/8", signal.SIGINT, id="ctrl_c_while_the_script_runs"),
+        pytest.param("3/8", signal.SIGINT, id="ctrl_c_while_the_script_runs", marks=pytest.mark.long),
         pytest.param("Spark is starting", signal.SIGKILL, id="sigkill_while_spark_starts"),
-        pytest.param("and commits:", signal.SIGTERM, id="sigterm_while_the_group_moves"),
+        pytest.param("and commits:", signal.SIGTERM, id="sigterm_while_the_group_moves", marks=pytest.mark.long),
     ],
 )
 def test_a_signal_ends_it_at_any_moment_and_nothing_is_left(tmp_path: Path, words: str, number: int) -> None:
@@ -225,6 +225,7 @@ def test_a_signal_ends_it_at_any_moment_and_nothing_is_left(tmp_path: Path, word
         assert _left(demo) == []
 
 
+@pytest.mark.long
 def test_a_terminal_closed_while_tasks_start_ends_it_and_nothing_is_left(tmp_path: Path) -> None:
     with _demo(tmp_path, terminal=True) as demo:
         demo.wait_until_it_says("Spark is up")

@@ -88,7 +88,7 @@ def test_models_go_through_more_schedules_and_other_ones_in_each_round(tmp_path:
         "-m",
         "pytest",
         "-m",
-        "soak",
+        "soak or long",
         "--collect-only",
         "-q",
         "-p",
