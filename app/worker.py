@@ -81,17 +81,6 @@ class Worker:
         self._worker_id = config.worker_id(ports)
         self._url = str(config.advertised_url(ports))
 
-        self._lease = WriteLease(self._leads_for, config.session_timeout_ms / 1000 - MARGIN_SECONDS)
-        self._clients = LogClients(config.own_client("producer"), config.client_id, self._lease)
-        # Named as by Kafka Connect, so that either sort of worker fences the other's leader.
-        leader_id = f"connect-cluster-{config.group_id}"
-        leader = LeaderWriter(leader_id, lambda: LeaderProducer(self._clients, leader_id), self._clients, self._lease)
-        self._configs_log = KafkaTopicLog(self._clients, _config_plan(config.config_storage), leader)
-        self._statuses_log = KafkaTopicLog(self._clients, _status_plan(config.status_storage))
-        self._offsets_log = KafkaTopicLog(self._clients, _offset_plan(config.offset_storage))
-        self._configs = ConfigStore(self._configs_log)
-        self._statuses = StatusStore(self._statuses_log)
-        self._offsets = OffsetStore(self._offsets_log)
         self._membership = Membership.of(
             config.own_client("consumer"),
             config.group_id,
@@ -102,10 +91,21 @@ class Worker:
             rebalance_timeout_ms=config.rebalance_timeout_ms,
             on_change=lambda _: self._herder.standing_changed(),
         )
+        self._lease = WriteLease(self._membership.leads_for, config.session_timeout_ms / 1000 - MARGIN_SECONDS)
+        self._clients = LogClients(config.own_client("producer"), config.client_id, self._lease)
+        # Named as by Kafka Connect, so that either sort of worker fences the other's leader.
+        leader_id = f"connect-cluster-{config.group_id}"
+        leader = LeaderWriter(leader_id, lambda: LeaderProducer(self._clients, leader_id), self._clients, self._lease)
+        self._configs_log = KafkaTopicLog(self._clients, _config_plan(config.config_storage), leader)
+        self._statuses_log = KafkaTopicLog(self._clients, _status_plan(config.status_storage))
+        self._offsets_log = KafkaTopicLog(self._clients, _offset_plan(config.offset_storage))
+        self._configs = ConfigStore(self._configs_log)
+        self._statuses = StatusStore(self._statuses_log)
+        self._offsets = OffsetStore(self._offsets_log)
         targets = TargetChooser(config)
         self._stores = OffsetStores(lambda: OpenStore(self._offsets, self._offsets_log.partitions), self._open_other)
         specs = TaskSpecs(config, config.resolver.resolve, targets, self._stores)
-        self._supervisor = Supervisor(config.spark, specs, self._membership.lease_remaining)
+        self._supervisor = Supervisor(config.spark, specs, self._membership.leads_for)
         self._herder = Herder(
             configs=self._configs,
             statuses=self._statuses,
@@ -163,10 +163,6 @@ class Worker:
                 each.cancel()
             await asyncio.gather(starting, stopping, forgetting, return_exceptions=True)
             await self._end()
-
-    def _leads_for(self) -> float:
-        """Seconds for which this worker surely leads its group."""
-        return self._membership.lease_remaining() if self._membership.is_leader else 0.0
 
     async def _secrets(self) -> frozenset[str]:
         return await self._herder.secrets() | self._supervisor.secrets()

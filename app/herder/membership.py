@@ -183,8 +183,15 @@ class Membership:
         return Silence(since, why) if why else None
 
     def lease_remaining(self) -> float:
-        """Seconds for which this worker may still write; 0 when it may not."""
+        """Seconds for which its place in the group is certain, leading or standing by; 0 when it is not."""
         return max(0.0, self._lease_until - self._clock())
+
+    def leads_for(self) -> float:
+        """Seconds for which this worker and its tasks may still write: for which it surely leads. 0 when it stands by.
+
+        A former leader that stands by has a certain place again before what it ran has ended.
+        """
+        return self.lease_remaining() if self._place.leader else 0.0
 
     async def join(self, timeout: float = 60.0) -> None:
         """Join the group and stay in it. Call it before anything is written.

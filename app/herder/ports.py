@@ -57,5 +57,8 @@ class Supervisor(Protocol):
     def want(self, tasks: Mapping[TaskId, WantedTask]) -> None:
         """Makes these the tasks that run."""
 
+    def retire(self) -> None:
+        """Ends what runs, because another worker may lead by now. None of it writes any more."""
+
     def restart(self, task: TaskId) -> None:
         """Runs a task anew."""

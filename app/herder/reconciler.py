@@ -107,7 +107,7 @@ class Reconciler:
         self._newest_tasks.clear()
         self._live.clear()
         self._wanted = {}
-        self._supervisor.want({})
+        self._supervisor.retire()
         self._book.forget_all()
         await self._parts.stop_all()
 

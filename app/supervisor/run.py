@@ -40,6 +40,7 @@ class Run:
     `late`: why it copies without the partitions that came last. `query_unknown`: why Spark can't tell of its query.
     `idle_since`: since when it does not copy without having said why, also as text; `silence_judged`: when a process that
     stood still was last dealt with.
+    `may_write`: until its worker's leadership is over.
     `secrets`: what no text may show of its spec: secret settings, and whatever came from a config provider.
     """
 
@@ -59,6 +60,7 @@ class Run:
     report: TaskReport | None = None
     heard: float = 0.0
     finish_by: float | None = None
+    may_write: bool = True
     killed: int | None = None
     waits_for: str | None = None
     not_before: float = 0.0

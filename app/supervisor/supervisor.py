@@ -128,6 +128,15 @@ class Supervisor:
         self._failed = {task: failed for task, failed in self._failed.items() if self._wanted.get(task) == failed}
         self._reconcile()
 
+    def retire(self) -> None:
+        """Ends what runs, because another worker may lead by now. None of it writes any more.
+
+        Not even if this worker leads again before it has ended: another one's tasks may have been there in between.
+        """
+        for run in self._runs.values():
+            run.may_write = False
+        self.want({})
+
     def restart(self, task: TaskId) -> None:
         """Runs a task anew: ends its run if it has one, forgets that it failed."""
         self._failed.pop(task, None)
@@ -249,7 +258,7 @@ class Supervisor:
             if run.attempt != report.attempt:  # another process has taken its place meanwhile
                 return ABANDON
         return TaskOrders(
-            lease_ms=max(0, int(self._lease() * 1000)),
+            lease_ms=max(0, int(self._lease() * 1000)) if run.may_write else 0,
             finish=run.is_over,
             abandon=run.phase is Phase.ENDED,
             assignment_version=run.version,

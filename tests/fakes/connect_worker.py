@@ -132,6 +132,7 @@ class FakeSupervisor:
         self.failing: dict[TaskId, str] = {}
         self.silent: set[TaskId] = set()
         self.restarted: list[TaskId] = []
+        self.retired = False
         self.events: TaskEvents | None = None
         self._holding = False
 
@@ -145,6 +146,10 @@ class FakeSupervisor:
         for task, wanted in self.wanted.items():
             if before.get(task) != wanted:
                 self._soon(self._run, task)
+
+    def retire(self) -> None:
+        self.retired = True
+        self.want({})
 
     def restart(self, task: TaskId) -> None:
         self.restarted.append(task)

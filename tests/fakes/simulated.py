@@ -76,6 +76,7 @@ class Process(asyncio.BaseEventLoop):
         self.suspended = False
         self.cut_until = 0.0
         self.late_until, self.late_s = 0.0, 0.0
+        self._arrived = 0.0
         self.alive = True
         self.errors: list[dict[str, Any]] = []
         self._offset, self._rate, self._lies = offset, rate, lies
@@ -176,7 +177,10 @@ class Process(asyncio.BaseEventLoop):
         self.close()
 
     async def call(self, serve: Callable[[], T], timeout: float = 30.0) -> T:
-        """A request to a broker: `serve` is what happens there when it arrives. ConnectionLost, also after `timeout`."""
+        """A request to a broker: `serve` is what happens there when it arrives. ConnectionLost, also after `timeout`.
+
+        Requests arrive in their order, but for those that are late.
+        """
         world, answer = self.world, self.create_future()
         there, back = world.random.uniform(0.001, 0.02), world.random.uniform(0.001, 0.02)
         late = world.now < self.late_until
@@ -199,8 +203,11 @@ class Process(asyncio.BaseEventLoop):
             if self.alive:
                 self.call_soon(settle)
 
-        if not lost:
-            world.after(there + (self.late_s if late else 0.0), arrive)
+        if late and not lost:
+            world.after(there + self.late_s, arrive)
+        elif not lost:
+            self._arrived = max(self._arrived, world.now + there)
+            world.at(self._arrived, arrive)
         try:
             async with asyncio.timeout(timeout):
                 return await answer

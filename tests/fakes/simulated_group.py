@@ -43,7 +43,10 @@ class Group:
         if member_id not in self.members:
             self._named += 1
             member_id = f"member-{self._named}"
-        self.generation += 1
+        known = self.members.get(member_id)
+        if known is None or known.generation == self.generation:
+            # Else it follows into a generation that another one has begun.
+            self.generation += 1
         self.members[member_id] = _Member(metadata, self.world.now, self.generation)
         if self.leader not in self.members:
             self.leader = member_id

@@ -95,11 +95,7 @@ class Worker:
             clock=process.time,
         )
         full_s = SESSION_S - MARGIN_SECONDS
-
-        def leads_for() -> float:
-            return self.membership.lease_remaining() if self.membership.is_leader else 0.0
-
-        lease = WriteLease(leads_for, full_s)
+        lease = WriteLease(self.membership.leads_for, full_s)
         timeout_s = 30.0 if fault else lease.message_timeout_s
         plain = SimulatedPlain(process, topic, lambda: self.membership.generation, timeout_s)
 

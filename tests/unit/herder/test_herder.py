@@ -670,6 +670,7 @@ async def test_a_worker_that_loses_the_lead_stops_everything_and_says_nothing() 
         membership.is_leader = False
         worker.herder.standing_changed()
         await eventually(lambda: not worker.parts.running and not worker.supervisor.wanted)
+        assert worker.supervisor.retired
         assert (worker.states("a")[-1], worker.states("a-0")[-1]) == ("RUNNING", "RUNNING")
         membership.is_leader = True
         worker.herder.standing_changed()

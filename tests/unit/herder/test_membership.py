@@ -149,6 +149,18 @@ async def test_lease_is_two_seconds_shorter_than_the_session_and_ends_by_itself(
         assert (it.membership.is_leader, it.membership.leader_url) == (False, None)
 
 
+async def test_who_stands_by_has_a_certain_place_and_may_not_write() -> None:
+    async with member(OTHER) as it:
+        assert (it.membership.lease_remaining(), it.membership.leads_for()) == (8.0, 0.0)
+
+
+async def test_a_leader_may_write_for_as_long_as_its_place_is_certain() -> None:
+    async with member(interval_ms=60_000) as it:
+        assert it.membership.leads_for() == 8.0
+        it.clock.now += 8
+        assert it.membership.leads_for() == 0.0
+
+
 async def test_lease_counts_from_before_the_heartbeat_was_sent() -> None:
     async with member() as it:
         it.group.one_at_a_time = True

@@ -587,6 +587,29 @@ async def test_orders_carry_the_lease_that_is_left(world: World, lease: float, m
     assert (await process.say("RUNNING")).lease_ms == milliseconds
 
 
+async def test_what_ran_in_a_leadership_that_is_over_has_no_lease_in_the_next_one(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.lease = 0.0
+    world.supervisor.retire()
+    # It leads again before the task has heard of anything.
+    world.lease = 8.0
+    world.supervisor.want({A: wanted("t-0")})
+    orders = await process.say("RUNNING")
+    assert (orders.finish, orders.lease_ms) == (True, 0)
+    await process.say("FINISHED")
+    following = await world.running(A)
+    assert (await following.say("RUNNING")).lease_ms == 8000
+
+
+async def test_a_task_that_is_to_finish_may_still_write(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.supervisor.want({})
+    orders = await process.say("RUNNING")
+    assert (orders.finish, orders.lease_ms) == (True, 8000)
+
+
 async def test_a_held_report_is_answered_when_the_task_is_to_finish(world: World) -> None:
     world.supervisor.want({A: wanted("t-0")})
     process = await world.running(A)

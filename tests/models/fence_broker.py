@@ -1,0 +1,166 @@
+"""The target cluster of the fence's model: its partitions, the coordinator of the transactional id, and a task's connection.
+
+Each batch that is written, and each producer epoch that is given, is looked at by what must hold of it (fence_watch.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from mirror_connect.kafka_io.cluster import Leader
+from mirror_connect.kafka_io.connection import ConnectionLost
+from mirror_connect.kafka_io.wire import Produce, ProducedPartition, ProduceResponse
+from mirror_connect.kafka_io.wire_codec import Writer
+from mirror_connect.kafka_io.wire_control import (
+    CoordinatorResponse,
+    FindCoordinator,
+    InitProducerId,
+    ProducerIdResponse,
+)
+from tests.fakes.encoded_batches import decode
+from tests.fakes.simulated import Process
+from tests.fakes.target_cluster import HEADER, Log
+from tests.models.fence_watch import Records, Writers
+from tests.models.watch import BrokenPromiseError
+
+SOURCE, TARGET, OFFSETS = "t", "A.t", "connect-offsets"
+PARTITIONS: Final = 2
+TRANSACTIONAL_ID_DENIED: Final = 53
+PRODUCER_FENCED: Final = 90
+REQUEST_S: Final = 3.0
+
+
+class Broker:
+    """`fences`: whether tasks have the right to the transactional id. `allowed` says of a worker whether its place in the
+    group lasts; None: nobody asks.
+    """
+
+    def __init__(self, *, fences: bool, allowed: Callable[[str], bool] | None) -> None:
+        self.fences = fences
+        self.positions: dict[int, int] = {}
+        self.writers = {where: Writers(f"{where[0]}-{where[1]}") for where in ((OFFSETS, 0), *self._data())}
+        self.records = {where[1]: Records(f"{where[0]}-{where[1]}") for where in self._data()}
+        self.broken: BrokenPromiseError | None = None
+        self._allowed = allowed
+        self._producers = 1
+        self._epoch = self._before = -1
+        # By partition and producer id: what brokers keep of a producer.
+        self._logs: dict[tuple[tuple[str, int], int], Log] = {}
+
+    @staticmethod
+    def _data() -> list[tuple[str, int]]:
+        return [(TARGET, partition) for partition in range(PARTITIONS)]
+
+    def init(self, task: str, worker: str, request: InitProducerId) -> ProducerIdResponse:
+        """By the rules of TransactionMetadata.prepareIncrementProducerEpoch."""
+        if request.transactional_id is None:
+            self._producers += 1
+            return ProducerIdResponse(0, 0, self._producers, 0)
+        self._look(f"{task} asked for an epoch", worker)
+        if request.producer_id == -1:
+            self._epoch, self._before = self._epoch + 1, -1
+        elif request.producer_epoch == self._epoch:
+            self._epoch, self._before = self._epoch + 1, self._epoch
+        elif request.producer_epoch != self._before:
+            return ProducerIdResponse(0, PRODUCER_FENCED, -1, -1)
+        return ProducerIdResponse(0, 0, 1, self._epoch)
+
+    def produce(self, task: str, worker: str, request: Produce) -> ProduceResponse:
+        self._look(f"{task} wrote", worker)
+        answers = []
+        for batch in request.batches:
+            payload = b"".join(bytes(part) for part in batch.batch)
+            code, base = self._append(task, (batch.topic, batch.partition), payload)
+            answers.append(ProducedPartition(batch.topic, batch.partition, code, base, -1, 0, ""))
+        return ProduceResponse(answers, 0)
+
+    def _append(self, task: str, where: tuple[str, int], payload: bytes) -> tuple[int, int]:
+        fields = HEADER.unpack_from(payload)
+        log = self._logs.setdefault((where, fields[9]), Log())
+        before = len(log.batches)
+        code, base = log.append(payload, 1 << 20)
+        if len(log.batches) == before:
+            return code, base
+        try:
+            self.writers[where].wrote(task)
+            records = decode(payload)
+            if where[0] == TARGET:
+                numbers = [int(record.value or b"") for record in records]
+                self.records[where[1]].wrote(numbers, (fields[9], fields[10]))
+            else:
+                for record in records:
+                    self._position(
+                        json.loads(record.key or b"")[1]["partition"], json.loads(record.value or b"")["offset"]
+                    )
+        except BrokenPromiseError as error:
+            self.broken = self.broken or error
+        return code, base
+
+    def _position(self, partition: int, offset: int) -> None:
+        self.positions[partition] = offset
+        end = self.records[partition].end
+        if offset >= end:
+            raise BrokenPromiseError(f"position {offset} of partition {partition} is ahead of {end} records")
+
+    def _look(self, what: str, worker: str) -> None:
+        if self._allowed is not None and not self._allowed(worker) and self.broken is None:
+            self.broken = BrokenPromiseError(f"{what} when the place of its worker was over")
+
+    def forget(self) -> None:
+        """The next batch of each producer is refused: it has to begin anew."""
+        for (where, _), log in self._logs.items():
+            if where[0] == TARGET and log.recent:
+                log.recent[-1].sequence += 1_000_000
+
+
+class Connection:
+    """spark_jobs' Cluster, through the simulated network. `at` is called at each step that a schedule can meet."""
+
+    def __init__(self, process: Process, broker: Broker, task: str, worker: str, at: Callable[[str], bool]) -> None:
+        self._process = process
+        self._broker = broker
+        self._task, self._worker = task, worker
+        self._at = at
+        self._connected = False
+
+    def leader(self, topic: str, partition: int) -> Leader:
+        return Leader(1, 0)
+
+    def topic_error(self, topic: str) -> int:
+        return 0
+
+    async def refresh(self, topics: Iterable[str]) -> None:
+        await asyncio.sleep(0)
+
+    async def any_node(self, request: Any) -> Any:
+        if isinstance(request, FindCoordinator):
+            code = 0 if self._broker.fences else TRANSACTIONAL_ID_DENIED
+            return await self._process.call(lambda: CoordinatorResponse(0, code, "", 1, "b", 9092), REQUEST_S)
+        return await self.send(1, request)
+
+    async def send(self, node_id: int, request: Any, *, purpose: str = "control") -> Any:
+        broker, task, worker = self._broker, self._task, self._worker
+        if isinstance(request, InitProducerId):
+            return await self._send("epoch", request, 4, lambda: broker.init(task, worker, request))
+        if isinstance(request, Produce):
+            return await self._send("batch", request, 8, lambda: broker.produce(task, worker, request))
+        await asyncio.sleep(0.001)
+        return {}
+
+    async def _send(self, what: str, request: Any, version: int, serve: Callable[[], Any]) -> Any:
+        if not self._connected:
+            await self._process.call(lambda: None, REQUEST_S)
+            self._connected = True
+        if self._at(f"before {what}"):
+            # A suspended process gets no further than this.
+            await asyncio.sleep(0)
+        request.encode(version, Writer(flexible=version == 4))
+        self._at(f"behind {what}")
+        try:
+            return await self._process.call(serve, REQUEST_S)
+        except ConnectionLost:
+            self._connected = False
+            raise

@@ -1,0 +1,358 @@
+"""Workers and their tasks in the fence's model, as processes in simulated time.
+
+A worker is the product's Membership and Supervisor, with a Spark driver that does what the supervisor's plan says. A task is
+the product's TaskLease, BatchProducer with its ProducerIdentity, and PositionsWriter, in the order in which
+spark_jobs/mirror_source.py uses them; it copies numbered records, some each second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Final, TypeVar
+
+from mirror_connect.app.herder.membership import Membership, Standing
+from mirror_connect.app.supervisor.run import Run
+from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.job_contract import (
+    FENCED,
+    FINISHED,
+    RUNNING,
+    STARTING,
+    PartitionPosition,
+    TaskId,
+    TaskReport,
+    TaskSpec,
+)
+from mirror_connect.kafka_io.connection import ConnectionLost
+from mirror_connect.spark_jobs.batch_producer import BatchProducer
+from mirror_connect.spark_jobs.copier_settings import ProducerSettings
+from mirror_connect.spark_jobs.positions_writer import Position, PositionsWriter
+from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError
+from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing
+from mirror_connect.spark_jobs.record_rewrite import build
+from mirror_connect.spark_jobs.target_partition import TargetPartition
+from mirror_connect.spark_jobs.task_lease import TaskLease
+from tests.fakes.simulated import Process, World
+from tests.fakes.simulated_group import Group, Steps
+from tests.fakes.spark_rig import FakeEvents, FakeSpecs, wanted
+from tests.models.fence_broker import PARTITIONS, REQUEST_S, SOURCE, TARGET, Broker, Connection
+
+T = TypeVar("T")
+TASK: Final = TaskId("c", 0)
+SESSION_S: Final = 10.0
+HEARTBEAT_S: Final = 3.0
+# Seconds between two reports, commits and looks at the plan. The product's are shorter: nothing here rests on them.
+PACE_S: Final = 1.0
+# Records a second of each partition. The second one gets few: a successor may long have written to the first alone.
+RATES: Final = (2.0, 0.4)
+LOOPBACK_S: Final = 0.001
+INTERNAL_S: Final = 5.0
+# As the product's: SETTLE_S and LAST_COMMIT_S of mirror_source.py.
+SETTLE_S: Final = 1.5
+LAST_COMMIT_S: Final = 0.25
+NOW_MS: Final = int(time.time() * 1000)
+
+
+class Machines:
+    """All that incidents act on. `start_s`: how long after the end of a task's process its worker starts the next one."""
+
+    def __init__(self, world: World, broker: Broker, group: Group, start_s: float) -> None:
+        self.world, self.broker, self.group, self.start_s = world, broker, group, start_s
+        self.workers: list[Worker] = []
+        self.armed: dict[str, Callable[[Task, bool], None]] = {}
+        self.started = 0
+
+    def at(self, step: str, task: Task) -> bool:
+        """A task has come to this step; returns whether something happened to it."""
+        happen = self.armed.pop(step, None)
+        if happen is not None:
+            happen(task, step.startswith("before"))
+        return happen is not None
+
+
+class Worker:
+    """A member of the group, which runs the task while it leads; it is its own Spark driver."""
+
+    last_words = ""
+
+    def __init__(self, machines: Machines, process: Process) -> None:
+        self.machines, self.process = machines, process
+        self.events = FakeEvents()
+        self.tasks: dict[int, Task] = {}
+        self.url = f"http://{process.name}"
+        self.free_at = 0.0
+        self.membership = Membership(
+            Steps(process, machines.group),
+            self.url,
+            session_timeout_ms=int(SESSION_S * 1000),
+            heartbeat_interval_ms=int(HEARTBEAT_S * 1000),
+            on_change=self._changed,
+            clock=process.time,
+        )
+        self.supervisor = Supervisor(
+            {},
+            Specs(process, machines.broker),
+            self.membership.leads_for,
+            new_application=lambda _: self,
+            clock=process.time,
+        )
+        self.supervisor.listen(self.events)
+
+    def _changed(self, standing: Standing) -> None:
+        # As Reconciler has it.
+        if standing.leader:
+            self.supervisor.want({TASK: wanted("X", *(f"{SOURCE}-{partition}" for partition in range(PARTITIONS)))})
+        else:
+            self.supervisor.retire()
+
+    async def work(self) -> None:
+        await self.supervisor.start("http://127.0.0.1:1")
+        driving = asyncio.create_task(self._drive())
+        await self.membership.join(1e9)
+        await driving
+
+    async def _drive(self) -> None:
+        version = -1
+        while True:
+            plan = await self.supervisor.plan(version, PACE_S)
+            version = plan["version"]
+            self.supervisor.driver_report(64, {})
+            for each in plan["runs"]:
+                run = self.supervisor.run_of(each["run_id"])
+                if run is not None and self.machines.world.now >= self.free_at and not self._works_on(run):
+                    self.machines.started += 1
+                    self.tasks[self.machines.started] = Task(self, run, self.machines.started)
+
+    def _works_on(self, run: Run) -> bool:
+        return any(task.run is run and task.process.alive for task in self.tasks.values())
+
+    @property
+    def task(self) -> Task | None:
+        """The newest process of its task, if there is one."""
+        return next((each for each in reversed(self.tasks.values()) if each.process.alive), None)
+
+    # --- supervisor.Application -------------------------------------------------------------------------------------
+
+    async def start(self, url: str, token: str) -> None: ...
+
+    async def exited(self) -> int:
+        await asyncio.Event().wait()
+        return 0
+
+    async def end(self, patience_s: float) -> None: ...
+
+    def kill_task(self, pid: int) -> bool:
+        task = self.tasks.get(pid)
+        if task is None or not task.process.alive:
+            return False
+        task.end()
+        return True
+
+    def owns(self, pid: int) -> bool:
+        return pid in self.tasks and self.tasks[pid].process.alive
+
+
+class Specs(FakeSpecs):
+    """Positions as the worker reads them, through its own network."""
+
+    def __init__(self, process: Process, broker: Broker) -> None:
+        self._process = process
+        self._broker = broker
+
+    async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
+        try:
+            found = await self._process.call(lambda: dict(self._broker.positions), REQUEST_S)
+        except ConnectionLost as lost:
+            raise ClusterUnreachable(str(lost)) from None
+        return [PartitionPosition(topic, partition, found.get(partition)) for topic, partition in partitions]
+
+    def keep(self, tasks: Collection[TaskId]) -> None: ...
+
+
+class Feed:
+    """Numbered records, so many a second since the beginning of the world."""
+
+    def __init__(self, world: World, rate: float, first: int) -> None:
+        self.next = self.acknowledged = first
+        self._world, self._rate = world, rate
+
+    def _there(self) -> int:
+        return int(self._world.now * self._rate)
+
+    def waiting(self) -> bool:
+        return self.next < self._there()
+
+    def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
+        # A part of what waits, so that several batches are in flight behind a pause.
+        count = -(-(self._there() - self.next) // 3)
+        if count <= 0:
+            return None
+        numbers = range(self.next, self.next + count)
+        self.next += count
+        return build([NewRecord(b"k", b"%d" % number, NOW_MS) for number in numbers], numbers[0])
+
+    def acked(self, outgoing: Outgoing, base_offset: int) -> None:
+        self.acknowledged = outgoing.last_offset + 1
+
+    def failed(self, error: PartitionRefusedError) -> None:
+        raise error
+
+
+class RunOverError(Exception):
+    """The worker knows no such run any more."""
+
+
+class Task:
+    """One process of the task, until it is told to end, is fenced or killed."""
+
+    def __init__(self, worker: Worker, run: Run, number: int) -> None:
+        machines, clock = worker.machines, worker.process
+        self.worker, self.run, self.pid = worker, run, number
+        self.name = f"{clock.name}-task{number}"
+        self.process = Process(machines.world, self.name, offset=clock._offset, rate=clock._rate, lies=clock._lies)
+        self.state = STARTING
+        self._lease = TaskLease(self.process.time)
+        self._finish = self._abandon = False
+        self._version = 0
+        self.process.start(self._work())
+
+    def end(self) -> None:
+        """Its process is gone a moment later."""
+        self.process.world.after(0.0, self._ended)
+
+    def _ended(self) -> None:
+        if self.process.alive:
+            self.worker.free_at = self.process.world.now + self.worker.machines.start_s
+            self.process.kill()
+
+    async def _ask(self, serve: Callable[[Run], Awaitable[T]], answered: Callable[[], object] = lambda: None) -> T:
+        """A call of the internal HTTP: its worker answers when it is not suspended. `answered`: called when it has."""
+        process, worker = self.process, self.worker.process
+        answer = process.create_future()
+
+        async def serving() -> T:
+            if self.worker.supervisor.run_of(self.run.run_id) is None:
+                raise RunOverError
+            return await serve(self.run)
+
+        def arrive() -> None:
+            worker.start(serving()).add_done_callback(go_back)
+
+        def go_back(done: asyncio.Task[T]) -> None:
+            process.world.after(LOOPBACK_S, lambda: process.alive and process.call_soon(settle, done))
+            answered()
+
+        def settle(done: asyncio.Task[T]) -> None:
+            if not answer.done():
+                error = done.exception()
+                answer.set_result(done.result()) if error is None else answer.set_exception(error)
+
+        def give_up() -> None:
+            # Not by cancelling: an answer that came while the process was suspended is there when it goes on.
+            if not answer.done():
+                answer.set_exception(ConnectionLost("the worker did not answer"))
+
+        process.world.after(LOOPBACK_S, lambda: worker.alive and arrive())
+        timer = process.call_later(INTERNAL_S, give_up)
+        try:
+            return await answer
+        except ClusterUnreachable as error:
+            raise ConnectionLost(str(error)) from None
+        finally:
+            timer.cancel()
+
+    async def _asked(self, serve: Callable[[Run], Awaitable[T]]) -> T:
+        """As `_ask`, until there is an answer."""
+        while True:
+            with contextlib.suppress(ConnectionLost):
+                return await self._ask(serve)
+            await asyncio.sleep(0.5)
+
+    async def _report(self, state: str, trace: str | None = None) -> None:
+        report = TaskReport(f"attempt-{self.pid}", self.pid, state, trace, assignment_version=self._version)
+        sent = self.process.time()
+        supervisor = self.worker.supervisor
+        orders = await self._ask(
+            lambda run: supervisor.report(run, report, hold_s=0.0, known_version=0),
+            lambda: self.worker.machines.at("behind report", self),
+        )
+        self._lease.renew(sent, orders.lease_ms)
+        self._finish, self._abandon = orders.finish, orders.abandon
+
+    async def _work(self) -> None:
+        with contextlib.suppress(RunOverError):
+            spec = await self._asked(lambda run: self.worker.supervisor.spec(run, f"attempt-{self.pid}"))
+            if spec is not None:
+                await self._last_word(await self._epoch(spec))
+        self.end()
+
+    async def _last_word(self, error: FencedError | None) -> None:
+        for _ in range(3):
+            with contextlib.suppress(ConnectionLost):
+                # As epochs.py has it.
+                await self._report(FENCED if error else FINISHED, None if error is None else f"FencedError: {error}")
+                return
+            await asyncio.sleep(0.5)
+
+    async def _epoch(self, spec: TaskSpec) -> FencedError | None:
+        self._version = spec.assignment_version
+        machines, settings = self.worker.machines, ProducerSettings()
+        connection = Connection(
+            self.process, machines.broker, self.name, self.worker.url, lambda step: machines.at(step, self)
+        )
+        producer = BatchProducer(connection, settings, spec.transactional_id, self._lease.valid, lambda _: None)
+        reporting = asyncio.create_task(self._report_for_ever())
+        copying = asyncio.create_task(self._copy(producer, spec))
+        try:
+            await asyncio.wait({reporting, copying, producer.failed}, return_when=asyncio.FIRST_COMPLETED)
+            for ended in (producer.failed, copying, reporting):
+                if ended.done():
+                    ended.result()
+        except FencedError as error:
+            return error
+        finally:
+            reporting.cancel()
+            copying.cancel()
+        return None
+
+    async def _report_for_ever(self) -> None:
+        while not self._abandon:
+            with contextlib.suppress(ConnectionLost):
+                await self._report(self.state)
+            await asyncio.sleep(PACE_S)
+        raise RunOverError
+
+    async def _copy(self, producer: BatchProducer, spec: TaskSpec) -> None:
+        await producer.start()
+        supervisor, asked = self.worker.supervisor, [(each.topic, each.partition) for each in spec.assigned]
+        found = await self._asked(lambda run: supervisor.positions(run, asked))
+        positions = PositionsWriter(await producer_of_positions(producer), spec)
+        feeds: list[Feed] = []
+        targets: list[TargetPartition] = []
+        for each in found:
+            feeds.append(Feed(self.process.world, RATES[each.partition], 0 if each.offset is None else each.offset + 1))
+            targets.append(producer.partition(TARGET, each.partition, feeds[-1]))
+        self.state = RUNNING
+
+        def note() -> None:
+            for partition, feed in zip(spec.assigned, feeds, strict=True):
+                positions.note(partition, Position(feed.acknowledged - 1, None))
+
+        while not self._finish:
+            for target in targets:
+                producer.wake(target)
+            note()
+            positions.commit()
+            await asyncio.sleep(PACE_S)
+        await producer.settle(targets, SETTLE_S)
+        note()
+        await positions.flush(LAST_COMMIT_S)
+
+
+async def producer_of_positions(producer: BatchProducer) -> BatchProducer:
+    """Positions are written by the producer of the records."""
+    return producer

@@ -1,0 +1,267 @@
+"""Who may write a task's records and positions, in simulated time: pauses, cut and late networks, clocks that differ.
+
+The workers and tasks are the product's own: Membership, Supervisor, TaskLease, BatchProducer with ProducerIdentity,
+PositionsWriter (fence_workers.py). What is a model is the broker (fence_broker.py), the network, Spark and time. A failed
+schedule is printed by hypothesis, smaller than it was found. `MODEL_SEED` chooses the schedules, `MODEL_SCHEDULES` how many.
+
+The last tests put faults back, or take a protection away, and show that such schedules find it. Three protections are not
+among them, as another one covers each: that the lease is looked at once more when an epoch has come (nothing is written with
+that epoch without a lease), and when batches are taken (it is again when they are written); and that who stands by has none
+to give (what it ran is retired before).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from mirror_connect.app.herder import membership
+from mirror_connect.app.herder.membership import Membership
+from mirror_connect.app.supervisor import supervisor
+from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.kafka_io.wire import Produce
+from mirror_connect.kafka_io.wire_control import InitProducerId
+from mirror_connect.spark_jobs import batch_producer, producer_identity
+from mirror_connect.spark_jobs.batch_producer import BatchProducer
+from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
+from mirror_connect.spark_jobs.target_partition import ProducerId
+from mirror_connect.spark_jobs.task_lease import TaskLease
+from tests.models import fence_workers
+from tests.models.fence_life import WORKERS, Incident, Schedule, Setting, live
+from tests.models.test_leader_model import SCHEDULES, SEED
+from tests.models.watch import BrokenPromiseError
+
+PUNCTUAL = Setting()
+LATE = Setting(late=True)
+LYING = Setting(late=True, lies=True)
+# Tasks without the right to their transactional id, and records so old that brokers keep nothing of their producer.
+LEASE_ALONE = Setting(fences=False)
+# The same schedules each time: whether a fault is found must not depend on chance.
+FAULTS_SEED = 20261122
+FAULTS_SCHEDULES = 2_000
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What incidents are made of; what is there twice is as likely again."""
+
+    kinds: tuple[str, ...] = (
+        "pause",
+        "pause",
+        "pause",
+        "cut",
+        "cut",
+        "late",
+        "late",
+        "deaf",
+        "kill",
+        "restart",
+        "forget",
+    )
+    whom: tuple[str, ...] = ("machine", "machine", "worker", "task")
+    at: tuple[str, ...] = ("now", "before epoch", "behind epoch", "before batch", "behind batch", "behind report")
+    seconds: tuple[float, ...] = (1.5, 4.0, 7.0, 11.0, 12.5, 14.0, 25.0)
+    waits: tuple[float, ...] = (0.0, 0.3, 1.0, 2.5, 6.0, 9.0, 14.0)
+
+    def schedules(self) -> st.SearchStrategy[Schedule]:
+        parts = (self.waits, self.kinds, self.whom, self.at, self.seconds)
+        return st.builds(
+            Schedule,
+            st.lists(st.builds(Incident, *map(st.sampled_from, parts)), min_size=1, max_size=5).map(tuple),
+            st.tuples(*[st.sampled_from((1.0, 0.98, 1.02))] * WORKERS),
+            st.integers(0, 1000),
+        )
+
+
+@pytest.fixture(autouse=True)
+def _few_looks_and_no_log() -> Iterator[None]:
+    logger = logging.getLogger("mirror_connect")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    # Nothing here rests on how often a supervisor looks around.
+    with mock.patch.object(supervisor, "TICK_S", 0.5):
+        yield
+    logger.setLevel(level)
+
+
+def explore(setting: Setting, trouble: Trouble, number: int, schedules: int, **more: Any) -> None:
+    """Goes through schedules of the seed `number`; raises what the first failing one raises."""
+
+    @seed(number)
+    @settings(
+        max_examples=schedules,
+        deadline=None,
+        database=None,
+        print_blob=True,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+        **more,
+    )
+    @given(trouble.schedules())
+    def run(schedule: Schedule) -> None:
+        live(schedule, setting)
+
+    run()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "setting",
+    [
+        pytest.param(PUNCTUAL, id="nobody_is_fenced_and_who_writes_leads"),
+        pytest.param(LATE, id="requests_arrive_when_the_lease_is_long_over"),
+        pytest.param(LYING, id="clocks_stand_still_in_a_pause"),
+        pytest.param(LEASE_ALONE, id="without_a_fence"),
+    ],
+)
+def test_no_task_writes_behind_its_successors_first_write_and_the_rightful_one_goes_on(setting: Setting) -> None:
+    print(f"MODEL_SEED={SEED}")
+    explore(setting, Trouble(), SEED, SCHEDULES // 2)
+
+
+# --- faults put back --------------------------------------------------------------------------------------------------
+
+
+def epochs_without_a_lease() -> AbstractContextManager[Any]:
+    """The lease is looked at when an epoch is wanted, and not when the request for it is written."""
+    return mock.patch.object(producer_identity._LeasedInit, "encode", InitProducerId.encode)
+
+
+def batches_without_a_lease() -> AbstractContextManager[Any]:
+    """The lease is looked at when batches are taken, and not when their request is written."""
+    return mock.patch.object(batch_producer._LeasedProduce, "encode", Produce.encode)
+
+
+def fenced_is_failed() -> AbstractContextManager[Any]:
+    """As it was: a task that is fenced is FAILED, whoever fenced it."""
+    return mock.patch.object(Supervisor, "_fenced", Supervisor._fail)
+
+
+@contextmanager
+def takes_its_place_back() -> Iterator[None]:
+    """A producer that is fenced takes the next epoch, as an idempotent one without a transactional id does."""
+    take = ProducerIdentity.take
+
+    async def anew(self: ProducerIdentity, current: ProducerId | None = None) -> ProducerId:
+        return await take(self)
+
+    with (
+        mock.patch.object(ProducerIdentity, "take", anew),
+        mock.patch.object(ProducerIdentity, "fenced_by_others", property(lambda self: False)),
+    ):
+        yield
+
+
+def positions_without_a_fence() -> AbstractContextManager[Any]:
+    """Positions have a producer of their own, without the task's transactional id."""
+
+    async def other(producer: BatchProducer) -> BatchProducer:
+        plain = BatchProducer(producer._cluster, producer._settings, "", producer._lease, lambda _: None)
+        plain._identity._transactional_id = None
+        await plain.start()
+        return plain
+
+    return mock.patch.object(fence_workers, "producer_of_positions", other)
+
+
+def positions_without_a_lease() -> AbstractContextManager[Any]:
+    """Positions are written with the task's epoch, by one that does not look at the lease."""
+
+    async def other(producer: BatchProducer) -> BatchProducer:
+        careless = BatchProducer(producer._cluster, producer._settings, "", lambda: True, lambda _: None)
+        careless._producer, careless._halted = producer._producer, False
+        careless._spawn(careless._keep_metadata())
+        return careless
+
+    return mock.patch.object(fence_workers, "producer_of_positions", other)
+
+
+def a_lease_without_its_margin() -> AbstractContextManager[Any]:
+    """The lease is as long as the session: nothing is left for what is on its way, and for clocks that go slower."""
+    return mock.patch.object(membership, "MARGIN_SECONDS", 0.0)
+
+
+def a_lease_from_the_answer_on() -> AbstractContextManager[Any]:
+    """The lease counts from when its task hears of it, and not from before it asked."""
+    renew = TaskLease.renew
+
+    def later(self: TaskLease, asked: float, lease_ms: int) -> None:
+        renew(self, self._clock(), lease_ms)
+
+    return mock.patch.object(TaskLease, "renew", later)
+
+
+@contextmanager
+def a_lease_of_who_stands_by() -> Iterator[None]:
+    """As it was: any member of the group gives its tasks a lease, also those that it has not ended yet."""
+    with (
+        a_lease_of_the_next_leadership(),
+        mock.patch.object(Membership, "leads_for", Membership.lease_remaining),
+    ):
+        yield
+
+
+def a_lease_of_the_next_leadership() -> AbstractContextManager[Any]:
+    """As it was: who leads again gives a lease to what it has not ended yet."""
+    return mock.patch.object(Supervisor, "retire", lambda self: self.want({}))
+
+
+def a_predecessor_that_lives() -> AbstractContextManager[Any]:
+    """A task's next process begins while the one before, which did not end in time, is there still."""
+    return mock.patch.object(Supervisor, "_gone", return_value=True)
+
+
+LONG = (11.0, 12.5, 14.0, 25.0)
+BEHIND = "wrote behind the first write of its successor"
+ASKED = "asked for an epoch when the place of its worker was over"
+WROTE = "wrote when the place of its worker was over"
+PAUSE = Trouble(("pause",), ("machine",), seconds=LONG)
+RESTART = Trouble(("pause", "restart"), ("task",), ("now",), (4.0, 7.0), (0.3, 1.0))
+# Its last batches are late when the lease ends.
+CUT = Trouble(("cut", "late"), ("worker", "task"), ("now",), (14.0,), (0.3, 7.0))
+RETURN = Trouble(("pause", "cut"), ("machine",), ("now",), (14.0, 25.0), (2.5, 14.0))
+
+FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Setting, Trouble, str]] = {
+    epochs_without_a_lease: (PUNCTUAL, PAUSE, ASKED),
+    batches_without_a_lease: (PUNCTUAL, PAUSE, WROTE),
+    fenced_is_failed: (LATE, Trouble(("late", "pause"), ("machine", "task"), seconds=LONG), "the task is FAILED"),
+    takes_its_place_back: (LYING, PAUSE, BEHIND),
+    positions_without_a_fence: (LYING, PAUSE, f"connect-offsets-0: .* {BEHIND}"),
+    positions_without_a_lease: (PUNCTUAL, PAUSE, WROTE),
+    a_lease_without_its_margin: (PUNCTUAL, CUT, WROTE),
+    a_lease_from_the_answer_on: (PUNCTUAL, PAUSE, WROTE),
+    a_lease_of_who_stands_by: (PUNCTUAL, PAUSE, f"{ASKED}|{WROTE}"),
+    a_lease_of_the_next_leadership: (LEASE_ALONE, RETURN, BEHIND),
+    a_predecessor_that_lives: (LEASE_ALONE, RESTART, BEHIND),
+}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_a_fault_that_is_put_back_is_found(fault: Callable[[], AbstractContextManager[Any]]) -> None:
+    setting, trouble, found = FAULTS[fault]
+    with fault(), pytest.raises(BrokenPromiseError, match=found):
+        # It ends with the first schedule that finds it: some tens, as a rule.
+        explore(setting, trouble, FAULTS_SEED, FAULTS_SCHEDULES, phases=(Phase.generate,))
+
+
+def test_the_lease_alone_does_not_hold_off_what_arrives_when_it_is_long_over() -> None:
+    setting, trouble = Setting(fences=False, late=True), Trouble(("late", "pause"), seconds=LONG)
+    with pytest.raises(BrokenPromiseError, match=BEHIND):
+        explore(setting, trouble, FAULTS_SEED, FAULTS_SCHEDULES, phases=(Phase.generate,))
+
+
+@pytest.fixture(autouse=True)
+def _no_loop_is_left() -> Iterator[None]:
+    yield
+    assert asyncio.events._get_running_loop() is None

@@ -1,0 +1,48 @@
+"""Whose tasks may write: of the worker that leads, and of none that stands by."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+BUILD: Final = """
+import asyncio, sys
+from mirror_connect.app.herder.membership import Standing
+from mirror_connect.app.worker import Worker
+from mirror_connect.app.worker_config import load_worker_config
+
+async def build():
+    worker = Worker(load_worker_config(sys.argv[1]), lambda _: None)
+    membership = worker._membership
+    membership._place = Standing(1, leader=sys.argv[2] == "leads")
+    membership._lease_until = membership._clock() + 1000
+    print(worker._supervisor._lease())
+
+asyncio.run(build())
+"""
+BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
+PROPERTIES: Final = f"""
+bootstrap.servers=127.0.0.1:1
+group.id=lease
+config.storage.topic=configs
+offset.storage.topic=offsets
+status.storage.topic=statuses
+listeners=http://127.0.0.1:0
+key.converter={BYTES}
+value.converter={BYTES}
+"""
+
+
+@pytest.mark.parametrize("standing", ["leads", "stands by"])
+def test_only_a_worker_that_leads_gives_its_tasks_a_lease(standing: str, tmp_path: Path) -> None:
+    file = tmp_path / "worker.properties"
+    file.write_text(PROPERTIES)
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD, str(file), standing], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (float(done.stdout) > 0) == (standing == "leads")
