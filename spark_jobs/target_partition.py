@@ -242,10 +242,11 @@ class TargetPartition:
         for piece in pieces:
             if producer.idempotent:
                 payload = stamp(piece, producer.producer_id, producer.epoch, sequence)
-                replacement.append(Sent(piece, sequence, payload, absent=True))
-                sequence = next_sequence(sequence, piece.count)
             else:
-                replacement.append(Sent(piece, NO_SEQUENCE, stamp(piece, NO_PRODUCER_ID, -1, NO_SEQUENCE), absent=True))
+                payload = stamp(piece, NO_PRODUCER_ID, -1, NO_SEQUENCE)
+            # The whole may have been written before the topic's limit was lowered; then it is there twice.
+            replacement.append(Sent(piece, sequence, payload, absent=True, repeated=sent.repeated))
+            sequence = next_sequence(sequence, piece.count) if producer.idempotent else NO_SEQUENCE
         at = self.unacked.index(sent)
         del self.unacked[at]
         for offset, piece_sent in enumerate(replacement):

@@ -58,3 +58,13 @@ def test_when_one_batch_was_refused_for_its_size_the_following_ones_are_split_be
     assert 0 < refused_for_their_size() <= WINDOW * PARTITIONS
     with mock.patch.object(TargetPartition, "_fitting", lambda _, outgoing: [outgoing]):
         assert refused_for_their_size() > 3 * WINDOW * PARTITIONS
+
+
+def test_what_was_written_and_then_refused_as_too_large_is_not_told_as_somebody_elses() -> None:
+    # The answer to a batch is lost, the topic's limit is lowered, and the batch goes again in pieces: it is there twice.
+    shapes = (("plain", 1, 0), ("plain", 2, 0), ("plain", 1, 0), ("plain", 10, 400))
+    incidents = (
+        *(Incident(0.0, "lose", 0), Incident(0.0, "kill", 0), Incident(0.023, "slow", 2)),
+        *(Incident(0.802, "epoch", 0), Incident(1.691, "lose", 0), Incident(2.792, "limit", 0)),
+    )
+    run_simulated(live(Schedule(shapes, incidents, old=False, seed=0)))
