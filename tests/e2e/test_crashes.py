@@ -143,13 +143,14 @@ def settled_ends(link: Link, seconds: float = 1.0) -> dict[int, int]:
     return before
 
 
+# tests/spark kills each part of the tree, too; here records are copied meanwhile.
 @pytest.mark.parametrize(
     ("parts", "orphans"),
     [
-        pytest.param((TASK,), (TASK,), id="task"),
-        pytest.param((DAEMON,), (DAEMON, TASK), id="daemon"),
+        pytest.param((TASK,), (TASK,), id="task", marks=pytest.mark.long),
+        pytest.param((DAEMON,), (DAEMON, TASK), id="daemon", marks=pytest.mark.long),
         pytest.param((JVM,), (JVM, DAEMON, TASK, DRIVER), id="jvm"),
-        pytest.param((DRIVER,), (DRIVER, JVM, DAEMON, TASK), id="driver"),
+        pytest.param((DRIVER,), (DRIVER, JVM, DAEMON, TASK), id="driver", marks=pytest.mark.long),
         pytest.param((WORKER,), (DRIVER, JVM, DAEMON, TASK), id="worker"),
         pytest.param((), (DRIVER, JVM, DAEMON, TASK), id="everything"),
     ],

@@ -166,19 +166,29 @@ GROUP: Final = ["group:", "failover:", "checkpoints:", "heartbeats:", "change:"]
 WORKER: Final = ["state:", "state:", "state:", "REST:", "secrets:"]
 
 
-def test_two_demos_at_once_prove_all_they_show_and_leave_nothing_even_if_a_terminal_is_closed(tmp_path: Path) -> None:
+def _proves_all_it_shows(demo: Demo) -> None:
+    assert demo.wait_ended() == 0, demo.text()
+    text = demo.text()
+    marks = [line.split()[1] for line in text.splitlines() if line.startswith("  ✔ ")]
+    assert marks == [*COPY, *GROUP, *WORKER, "end:"], text
+    assert "✘" not in text
+    assert "curl" not in text  # nothing is invited to look at what is gone
+    assert "\x1b" not in text
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    assert _left(demo) == []
+
+
+def test_without_a_terminal_it_proves_all_it_shows_ends_and_leaves_nothing(tmp_path: Path) -> None:
+    with _demo(tmp_path, terminal=False) as demo:
+        _proves_all_it_shows(demo)
+
+
+@pytest.mark.long
+def test_two_at_once_one_of_a_new_clone_leave_nothing_even_if_a_terminal_is_closed(tmp_path: Path) -> None:
     clone = _clone(tmp_path / "clone")
     with _demo(tmp_path, terminal=False, clone=clone) as demo, _demo(tmp_path, terminal=True) as staying:
-        assert demo.wait_ended() == 0, demo.text()
+        _proves_all_it_shows(demo)
         assert (clone / ".venv" / ".project").exists()  # make installed this clone, and the demo ran what it installed
-        text = demo.text()
-        marks = [line.split()[1] for line in text.splitlines() if line.startswith("  ✔ ")]
-        assert marks == [*COPY, *GROUP, *WORKER, "end:"], text
-        assert "✘" not in text
-        assert "curl" not in text  # nothing is invited to look at what is gone
-        assert "\x1b" not in text
-        assert [line for line in text.splitlines() if len(line) > 80] == []
-        assert _left(demo) == []
         # It would not stay if anything were not true.
         staying.wait_until_it_says("until Ctrl-C")
         staying.hang_up()

@@ -24,7 +24,7 @@ EACH_TURN = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(scope="module", params=["connect", "dedicated"])
+@pytest.fixture(scope="module", params=["connect", pytest.param("dedicated", marks=pytest.mark.long)])
 def turns(request: pytest.FixtureRequest, source_cluster: LocalCluster, target_cluster: LocalCluster) -> Turns:
     make = {"connect": with_connect, "dedicated": with_dedicated}[request.param]
     return make(source_cluster, target_cluster)

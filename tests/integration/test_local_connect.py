@@ -67,7 +67,7 @@ def test_connect_worker_runs_a_mirror_source_connector(
     assert not psutil.pid_exists(pid)
 
 
-# tests/e2e/test_mm2_swap.py starts one, too.
+# The swap starts one, too (tests/e2e/test_mm2_swap.py).
 @pytest.mark.long
 def test_dedicated_mirror_maker_copies_a_topic(
     source_cluster: LocalCluster, target_cluster: LocalCluster, topic_name: Callable[[str], str]
