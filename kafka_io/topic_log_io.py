@@ -39,6 +39,8 @@ WRITE_S: Final = 30.0
 _POLL_SECONDS: Final = 0.5
 _AT_ONCE: Final = 1000
 _AUTHENTICATION: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
+# What a record is told that waits while its producer ends for a reason of its own, or that comes after that.
+_ENDED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._FATAL})
 _DENIED: Final = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -72,6 +74,8 @@ class LogClients:
         self._lease = lease
         self._message_timeout_s = min(WRITE_S, lease.message_timeout_s) if lease else WRITE_S
         self._trouble: KafkaError | None = None
+        # What ended the last producer that was ended by an error.
+        self._fatal: KafkaError | None = None
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._admin: AdminClient | None = None
@@ -128,24 +132,25 @@ class LogClients:
         loop = asyncio.get_running_loop()
         producer = self._running_producer()
         waiting: list[asyncio.Future[None]] = []
-        for key, value in entries:
-            done: asyncio.Future[None] = loop.create_future()
-            waiting.append(done)
-            producer.produce(topic, value=value, key=key, on_delivery=_Acknowledgement(loop, done))
         try:
+            for key, value in entries:
+                done: asyncio.Future[None] = loop.create_future()
+                producer.produce(topic, value=value, key=key, on_delivery=_Acknowledgement(loop, done))
+                waiting.append(done)
             await asyncio.gather(*waiting)
         except KafkaException as problem:
             error: KafkaError = problem.args[0]
-            if error.fatal():
+            if error.fatal() or error.code() in _ENDED:
                 # An idempotent producer never recovers from a fatal error; the next write gets a new one.
                 with self._lock:
                     if self._producer is producer:
                         self._producer = None
-            if error.code() == KafkaError._MSG_TIMED_OUT:
+            if error.code() in (KafkaError._MSG_TIMED_OUT, KafkaError._PURGE_INFLIGHT):
                 raise OutcomeUnknown(
                     str(self.unreachable(f"topic {topic}: a record is not acknowledged, and may be written or not"))
                 ) from None
-            raise self.explained(f"topic {topic}: a record was not written", error) from None
+            cause = self._fatal if error.code() in _ENDED and self._fatal else error
+            raise self.explained(f"topic {topic}: a record was not written", cause) from None
 
     def explained(self, what: str, error: KafkaError) -> ClusterUnreachable | NotAuthorized:
         """The error to raise for librdkafka's `error`, with the reason the connections gave if there is a better one."""
@@ -212,11 +217,17 @@ class LogClients:
             producer = self._producer
             if producer is None:
                 self._closed.wait(_POLL_SECONDS)
-            else:
+                continue
+            try:
                 producer.poll(_POLL_SECONDS)
+            except KafkaException as problem:
+                # A fatal error, as of a missing right to be idempotent. The writes it ends are told by later polls.
+                self.noticed(problem.args[0])
 
     def noticed(self, error: KafkaError) -> None:
         """Remember what a client's connections reported: a time-out later says nothing of its cause."""
+        if error.fatal():
+            self._fatal = error
         # "All brokers down" only says that there was another error before it.
         if error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._trouble = error

@@ -171,11 +171,23 @@ class WorkerRest:
         if answer.status_code in (401, 403):
             raise CannotCompareError(f"the worker at {self._url} refused the login: give --user and its password")
         if answer.status_code != 200:
-            raise CannotCompareError(f"the worker at {self._url} answered {answer.status_code} to {path}")
+            raise CannotCompareError(
+                f"the worker at {self._url} answered {answer.status_code} to {path}{_reason(answer)}"
+            )
         try:
             return answer.json()
         except ValueError:
             raise CannotCompareError(f"what answers at {self._url} is no Connect worker") from None
+
+
+def _reason(answer: httpx.Response) -> str:
+    """What a Connect worker says of an error, with a colon in front; empty if it says nothing that can be read."""
+    try:
+        body = answer.json()
+    except ValueError:
+        return ""
+    message = body.get("message") if isinstance(body, dict) else None
+    return f": {message}" if isinstance(message, str) and message else ""
 
 
 def positions_in(body: Mapping[str, Any], source_alias: str | None = None) -> Positions:

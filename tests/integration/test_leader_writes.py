@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 import uuid
@@ -14,7 +15,7 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 
 from deploy.local import Listener, LocalCluster
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
-from mirror_connect.connectors.errors import ClusterUnreachable, LeaseOver, OutcomeUnknown
+from mirror_connect.connectors.errors import ClusterUnreachable, LeaseOver, NotAuthorized, OutcomeUnknown
 from mirror_connect.kafka_io.leader_producer import LeaderProducer
 from mirror_connect.kafka_io.leader_writer import LeaderWriter
 from mirror_connect.kafka_io.topic_log_io import LogClients
@@ -154,14 +155,27 @@ async def test_without_the_right_to_the_transactional_id_there_is_the_lease_and_
             for done in cluster.admin().create_acls(bindings).values():
                 done.result(30)
 
+        # Who may write nowhere may not be idempotent either, which ends the producer; the next write has another one.
+        await asyncio.to_thread(allow, ResourceType.TOPIC, topic, AclOperation.DESCRIBE)
+        clients = LogClients(cluster.client_properties("worker"), "rightless")
+        for _ in range(2):
+            with pytest.raises(NotAuthorized, match="denied it"):
+                await asyncio.wait_for(clients.write(topic, [(KEY, b"denied")]), 40)
         rights = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
         await asyncio.to_thread(allow, ResourceType.TOPIC, topic, *rights)
+        async with asyncio.timeout(40):
+            while True:
+                with contextlib.suppress(NotAuthorized):
+                    await clients.write(topic, [(KEY, b"allowed")])
+                    break
+                await asyncio.sleep(0.2)
+        clients.close()
         with caplog.at_level(logging.WARNING):
             async with leading(cluster.client_properties("worker"), topic, group) as leader:
                 await leader.log.append(KEY, b"alone")
                 await leader.log.claim()
                 await leader.log.read_to_end()
-                assert leader.seen == [b"alone"]
+                assert leader.seen == [b"allowed", b"alone"]
                 told = [each.getMessage() for each in caplog.records if "transactional id" in each.getMessage()]
                 assert len(told) == 1
                 assert f"connect-cluster-{group}" in told[0]
@@ -176,4 +190,4 @@ async def test_without_the_right_to_the_transactional_id_there_is_the_lease_and_
                 await leader.log.claim()
                 await leader.log.append(KEY, b"fenced")
                 await leader.log.read_to_end()
-                assert leader.seen == [b"alone", b"fenced"]
+                assert leader.seen == [b"allowed", b"alone", b"fenced"]

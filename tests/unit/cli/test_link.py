@@ -133,13 +133,19 @@ async def test_a_worker_without_offsets_endpoint_leaves_the_positions_open(worke
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
-    [(404, "has no connector m"), (401, "refused the login"), (500, "answered 500 to /connectors/m/config")],
+    ("status", "body", "told"),
+    [
+        (404, {}, "has no connector m"),
+        (401, {}, "refused the login"),
+        (500, {}, "answered 500 to /connectors/m/config$"),
+        (500, {"error_code": 500, "message": "its end is unknown"}, "answered 500 to .*/config: its end is unknown$"),
+        (500, ["no answer of Connect's"], "answered 500 to /connectors/m/config$"),
+    ],
 )
 async def test_what_a_worker_refuses_is_one_clear_line(
-    worker: tuple[str, type[_Worker]], status: int, told: str
+    worker: tuple[str, type[_Worker]], status: int, body: Any, told: str
 ) -> None:
-    worker[1].answers = {"/connectors/m/config": (status, {})}
+    worker[1].answers = {"/connectors/m/config": (status, body)}
     with pytest.raises(CannotCompareError, match=told):
         await WorkerRest(worker[0]).config("m")
 
