@@ -26,7 +26,8 @@ from mirror_connect.connectors.replication_policy import DefaultReplicationPolic
 RUNS_IN_SEGMENT: Final = 256
 SLOTS: Final = 256
 NO_ID: Final = bytes(16)
-_MOST: Final = 2**63 - 1
+# No log gets so far, and what readers compute of it stays within 64 bits.
+_MOST: Final = 2**62
 _VERSION: Final = 0
 _LINKED: Final = 1
 _UNSURE: Final = 2
@@ -134,7 +135,7 @@ class Segment:
         """The inverse; UnreadableRecord for anything else, an unknown version too: the caller skips it."""
         names, data = Reader(key, "key of offset runs"), Reader(value, "value of offset runs")
         names.version(_VERSION)
-        topic, partition, slot = names.text(), names.int32(), names.int32()
+        topic, partition, slot = names.topic(), names.partition(), names.int32()
         data.version(_VERSION)
         number, source_id, target_id = data.int64(), data.raw(16), data.raw(16)
         since = number - data.varint()
