@@ -438,6 +438,26 @@ def test_what_no_topic_can_hold_is_refused(topic: str, partition: int, before: S
         Segment.decode(segment.key(), segment.value())
 
 
+@pytest.mark.parametrize("number", [2**62 + 1, 2**63 - 1])
+def test_a_number_that_no_segment_reaches_is_refused(number: int) -> None:
+    segment = Segment("t", 0, number, number, NO_ID, NO_ID, Standing(), (Run(0, 0, 1),))
+    with pytest.raises(UnreadableRecord, match=f"segment {number} since {number}"):
+        Segment.decode(segment.key(), segment.value())
+
+
+@pytest.mark.parametrize("source_id", [b"s" * 16, b"n" * 16], ids=["same_topic", "made_again"])
+def test_behind_the_last_number_they_begin_anew(source_id: bytes) -> None:
+    runs = tuple(Run(2 * i, i, 1) for i in range(RUNS_IN_SEGMENT))
+    last = Segment("t", 0, 2**62, 7, b"s" * 16, b"t" * 16, Standing(), runs)
+    recorder = RunRecorder("t", 0, source_id, b"t" * 16)
+    recorder.resume(Segment.decode(last.key(), last.value()), reading_from=511)
+    recorder.acked(600, 10, 256)
+    recorder.acked(700, 10, 266)
+    log = [(last.key(), last.value()), *recorder.changed()]
+    newest = Segment.decode(*log[-1])
+    assert (newest.number, newest.since, offsets(index_of(log), 605, 705)) == (0, 0, [261, 271])
+
+
 @pytest.mark.parametrize(
     ("by_runs", "by_syncs", "position"),
     [
