@@ -5,6 +5,7 @@ What Java reads is read: bytes after the last field are left alone, as its Schem
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Final
 
@@ -13,6 +14,8 @@ INT32: Final = struct.Struct(">i")
 INT64: Final = struct.Struct(">q")
 _LONGEST_TEXT: Final = 0x7FFF
 _LONGEST_VARINT: Final = 10  # bytes of a number below 2**70
+_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_SHOWN: Final = 50
 
 
 class UnreadableRecord(ValueError):
@@ -80,6 +83,21 @@ class Reader:
             return self.raw(length).decode("utf-8")
         except UnicodeDecodeError as error:
             raise self.unreadable("a text that is not UTF-8") from error
+
+    def topic(self) -> str:
+        """STRING that Kafka lets a topic be called: such names are matched with users' expressions, at a cost."""
+        name = self.text()
+        if _TOPIC_NAME.fullmatch(name) is None or name in (".", ".."):
+            more = "…" if len(name) > _SHOWN else ""
+            raise self.unreadable(f"no topic can be called {name[:_SHOWN]!a}{more}")
+        return name
+
+    def partition(self) -> int:
+        """INT32 that a partition can have."""
+        number = self.int32()
+        if number < 0:
+            raise self.unreadable(f"no partition can have the number {number}")
+        return number
 
     def raw(self, length: int) -> bytes:
         """So many bytes as they are."""

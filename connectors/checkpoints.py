@@ -57,7 +57,11 @@ class Checkpoint:
         """The inverse; UnreadableRecord for anything else, a tombstone or another version too: the caller skips it."""
         names, data = Reader(key, "key of a checkpoint"), Reader(value, "value of a checkpoint")
         data.version(_VERSION)
-        return cls(names.text(), names.text(), names.int32(), data.int64(), data.int64(), data.text())
+        checkpoint = cls(names.text(), names.topic(), names.partition(), data.int64(), data.int64(), data.text())
+        # -1 is what MirrorMaker translates a position to that is too old.
+        if min(checkpoint.upstream, checkpoint.downstream) < -1:
+            raise data.unreadable(f"no position can be {checkpoint.upstream} and {checkpoint.downstream}")
+        return checkpoint
 
 
 def checkpoint_position_key(connector: str, checkpoint: Checkpoint) -> bytes:

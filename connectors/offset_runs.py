@@ -26,7 +26,10 @@ from mirror_connect.connectors.replication_policy import DefaultReplicationPolic
 RUNS_IN_SEGMENT: Final = 256
 SLOTS: Final = 256
 NO_ID: Final = bytes(16)
-_MOST: Final = 2**63 - 1
+# No log gets so far, and what readers compute of it stays within 64 bits.
+_MOST: Final = 2**62
+# No partition fills so many; behind it the numbers begin anew, as an incarnation does.
+_LAST_SEGMENT: Final = 2**62
 _VERSION: Final = 0
 _LINKED: Final = 1
 _UNSURE: Final = 2
@@ -134,7 +137,7 @@ class Segment:
         """The inverse; UnreadableRecord for anything else, an unknown version too: the caller skips it."""
         names, data = Reader(key, "key of offset runs"), Reader(value, "value of offset runs")
         names.version(_VERSION)
-        topic, partition, slot = names.text(), names.int32(), names.int32()
+        topic, partition, slot = names.topic(), names.partition(), names.int32()
         data.version(_VERSION)
         number, source_id, target_id = data.int64(), data.raw(16), data.raw(16)
         since = number - data.varint()
@@ -145,7 +148,7 @@ class Segment:
         count = data.varint()
         if max(upstream, downstream, before.reach, before.owed) > _MOST or before.floor < 0:
             raise data.unreadable("an offset that none can be")
-        if since < 0 or slot != number % SLOTS or count > RUNS_IN_SEGMENT:
+        if since < 0 or number > _LAST_SEGMENT or slot != number % SLOTS or count > RUNS_IN_SEGMENT:
             raise data.unreadable(f"segment {number} since {since} with {count} runs in slot {slot}")
         runs = []
         for _ in range(count):
@@ -193,7 +196,7 @@ class RunRecorder:
             kept = not ids_differ(ours.target_id, newest.target_id)
             last = _standing_after(newest)
             self._standing = Standing(downstream=last.downstream if kept else 0)
-            number = newest.number + 1
+            number = _following(newest.number)
             self._current = replace(ours, number=number, since=number, before=replace(self._standing))
             return
         source_id = newest.source_id if ours.source_id == NO_ID else ours.source_id
@@ -313,11 +316,15 @@ class RunRecorder:
     def _new_segment(self, before: Standing, *, new_incarnation: bool = False) -> None:
         if self._dirty:
             self._finished.append(self._segment())
-        number = self._current.number + 1
-        since = number if new_incarnation else self._current.since
+        number = _following(self._current.number)
+        since = number if new_incarnation or not number else self._current.since
         self._current = replace(self._current, number=number, since=since, before=before, runs=())
         self._standing = replace(before)
         self._runs = []
+
+
+def _following(number: int) -> int:
+    return number + 1 if number < _LAST_SEGMENT else 0
 
 
 def _standing_after(segment: Segment) -> Standing:

@@ -25,6 +25,8 @@ from mirror_connect.connectors.replication_policy import DefaultReplicationPolic
 MOST_AT_ONCE: Final = 100
 MOST_OF_A_BATCH: Final = 10
 _NONE: Final = -1
+# One can still be added to it: a sync translates to one past itself.
+_LAST_OFFSET: Final = 2**63 - 2
 T = TypeVar("T")
 
 
@@ -49,7 +51,11 @@ class OffsetSync:
     def decode(cls, key: bytes | None, value: bytes | None) -> OffsetSync:
         """The inverse; UnreadableRecord for anything else, a tombstone too: the caller skips it."""
         names, offsets = Reader(key, "key of an offset sync"), Reader(value, "value of an offset sync")
-        return cls(names.text(), names.int32(), offsets.int64(), offsets.int64())
+        sync = cls(names.topic(), names.partition(), offsets.int64(), offsets.int64())
+        # A producer says -1 for an offset that it isn't told.
+        if not (0 <= sync.upstream <= _LAST_OFFSET and -1 <= sync.downstream <= _LAST_OFFSET):
+            raise offsets.unreadable(f"no record can be at {sync.upstream} and lie at {sync.downstream}")
+        return sync
 
 
 class SyncsPlace(NamedTuple):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import struct
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from mirror_connect.connectors.binary_records import UnreadableRecord
 from mirror_connect.connectors.checkpoints import Checkpoint, CheckpointMemory, checkpoint_position_key
 from mirror_connect.connectors.counted import counted
 from mirror_connect.connectors.errors import ClusterUnreachable
@@ -196,7 +196,8 @@ class CheckpointTask:
             nonlocal said
             try:
                 add(record.key, record.value)
-            except UnreadableRecord as error:
+            # Mostly UnreadableRecord. Whatever numbers a record holds, it must not end the task at each of its starts.
+            except (ValueError, OverflowError, struct.error) as error:
                 if not said:
                     said = True
                     self._link.notice(f"Records of topic {topic} are skipped, the first at {record.offset}: {error}")

@@ -7,6 +7,7 @@ Neither ever stops a record. `emit.offset-syncs.enabled=false` turns both off: n
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -29,6 +30,7 @@ from mirror_connect.spark_jobs.worker_link import WorkerLink
 # A batch that the target has, and where: -1 if that isn't known, or if it may be there twice.
 OnPlaced = Callable[[Outgoing, int], None]
 BOOTSTRAP: Final = "bootstrap.servers"
+log = logging.getLogger(__name__)
 
 
 class OffsetMapping:
@@ -63,8 +65,14 @@ class OffsetMapping:
 
     async def before_commit(self, seconds: float = WRITE_WAIT_S) -> None:
         """Runs of what was acknowledged are durable after this, unless their topic is in trouble."""
-        if self._runs is not None:
+        if self._runs is None:
+            return
+        try:
             await self._runs.write(seconds)
+        except Exception as error:
+            # What fences this task is told by its producer itself, so this is about runs alone.
+            log.exception("Offset runs")
+            self._runs.stop(f"{type(error).__name__}: {error}")
 
     def committed(self) -> None:
         """Positions are on their way: syncs that only waited for that leave, too."""

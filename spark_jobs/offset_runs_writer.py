@@ -163,6 +163,12 @@ class OffsetRuns:
                 )
             await asyncio.sleep(min(RETRY_S * 2.0 ** min(tries - 1, 10), RETRY_MAX_S))
 
+    def stop(self, why: str) -> None:
+        """None is written from now on."""
+        self._off = True
+        self._waiting.clear()
+        self._notice(f"Offset runs are not recorded until this task starts again, copying goes on: {why}")
+
     async def close(self) -> None:
         """Nothing is written after this."""
         self._off = True
@@ -225,9 +231,7 @@ class OffsetRuns:
             await records.write(batch)
             self._counters["runs"] = self._counters.get("runs", 0) + len(batch)
         except PartitionRefusedError as error:
-            self._off = True
-            self._waiting.clear()
-            self._notice(f"Offset runs are not recorded until this task starts again, copying goes on: {error}")
+            self.stop(str(error))
 
     def _recovered(self) -> None:
         self._late = 0.0

@@ -55,6 +55,27 @@ def test_anything_else_is_refused_with_one_line(value: bytes | None) -> None:
         Checkpoint.decode(checkpoint(0, 0).key(), value)
 
 
+@pytest.mark.parametrize(
+    "found",
+    [
+        Checkpoint("g", "x" * 250, 0, 0, 0),
+        Checkpoint("g", "..", 0, 0, 0),
+        Checkpoint("g", "A t", 0, 0, 0),
+        Checkpoint("g", "A.t", -1, 0, 0),
+        Checkpoint("g", "A.t", 0, -2, 0),
+        Checkpoint("g", "A.t", 0, 0, -2),
+    ],
+)
+def test_names_and_numbers_that_nothing_can_have_are_refused(found: Checkpoint) -> None:
+    with pytest.raises(UnreadableRecord, match=r"^(key|value) of a checkpoint: [^\n]+$"):
+        Checkpoint.decode(found.key(), found.value())
+
+
+def test_any_position_is_read_and_any_name_of_a_group() -> None:
+    found = Checkpoint("grüppe\n" * 100, "A.t", 0, 2**63 - 1, 2**63 - 1)
+    assert Checkpoint.decode(found.key(), found.value()) == found
+
+
 @pytest.mark.kafka_test("MirrorCheckpointTaskTest.testDownstreamTopicRenaming")
 @pytest.mark.parametrize(("topic", "name"), [("t", "A.t"), ("C.t", "A.C.t"), ("B.t", "t"), ("B.C.t", "C.t")])
 def test_a_topic_that_came_from_the_target_is_the_original_there(topic: str, name: str) -> None:

@@ -10,6 +10,7 @@ from mirror_connect.connectors.offset_runs import (
     NO_ID,
     RUNS_IN_SEGMENT,
     SLOTS,
+    Run,
     RunRecorder,
     Segment,
     Standing,
@@ -394,13 +395,13 @@ def test_a_reader_that_follows_knows_what_one_that_starts_anew_knows(seed: int) 
 
 
 def test_a_segment_is_read_as_it_was_written() -> None:
-    recorder = RunRecorder("töpic", 3, b"s" * 16, NO_ID)
+    recorder = RunRecorder("to-pic", 3, b"s" * 16, NO_ID)
     recorder.acked(5, 10, 1 << 40)
     recorder.acked(3, 1, (1 << 40) + 10)
     recorder.acked(1 << 50, 7, (1 << 50) + 3, linked=False)
     ((key, value),) = recorder.changed()
     segment = Segment.decode(key, value)
-    assert (segment.key(), segment.value(), segment.topic, len(segment.runs)) == (key, value, "töpic", 3)
+    assert (segment.key(), segment.value(), segment.topic, len(segment.runs)) == (key, value, "to-pic", 3)
 
 
 def test_what_is_owed_is_kept_with_a_segment() -> None:
@@ -419,6 +420,42 @@ def test_another_version_is_refused() -> None:
     ((key, value),) = recorded((0, 300, 0))
     with pytest.raises(UnreadableRecord, match="version 1, only 0 is known"):
         Segment.decode(key, b"\0\1" + value[2:])
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "before", "run"),
+    [
+        pytest.param("x" * 250, 0, Standing(), Run(0, 0, 1), id="name"),
+        pytest.param("t", -1, Standing(), Run(0, 0, 1), id="partition"),
+        pytest.param("t", 0, Standing(), Run(0, 2**62, 1), id="run"),
+        # A reader keeps the floor of what lies between them as a number of 64 bits below -3.
+        pytest.param("t", 0, Standing(5, 2**63 - 2, 5), Run(10, 2**63 - 2, 1), id="standing"),
+    ],
+)
+def test_what_no_topic_can_hold_is_refused(topic: str, partition: int, before: Standing, run: Run) -> None:
+    segment = Segment(topic, partition, 0, 0, NO_ID, NO_ID, before, (run,))
+    with pytest.raises(UnreadableRecord, match=r"^(key|value) of offset runs: [^\n]+$"):
+        Segment.decode(segment.key(), segment.value())
+
+
+@pytest.mark.parametrize("number", [2**62 + 1, 2**63 - 1])
+def test_a_number_that_no_segment_reaches_is_refused(number: int) -> None:
+    segment = Segment("t", 0, number, number, NO_ID, NO_ID, Standing(), (Run(0, 0, 1),))
+    with pytest.raises(UnreadableRecord, match=f"segment {number} since {number}"):
+        Segment.decode(segment.key(), segment.value())
+
+
+@pytest.mark.parametrize("source_id", [b"s" * 16, b"n" * 16], ids=["same_topic", "made_again"])
+def test_behind_the_last_number_they_begin_anew(source_id: bytes) -> None:
+    runs = tuple(Run(2 * i, i, 1) for i in range(RUNS_IN_SEGMENT))
+    last = Segment("t", 0, 2**62, 7, b"s" * 16, b"t" * 16, Standing(), runs)
+    recorder = RunRecorder("t", 0, source_id, b"t" * 16)
+    recorder.resume(Segment.decode(last.key(), last.value()), reading_from=511)
+    recorder.acked(600, 10, 256)
+    recorder.acked(700, 10, 266)
+    log = [(last.key(), last.value()), *recorder.changed()]
+    newest = Segment.decode(*log[-1])
+    assert (newest.number, newest.since, offsets(index_of(log), 605, 705)) == (0, 0, [261, 271])
 
 
 @pytest.mark.parametrize(

@@ -60,11 +60,34 @@ def test_a_sync_is_written_and_read_as_kafka_wrote_it(record: dict[str, Any]) ->
         pytest.param(b"\0\1t\0\0\0\0", bytes(15), id="short_value"),
         pytest.param(b"\xff\xff\0\0\0\0", bytes(16), id="negative_length"),
         pytest.param(b"\0\1\xff\0\0\0\0", bytes(16), id="not_utf8"),
+        pytest.param(OffsetSync("x" * 250, 0, 0, 0).key(), bytes(16), id="too_long_a_name"),
+        pytest.param(OffsetSync("a\nb", 0, 0, 0).key(), bytes(16), id="a_line_break_in_the_name"),
+        pytest.param(OffsetSync("töpic", 0, 0, 0).key(), bytes(16), id="a_letter_that_no_name_has"),
+        pytest.param(OffsetSync("orders\n", 0, 0, 0).key(), bytes(16), id="a_line_break_behind_the_name"),
+        pytest.param(OffsetSync("", 0, 0, 0).key(), bytes(16), id="no_name"),
+        pytest.param(OffsetSync(".", 0, 0, 0).key(), bytes(16), id="dot"),
+        pytest.param(OffsetSync("..", 0, 0, 0).key(), bytes(16), id="two_dots"),
+        pytest.param(OffsetSync("t", -1, 0, 0).key(), bytes(16), id="negative_partition"),
+        pytest.param(b"\0\1t\0\0\0\0", OffsetSync("t", 0, -1, 0).value(), id="negative_upstream"),
+        pytest.param(b"\0\1t\0\0\0\0", OffsetSync("t", 0, 0, -2).value(), id="negative_downstream"),
+        pytest.param(b"\0\1t\0\0\0\0", OffsetSync("t", 0, 2**63 - 1, 0).value(), id="upstream_too_high"),
+        pytest.param(b"\0\1t\0\0\0\0", OffsetSync("t", 0, 0, 2**63 - 1).value(), id="downstream_too_high"),
     ],
 )
 def test_anything_else_is_refused_with_one_line(key: bytes | None, value: bytes | None) -> None:
     with pytest.raises(UnreadableRecord, match=r"^(key|value) of an offset sync: [^\n]+$"):
         OffsetSync.decode(key, value)
+
+
+@pytest.mark.parametrize(
+    "sync",
+    [
+        OffsetSync("a-Z_0.9" + "x" * 242, 2**31 - 1, 2**63 - 2, 2**63 - 2),
+        OffsetSync("...", 0, 0, -1),
+    ],
+)
+def test_all_that_a_topic_can_hold_is_read(sync: OffsetSync) -> None:
+    assert OffsetSync.decode(sync.key(), sync.value()) == sync
 
 
 @pytest.mark.kafka_test("MirrorSourceTaskTest.testOffsetSync")

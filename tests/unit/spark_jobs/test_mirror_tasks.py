@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import struct
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from mirror_connect.connectors.checkpoints import Checkpoint
 from mirror_connect.connectors.heartbeats import Heartbeat
 from mirror_connect.connectors.job_contract import RUNNING, TaskSpec
+from mirror_connect.connectors.offset_sync_store import OffsetSyncStore
 from mirror_connect.connectors.offset_syncs import OffsetSync
 from mirror_connect.spark_jobs import connecting, mirror_checkpoint, mirror_heartbeat, outage, writing_task
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
@@ -342,6 +344,42 @@ async def test_records_that_cannot_be_read_are_passed_over_and_named_once(world:
     async with running(world, world.spec("Checkpoint", "g")) as task:
         await task.until(lambda: world.checkpoints)
         assert len(task.link.notices) == 1
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        pytest.param(OffsetSync("orders", 0, 120, 2**63 - 1), id="offset"),
+        # Longer than any topic's name, and one that five `.*` match in very many ways.
+        pytest.param(OffsetSync("-prod--v1--eu-" * 2300, 0, 1, 1), id="name"),
+    ],
+)
+async def test_a_sync_that_nothing_can_be_is_passed_over(world: World, hostile: OffsetSync) -> None:
+    world.syncs((100, 200))
+    world.source.put(SYNCS, (hostile.key(), hostile.value()))
+    spec = world.spec("Checkpoint", "g", topics=".*-prod-.*-v[0-9]+-.*-eu-.*-live|orders")
+    async with running(world, spec) as task:
+        await task.until(lambda: world.checkpoints)
+        assert (world.checkpoints, len(task.link.notices)) == ([("g", 150, 201)], 1)
+
+
+@pytest.mark.parametrize("error", [ValueError, OverflowError, struct.error])
+async def test_a_sync_that_the_translator_stumbles_over_is_passed_over(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    insert = OffsetSyncStore.insert
+
+    def stumbles(store: OffsetSyncStore, sync: OffsetSync) -> None:
+        if sync.upstream == 120:
+            raise error("too much")
+        insert(store, sync)
+
+    monkeypatch.setattr(OffsetSyncStore, "insert", stumbles)
+    world.syncs((100, 200), (120, 220), (140, 240))
+    async with running(world, world.spec("Checkpoint", "g")) as task:
+        await task.until(lambda: world.checkpoints)
+        assert world.checkpoints == [("g", 150, 241)]
+        assert [line for line in task.link.notices if line.endswith("the first at 1: too much")]
 
 
 async def test_nothing_is_written_without_a_lease(world: World) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Callable
 
 import pytest
 
+from mirror_connect.connectors.offset_runs import Run, RunRecorder, Segment, Standing
 from mirror_connect.kafka_io.wire import Produce
 from tests.fakes.mapped_task import RUNS, SYNCS, MappedWorld
 from tests.fakes.source_task import OFFSETS
@@ -78,6 +80,34 @@ async def test_a_topic_that_refuses_runs_ends_them_and_nothing_else(world: Mappe
             world.records(10)
             await world.copied(10)
         assert len(world.notices("Offset runs are not recorded until this task starts again")) == 1
+
+
+@pytest.mark.parametrize("number", [2**62, 2**63 - 1])
+async def test_a_segment_that_was_made_up_holds_no_record_up(world: MappedWorld, number: int) -> None:
+    hostile = Segment("orders", 0, number, number, b"x" * 16, b"y" * 16, Standing(), (Run(0, 0, 5),))
+    world.target.put(RUNS, (hostile.key(), hostile.value()))
+    for _ in range(2):
+        async with world.copying(world.spec()):
+            world.records(20)
+            await world.copied(20)
+            await world.finish()
+    newest = Segment.decode(*world.target.records(RUNS)[-1])
+    assert (newest.number, [tuple(run)[:3] for run in newest.runs]) == (0, [(0, 0, 40)])
+
+
+async def test_an_error_of_the_runs_ends_them_and_nothing_else(
+    world: MappedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world.copying(world.spec()):
+        world.records(10)
+        await world.copied(10)
+        monkeypatch.setattr(RunRecorder, "changed", lambda _recorder: struct.pack(">q", 2**63))
+        for _ in range(3):
+            world.records(10)
+            await world.copied(10)
+        assert world.position == 39
+        assert len(world.notices("Offset runs are not recorded until this task starts again")) == 1
+        assert len(world.segments) == 1
 
 
 async def test_missing_topics_are_told_once_each_and_hold_nothing_up(world: MappedWorld) -> None:
