@@ -43,15 +43,18 @@ async def test_a_task_config_that_another_worker_wrote_leads_to_none_of_the_work
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(task_specs, "FirstAddresses", Addresses)
+    spec = await specs_of().build("run", TaskId("c", 0), CONFIG, CONFIG, 1)
+    assert spec.assigned == (TaskPartition("orders", 0, "orders"),)
+
+
+def specs_of() -> TaskSpecs:
     worker, targets, store = Worker(), Targets(), OpenStore(None, 5)  # type: ignore[arg-type]
 
     async def other(_: Target) -> OpenStore:
         return store
 
     stores = OffsetStores(lambda: store, other)
-    specs = TaskSpecs(_any(worker), lambda config: config, _any(targets), stores)
-    spec = await specs.build("run", TaskId("c", 0), CONFIG, 1)
-    assert spec.assigned == (TaskPartition("orders", 0, "orders"),)
+    return TaskSpecs(_any(worker), lambda config: config, _any(targets), stores)
 
 
 def _any(value: Any) -> Any:
