@@ -138,7 +138,7 @@ class TaskSpecs:
             # A config that a Java worker took, or that came while a cluster was away.
             raise RefusedConfig(BOOTSTRAP, line)
         store = await self._stores.of(target)
-        settings = definition.settings(resolved)
+        settings = definition.settings(resolved, config)
         alias = settings.text("source.cluster.alias")
         policy = replication_policy(settings.originals)
         return TaskSpec(
