@@ -101,9 +101,9 @@ class ConnectorDefinition:
         name = config.get("connector.class") or self.class_name
         return infos(name, self.validation_order, {**self.validate(config, as_written), **others}.values())
 
-    def settings(self, config: Mapping[str, str]) -> Settings:
-        """Parsed settings of a valid config; the first error is raised as ConfigError."""
-        results = self.validate(config)
+    def settings(self, config: Mapping[str, str], as_written: Mapping[str, str] | None = None) -> Settings:
+        """Parsed settings of a valid config; the first error is raised as ConfigError, and quotes `as_written`."""
+        results = self.validate(config, as_written)
         for result in results.values():
             if result.errors:
                 raise RefusedConfig(result.name, result.errors[0])

@@ -83,6 +83,13 @@ def secrets_of(config: Mapping[str, str | None]) -> frozenset[str]:
     return frozenset(found - {""})
 
 
+def resolved_secrets(raw: Mapping[str, str], resolved: Mapping[str, str]) -> frozenset[str]:
+    """What no text may show of a config: secret settings, and whatever came from a config provider."""
+    provided = [value for name, value in resolved.items() if value != raw.get(name)]
+    # A file often ends with a line break, which errors leave out of the value that they show.
+    return secrets_of(resolved).union(provided, (value.strip() for value in provided)) - {""}
+
+
 def _jaas_secrets(text: str) -> set[str]:
     found: set[str] = set()
     for option, double, single, word in _JAAS_OPTION.findall(text):

@@ -29,7 +29,7 @@ class PartFactory:
     def __call__(self, name: str, raw: Mapping[str, str], resolved: Mapping[str, str], host: PartHost) -> ConnectorPart:
         """The part, not started yet. ConfigError for a config that is not valid once it is resolved."""
         definition = connector_definition(resolved["connector.class"])
-        settings = definition.settings(resolved)
+        settings = definition.settings(resolved, raw)
         stored = [{key: value for key, value in task.items() if value is not None} for task in self._stored_tasks(name)]
         if isinstance(definition, MirrorHeartbeat):
             return MirrorHeartbeatPart(name, raw, settings, self._targets, host)

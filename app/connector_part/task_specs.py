@@ -116,12 +116,17 @@ class TaskSpecs:
         self._target_of_task: dict[TaskId, Target] = {}
         self._first_addresses = FirstAddresses()
 
-    async def build(self, run_id: str, task: TaskId, config: Mapping[str, str], version: int) -> TaskSpec:
+    async def resolve(self, run_id: str, task: TaskId, config: Mapping[str, str]) -> Mapping[str, str]:
+        """See supervisor.SpecSource."""
+        return await self._resolved.of(task, run_id, config)
+
+    async def build(
+        self, run_id: str, task: TaskId, config: Mapping[str, str], resolved: Mapping[str, str], version: int
+    ) -> TaskSpec:
         """See supervisor.SpecSource. ClusterUnreachable while the target can't be told from the worker's cluster.
 
         ConfigError for a producer that leads to another cluster than the target, or to none at the run's beginning.
         """
-        resolved = await self._resolved.of(task, run_id, config)
         target = self._target_of_task[task] = await self._targets.chosen(resolved)
         definition = connector_definition(resolved["connector.class"])
         source = source_consumer(resolved)
@@ -133,7 +138,7 @@ class TaskSpecs:
             # A config that a Java worker took, or that came while a cluster was away.
             raise RefusedConfig(BOOTSTRAP, line)
         store = await self._stores.of(target)
-        settings = definition.settings(resolved)
+        settings = definition.settings(resolved, config)
         alias = settings.text("source.cluster.alias")
         policy = replication_policy(settings.originals)
         return TaskSpec(

@@ -19,7 +19,7 @@ from mirror_connect.app.herder.ports import PartFactory, Resolver
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.definition import UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.secrets import redact, secrets_of
+from mirror_connect.connectors.secrets import redact, resolved_secrets
 
 log = logging.getLogger(__name__)
 # Between two starts: those of hundreds of connectors, each with clients to be made, would keep REST waiting meanwhile.
@@ -87,7 +87,7 @@ class RunningParts:
             resolved = await self._reads.resolve(config)
             if not ears.heard():
                 return
-            ears.secrets = _secrets(config, resolved)
+            ears.secrets = resolved_secrets(config, resolved)
             # Also of configs that another worker, perhaps one in Java, has accepted.
             definition = connector_definition(resolved["connector.class"])
             await asyncio.to_thread(self._notices.say, name, definition, resolved, config)
@@ -136,9 +136,3 @@ class _Ears:
     def reconfigure(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         if self.heard():
             self._host.reconfigure(name, task_configs)
-
-
-def _secrets(raw: Mapping[str, str], resolved: Mapping[str, str]) -> frozenset[str]:
-    """What no trace may show: secret settings, and whatever came from a config provider."""
-    provided = {value for name, value in resolved.items() if value and value != raw.get(name)}
-    return secrets_of(resolved) | provided

@@ -77,8 +77,8 @@ class StatusBook:
     def shown(self, task: TaskId, stored: Status) -> Status:
         """A task's status for people, where the topic has `stored`.
 
-        Readers, Connect's too, ignore UNASSIGNED after RUNNING of the same generation. This worker knows that it was said
-        later, and why: Spark has died, for example, or has no slot for the task.
+        What this worker said of a task that waits may not have come back yet, or readers take it for older than another
+        worker's RUNNING: generations begin anew when the group's coordinator has lost them.
         """
         said = self._said.get(task)
         if said is None or said[0] is not State.UNASSIGNED or stored.state != State.RUNNING:

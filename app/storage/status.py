@@ -141,7 +141,7 @@ class StatusStore:
         return True
 
     async def put_task(self, task: TaskId, status: Status, *, safe: bool = False) -> bool:
-        """Write a task's status. Readers ignore UNASSIGNED where they know RUNNING of the same or a later generation."""
+        """Write a task's status. Readers ignore a late UNASSIGNED of a worker that has lost the task to another."""
         if safe and not _may_replace(self.task(task), status):
             return False
         await self._log.append(f"{_TASK}{task}".encode(), encode_status(status))
@@ -220,10 +220,12 @@ def _may_replace(known: Status | None, status: Status) -> bool:
 
 
 def _stale(known: Status | None, status: Status) -> bool:
-    # Written by a worker that gave the task up after another had already started it.
+    # Written by a worker that gave the task up after another had already started it. Connect takes it for that of the same
+    # worker, too: there a worker says so only when it gives the task up, here also when the task waits, with the reason.
     return (
         known is not None
         and status.state == UNASSIGNED
         and known.state == RUNNING
+        and known.worker_id != status.worker_id
         and known.generation >= status.generation
     )

@@ -31,10 +31,15 @@ class TaskEvents(Protocol):
 class SpecSource(Protocol):
     """Where a run's spec and positions come from."""
 
-    async def build(self, run_id: str, task: TaskId, config: Mapping[str, str], version: int) -> TaskSpec:
-        """Resolves a raw task config, which names the partitions granted in `version`.
+    async def resolve(self, run_id: str, task: TaskId, config: Mapping[str, str]) -> Mapping[str, str]:
+        """A raw task config with the values of config providers. Errors as of `build`."""
 
-        ClusterUnreachable is retried, any other exception fails the task.
+    async def build(
+        self, run_id: str, task: TaskId, config: Mapping[str, str], resolved: Mapping[str, str], version: int
+    ) -> TaskSpec:
+        """The spec of a raw task config, which names the partitions granted in `version`, and of what it resolves to.
+
+        ClusterUnreachable is retried, any other exception fails the task. Its texts may show resolved values.
         """
 
     async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:

@@ -38,7 +38,7 @@ from mirror_connect.connectors.job_contract import (
     TaskReport,
     TaskSpec,
 )
-from mirror_connect.connectors.secrets import redact, secrets_of
+from mirror_connect.connectors.secrets import redact, resolved_secrets, secrets_of
 from mirror_connect.connectors.utc_time import utc
 
 log = logging.getLogger(__name__)
@@ -212,12 +212,16 @@ class Supervisor:
                 run.begin_attempt(attempt, self._clock())
         run.heard = self._clock()
         assigned = assigned_partitions_text(sorted(map(TopicPartition._make, run.granted)))
-        version = run.version
+        config, version = {**run.identity, ASSIGNED: assigned}, run.version
         try:
-            spec = await self._specs.build(run.run_id, run.task, {**run.identity, ASSIGNED: assigned}, version)
+            resolved = await self._specs.resolve(run.run_id, run.task, config)
+            # Before anything can fail at it: providers may give another value than to the spec before, and errors show it.
+            found = resolved_secrets(config, resolved)
+            run.secrets |= found
+            spec = await self._specs.build(run.run_id, run.task, config, resolved, version)
         except ClusterUnreachable as error:
             if run.phase is not Phase.RUNNING:
-                self._waits(run, str(error))
+                self._waits(run, redact(str(error), run.secrets))
             else:  # one that copies goes on with what it has
                 run.late = f"Its new partitions are not copied yet: {error}"
             raise
@@ -226,7 +230,8 @@ class Supervisor:
                 log.exception("Task %s can't be started", run.task)
             self._fail(run, f"{type(error).__name__}: {error}")
             return None
-        run.spec, run.secrets, run.late = spec, _secrets(run, spec), None
+        clients = (spec.source, spec.target, spec.source_admin, spec.target_admin, spec.target_consumer)
+        run.spec, run.secrets, run.late = spec, found.union(*map(secrets_of, clients)), None
         return spec
 
     async def positions(self, run: Run, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
@@ -240,7 +245,7 @@ class Supervisor:
             if run.phase is Phase.RUNNING:
                 run.late = f"Its new partitions are not copied yet. {line}"
             else:
-                self._waits(run, line)
+                self._waits(run, redact(line, run.secrets))
             raise
         run.late = None
         return found
@@ -559,9 +564,3 @@ class Supervisor:
             f"{self._spark.get('spark.master', 'local[64,4]')} has {counted(slots, 'slot')}. "
             "Raise the slots or lower tasks.max."
         )
-
-
-def _secrets(run: Run, spec: TaskSpec) -> frozenset[str]:
-    provided = {value for name, value in spec.config.items() if value and run.identity.get(name, value) != value}
-    clients = (spec.source, spec.target, spec.source_admin, spec.target_admin, spec.target_consumer)
-    return frozenset(provided).union(*(secrets_of(each) for each in (spec.config, *clients)))

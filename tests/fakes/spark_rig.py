@@ -36,13 +36,18 @@ def wanted(kind: str, *partitions: str) -> WantedTask:
 class FakeSpecs:
     """Specs of raw configs; nothing is known of positions."""
 
-    async def build(self, run_id: str, task: TaskId, config: Mapping[str, str], version: int) -> TaskSpec:
+    async def resolve(self, run_id: str, task: TaskId, config: Mapping[str, str]) -> Mapping[str, str]:
+        return {**config, "a.password": SECRET}
+
+    async def build(
+        self, run_id: str, task: TaskId, config: Mapping[str, str], resolved: Mapping[str, str], version: int
+    ) -> TaskSpec:
         return TaskSpec(
             run_id=run_id,
             connector=task.connector,
             task=task.task,
             connector_class=config["connector.class"],
-            config={**config, "a.password": SECRET},
+            config=resolved,
             source={},
             target={},
             source_alias="A",

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from mirror_connect.app.connector_part import task_specs
+from mirror_connect.app.connector_part.factory import PartFactory
 from mirror_connect.app.connector_part.target_choice import Target
 from mirror_connect.app.connector_part.task_specs import OffsetStores, OpenStore, TaskSpecs
+from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.job_contract import TaskId, TaskPartition
 from mirror_connect.connectors.known_classes import IDENTITY_POLICY
 
@@ -43,15 +45,40 @@ async def test_a_task_config_that_another_worker_wrote_leads_to_none_of_the_work
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(task_specs, "FirstAddresses", Addresses)
+    spec = await specs_of().build("run", TaskId("c", 0), CONFIG, CONFIG, 1)
+    assert spec.assigned == (TaskPartition("orders", 0, "orders"),)
+
+
+@pytest.mark.parametrize(
+    ("setting", "provided"),
+    [
+        # Errors show a number as it was understood, and one entry of a list: neither is the text that a provider gave.
+        pytest.param("tasks.max", "-0012345", id="number"),
+        pytest.param("topics", "orders, s3cret(", id="entry"),
+    ],
+)
+async def test_an_error_at_the_start_quotes_the_reference_to_a_provider(
+    setting: str, provided: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_specs, "FirstAddresses", Addresses)
+    written = {**CONFIG, setting: "${file:/secrets:it}"}
+    with pytest.raises(ConfigError) as raised:
+        await specs_of().build("run", TaskId("c", 0), written, {**written, setting: provided}, 1)
+    with pytest.raises(ConfigError) as of_connector:
+        PartFactory(_any(None), _any(None), _any(None))("c", written, {**written, setting: provided}, _any(None))
+    shown = str(raised.value)
+    assert shown == str(of_connector.value)
+    assert ("${file:/secrets:it}" in shown, "12345" in shown, "s3cret" in shown) == (True, False, False)
+
+
+def specs_of() -> TaskSpecs:
     worker, targets, store = Worker(), Targets(), OpenStore(None, 5)  # type: ignore[arg-type]
 
     async def other(_: Target) -> OpenStore:
         return store
 
     stores = OffsetStores(lambda: store, other)
-    specs = TaskSpecs(_any(worker), lambda config: config, _any(targets), stores)
-    spec = await specs.build("run", TaskId("c", 0), CONFIG, 1)
-    assert spec.assigned == (TaskPartition("orders", 0, "orders"),)
+    return TaskSpecs(_any(worker), lambda config: config, _any(targets), stores)
 
 
 def _any(value: Any) -> Any:

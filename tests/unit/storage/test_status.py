@@ -60,9 +60,10 @@ async def test_recorded_topic_gives_the_statuses_that_its_worker_showed_at_the_e
 @pytest.mark.parametrize(
     ("known", "written", "seen"),
     [
-        pytest.param(status(), status("UNASSIGNED"), "RUNNING", id="same_generation"),
-        pytest.param(status(), status("UNASSIGNED", generation=2), "RUNNING", id="earlier_generation"),
-        pytest.param(status(), status("UNASSIGNED", generation=4), "UNASSIGNED", id="later_generation"),
+        pytest.param(status(), status("UNASSIGNED", "w:2"), "RUNNING", id="same_generation"),
+        pytest.param(status(), status("UNASSIGNED", "w:2", 2), "RUNNING", id="earlier_generation"),
+        pytest.param(status(), status("UNASSIGNED", "w:2", 4), "UNASSIGNED", id="later_generation"),
+        pytest.param(status(), status("UNASSIGNED"), "UNASSIGNED", id="of_the_same_worker"),
         pytest.param(status("PAUSED"), status("UNASSIGNED"), "UNASSIGNED", id="over_a_paused_task"),
         pytest.param(status(), status("FAILED"), "FAILED", id="any_other_state"),
     ],
@@ -77,6 +78,17 @@ async def test_task_given_up_is_no_news_after_another_worker_has_started_it(
     found = store.task(A_0)
     assert found is not None
     assert found.state == seen
+
+
+async def test_a_standby_and_a_later_worker_see_why_the_leaders_task_waits() -> None:
+    topic = FakeTopic()
+    leader, standby = await started_store(topic), await started_store(topic)
+    waits = Status("UNASSIGNED", "w:1", 3, "Spark has died; it is started again after 60 s")
+    await leader.put_task(A_0, status())
+    await leader.put_task(A_0, waits)
+    await standby.refresh()
+    later = await started_store(topic)
+    assert (standby.task(A_0), later.task(A_0)) == (waits, waits)
 
 
 async def test_connector_that_is_unassigned_is_shown_so_at_once() -> None:

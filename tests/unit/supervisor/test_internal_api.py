@@ -22,10 +22,12 @@ from tests.fakes.spark_rig import FakeSpecs
 class Specs(FakeSpecs):
     failure: Exception | None = None
 
-    async def build(self, run_id: str, task: TaskId, config: Mapping[str, str], version: int) -> TaskSpec:
+    async def build(
+        self, run_id: str, task: TaskId, config: Mapping[str, str], resolved: Mapping[str, str], version: int
+    ) -> TaskSpec:
         if self.failure is not None:
             raise self.failure
-        return await super().build(run_id, task, config, version)
+        return await super().build(run_id, task, config, resolved, version)
 
 
 class Server:

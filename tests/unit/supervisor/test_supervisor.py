@@ -25,7 +25,7 @@ from mirror_connect.app.supervisor.supervisor import (
     STEADY_S,
     Supervisor,
 )
-from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskOrders, TaskReport, TaskSpec
 from tests.fakes.spark_rig import SECRET, FakeEvents, FakeSpecs
 
@@ -73,13 +73,19 @@ class FakeApplication:
 class Specs(FakeSpecs):
     def __init__(self) -> None:
         self.failure: Exception | None = None
+        self.provided: dict[str, str] = {}
         self.no_positions: Exception | None = None
         self.kept: frozenset[TaskId] = frozenset()
 
-    async def build(self, run_id: str, task: TaskId, config: Mapping[str, str], version: int) -> TaskSpec:
+    async def resolve(self, run_id: str, task: TaskId, config: Mapping[str, str]) -> Mapping[str, str]:
+        return {**await super().resolve(run_id, task, config), **self.provided}
+
+    async def build(
+        self, run_id: str, task: TaskId, config: Mapping[str, str], resolved: Mapping[str, str], version: int
+    ) -> TaskSpec:
         if self.failure is not None:
             raise self.failure
-        return await super().build(run_id, task, config, version)
+        return await super().build(run_id, task, config, resolved, version)
 
     async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
         if self.no_positions is not None:
@@ -322,6 +328,48 @@ async def test_a_trace_hides_what_the_config_keeps_secret(world: World) -> None:
     world.supervisor.want({A: wanted("t-0", **{"a.password": "${file:/secrets:password}"})})
     await (await world.running(A)).say("FAILED", trace=f"ValueError: {SECRET}")
     assert world.events.trace(A) == "ValueError: [hidden]"
+
+
+async def test_an_error_in_a_first_spec_hides_what_a_provider_gave(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0", **{"offset.lag.max": "${file:/secrets:lag}"})})
+    # As a file has it that ends with a line break.
+    world.specs.provided = {"offset.lag.max": "from-the-file\n"}
+    world.specs.failure = ConfigError("offset.lag.max", "from-the-file", "Not a number of type INT")
+    await Process(world, world.run(A)).ask()
+    assert world.events.trace(A) == (
+        "ConfigError: Invalid value [hidden] for configuration offset.lag.max: Not a number of type INT"
+    )
+
+
+async def test_an_error_in_a_later_spec_hides_what_has_changed_since(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0", **{"offset.lag.max": "${file:/secrets:lag}"})})
+    world.specs.provided = {"offset.lag.max": "100"}
+    process = await world.running(A)
+    await process.say("EPOCH_ENDED")
+    world.specs.provided = {"offset.lag.max": "from-the-file"}
+    world.specs.failure = ConfigError("offset.lag.max", "from-the-file", "Not a number of type INT")
+    await Process(world, world.run(A)).ask()
+    assert world.events.trace(A) == (
+        "ConfigError: Invalid value [hidden] for configuration offset.lag.max: Not a number of type INT"
+    )
+
+
+async def test_what_a_task_waits_for_hides_what_a_provider_gave(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0", **{"bootstrap.servers": "${file:/secrets:servers}"})})
+    world.specs.provided = {"bootstrap.servers": "inner.example:9092"}
+    world.specs.failure = ClusterUnreachable("No broker of inner.example:9092 answered")
+    process = Process(world, world.run(A))
+    with pytest.raises(ClusterUnreachable):
+        await process.ask()
+    before = world.events.trace(A)
+    world.specs.failure, world.specs.no_positions = None, NotAuthorized("inner.example:9092 refused")
+    await process.ask()
+    with pytest.raises(NotAuthorized):
+        await world.supervisor.positions(process.run, [("t", 0)])
+    assert (before, world.events.trace(A)) == (
+        "No broker of [hidden] answered",
+        "Its positions can't be read: [hidden] refused",
+    )
 
 
 async def test_a_runs_secrets_are_in_use_until_its_end(world: World) -> None:
