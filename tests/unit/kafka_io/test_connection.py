@@ -79,7 +79,8 @@ async def test_answers_are_whole_however_the_network_cuts_them(chunk: int, size:
         return coordinator(int.from_bytes(body[2 : 2 + body[1]], "big"), message)
 
     async with broker(answer, chunk) as port:
-        connection = await opened(port)
+        # Byte by byte takes its time on a busy machine.
+        connection = await opened(port, timeout=60.0)
         answers = await asyncio.gather(*(connection.start(FindCoordinator(chr(n), 0)) for n in range(1, 20)))
         assert [(found.node_id, found.message) for found in answers] == [(n, message) for n in range(1, 20)]
         connection.lost("end of test")
