@@ -59,7 +59,7 @@ $(VENV)/.project: pyproject.toml $(VENV)/.dependencies
 	@touch $@
 
 # The classes of Spark's JVM in one file: each start takes half of the time.
-$(VENV)/.archive: spark_jobs/class_archive.py spark_jobs/session.py spark_jobs/epochs.py $(VENV)/.dependencies | $(VENV)/.project
+$(VENV)/.archive: $(VENV)/.dependencies | $(VENV)/.project
 	@$(BIN)/python -m mirror_connect.spark_jobs.class_archive
 	@touch $@
 
