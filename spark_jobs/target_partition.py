@@ -32,7 +32,7 @@ from mirror_connect.spark_jobs.record_batch import (
     next_sequence,
     stamp,
 )
-from mirror_connect.spark_jobs.record_rewrite import split
+from mirror_connect.spark_jobs.record_rewrite import TooMuchToSplitError, split
 
 NO_PRODUCER_ID = -1
 NO_SEQUENCE = -1
@@ -170,7 +170,7 @@ class TargetPartition:
             return [outgoing]
         try:
             return split(outgoing, self.largest)
-        except CorruptBatchError:
+        except (CorruptBatchError, TooMuchToSplitError):
             return [outgoing]  # should the target refuse it, it says why
 
     def _stamped(self, outgoing: Outgoing, producer: ProducerId) -> Sent:
@@ -219,7 +219,8 @@ class TargetPartition:
     def split(self, sent: Sent, producer: ProducerId) -> None:
         """Replaces a batch that the target found too large by smaller ones; call before `answered`.
 
-        Raises PartitionRefusedError when it is a single record, or can't be taken apart.
+        Raises PartitionRefusedError when it is a single record, or can't be taken apart. The pieces hold as many records as
+        it does, so that those behind it keep their sequences.
         """
         if sent.outgoing.count == 1:
             alone = sent.outgoing
@@ -231,11 +232,12 @@ class TargetPartition:
             limit = self.largest
         try:
             pieces = split(sent.outgoing, limit)
-        except CorruptBatchError as error:
+        except (CorruptBatchError, TooMuchToSplitError) as error:
+            reason = error.reason if isinstance(error, CorruptBatchError) else str(error)
             raise PartitionRefusedError(
-                f"Batch at offset {sent.outgoing.first_offset} for {self} has {sent.outgoing.size} bytes, more than "
-                f"the target takes, and can't be split: {error.reason}; raise max.message.bytes of topic {self.topic} "
-                "on the target (or message.max.bytes of its brokers)"
+                f"Batch at offset {sent.outgoing.first_offset} for {self} has {sent.outgoing.count} records in "
+                f"{sent.outgoing.size} bytes, more than the target takes, and can't be split: {reason}; raise "
+                f"max.message.bytes of topic {self.topic} on the target (or message.max.bytes of its brokers)"
             ) from None
         self._learn(limit)
         sequence, replacement = sent.sequence, []
