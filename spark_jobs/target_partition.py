@@ -106,6 +106,7 @@ class TargetPartition:
     `largest`: what any batch may measure, as refusals or the topic's config have told; None while nothing was refused.
     `ahead`: what it has goes before what others have. `remembered_until`: up to when (ms since the epoch) the broker keeps
     its state of this producer, by the newest record that it has acknowledged.
+    `taken_apart`: in the last `next_batch` a batch was, or it was tried: that takes up to a second.
     `trouble`: one line, while the target doesn't take what it has; "" otherwise.
     `closing`: no more is taken from the feed; `given_up`: what is unacknowledged isn't sent again either.
     """
@@ -123,6 +124,7 @@ class TargetPartition:
     on_wire: int = 0
     remembered_until: float = 0.0
     recovering: bool = False
+    taken_apart: bool = False
     closing: bool = False
     given_up: bool = False
     failure: PartitionRefusedError | None = None
@@ -150,6 +152,7 @@ class TargetPartition:
 
     def next_batch(self, producer: ProducerId, *, slow_link: bool) -> Sent | None:
         """The batch to put into the next request; None when there is none. Only when `sendable`."""
+        self.taken_apart = False
         if self.again:
             sent = self.again.popleft()
         else:
@@ -168,6 +171,7 @@ class TargetPartition:
         """The batch in pieces that the target takes, as far as that is known: each refusal costs the batch's bytes."""
         if self.largest is None or outgoing.size <= self.largest or outgoing.count == 1:
             return [outgoing]
+        self.taken_apart = True
         try:
             return split(outgoing, self.largest)
         except (CorruptBatchError, TooMuchToSplitError):
@@ -215,6 +219,10 @@ class TargetPartition:
     def is_head(self, sent: Sent) -> bool:
         """Whether nothing older is unacknowledged."""
         return bool(self.unacked) and self.unacked[0] is sent
+
+    def splitting(self) -> None:
+        """A batch is going to be split: until it is `answered` it counts as on the wire, and nothing else is sent."""
+        self.recovering = True
 
     def split(self, sent: Sent, producer: ProducerId) -> None:
         """Replaces a batch that the target found too large by smaller ones; call before `answered`.

@@ -12,7 +12,7 @@ import pytest
 
 from mirror_connect.kafka_io.connection import RequestTimedOut
 from mirror_connect.kafka_io.wire import Produce
-from mirror_connect.spark_jobs import record_rewrite
+from mirror_connect.spark_jobs import record_rewrite, target_partition
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import ProducerSettings
 from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError, advice
@@ -297,6 +297,35 @@ async def test_a_batch_too_large_with_too_many_records_stops_its_partition_and_n
     assert "offset 3 for a.orders-0 has 51 records in" in str(bomb.error)
     assert "with more than 50 records it would hold the others up" in str(bomb.error)
     assert "raise max.message.bytes of topic a.orders" in str(bomb.error)
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["refused", "limit_known"])
+async def test_batches_of_many_partitions_are_split_one_in_each_turn_of_the_loop(
+    known: bool, rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns, split_in = 0, []
+
+    def turn() -> None:
+        nonlocal turns
+        turns += 1
+        asyncio.get_running_loop().call_soon(turn)
+
+    def splitting(whole: Outgoing, limit: int) -> list[Outgoing]:
+        split_in.append(turns)
+        return record_rewrite.split(whole, limit)
+
+    monkeypatch.setattr(target_partition, "split", splitting)
+    rig.target.limit = 10_000
+    turn()
+    feeds = [Feed([batch(0, [50] * 300)]) for _ in range(5)]
+    for number, feed in enumerate(feeds):
+        side = rig.feed(feed, number)
+        if known:
+            side.told(10_000)
+    await until(lambda: all(len(feed.acknowledged) == 300 for feed in feeds))
+    assert len(split_in) >= 5
+    assert len(set(split_in)) == len(split_in)
+    assert [feed.acknowledged for feed in feeds] == [list(range(300))] * 5
 
 
 async def test_a_partition_that_is_refused_does_not_stop_another(rig: Rig) -> None:
