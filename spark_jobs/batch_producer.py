@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Final
 
@@ -104,6 +105,7 @@ class BatchProducer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._told = ToldOnce(notice)
         self._limits_asked: set[str] = set()
+        self._to_split: deque[tuple[TargetPartition, Sent]] = deque()
 
     # --- what a task calls ------------------------------------------------------------------------------------------
 
@@ -250,6 +252,10 @@ class BatchProducer:
                 taken = self._take(node, limit)
                 if taken:
                     self._spawn(self._exchange(node, taken))
+                    if taken[-1][0].taken_apart:
+                        # One in each turn of the loop: those of many partitions would hold it up together.
+                        self._schedule_pump()
+                        return
 
     def _take(self, node: TargetBroker, limit: int) -> list[tuple[TargetPartition, Sent]]:
         taken, size = node.take(self._producer, limit)
@@ -315,7 +321,10 @@ class BatchProducer:
                     self._retry(target, NOT_ANSWERED, "the broker did not answer for it", elsewhere=True)
                 else:
                     self._take_code(target, sent, entry.error, entry.base_offset, entry.message)
-        for target, _ in taken:
+        self._after_answers(target for target, _ in taken)
+
+    def _after_answers(self, targets: Iterable[TargetPartition]) -> None:
+        for target in targets:
             self._make_ready(target)
         self._answered.set()
         if self._bump_wanted and self._requests == 0:
@@ -331,9 +340,8 @@ class BatchProducer:
             target.answered(sent, outcome, base_offset)
             return
         head = target.is_head(sent)
-        # What can't be made smaller ends its partition, which only the head may do: those in front of it are not known yet.
         if outcome is Outcome.TOO_LARGE and target.failure is None and (head or sent.outgoing.count > 1):
-            self._make_smaller(target, sent, head=head)
+            self._split_soon(target, sent)
             return
         # A gap in the sequences or a batch too large is found before anything is written; of other errors nobody knows.
         target.answered(sent, Outcome.RETRY, absent=outcome in (Outcome.SEQUENCE, Outcome.TOO_LARGE))
@@ -358,14 +366,39 @@ class BatchProducer:
         else:
             self._retry(target, code, message, elsewhere=outcome is Outcome.RETRY_ELSEWHERE)
 
-    def _make_smaller(self, target: TargetPartition, sent: Sent, *, head: bool) -> None:
+    def _split_soon(self, target: TargetPartition, sent: Sent) -> None:
+        """In a turn of the loop of its own: it takes up to a second, and one answer may refuse many batches."""
+        target.splitting()
+        # As if its request were still under way: no new epoch meanwhile.
+        self._requests += 1
+        self._to_split.append((target, sent))
+        if len(self._to_split) == 1:
+            self._loop.call_soon(self._split_next)
+
+    def _split_next(self) -> None:
+        target, sent = self._to_split.popleft()
+        self._requests -= 1
+        if self._closed:
+            return
+        if self._to_split:
+            self._loop.call_soon(self._split_next)
         try:
-            target.split(sent, self._producer)
-        except PartitionRefusedError as error:
-            if head:
-                target.fail(error)
-        else:
-            self._ask_for_limit(target.topic, sent.size)
+            self._make_smaller(target, sent)
+        except Exception as error:  # noqa: BLE001 - nobody awaits a callback: the task must hear of it
+            self._fail(error)
+        self._after_answers([target])
+
+    def _make_smaller(self, target: TargetPartition, sent: Sent) -> None:
+        # Given up meanwhile, if one before it was refused for good.
+        if target.failure is None:
+            try:
+                target.split(sent, self._producer)
+            except PartitionRefusedError as error:
+                # Only the head may end its partition: those in front of another one are not known yet.
+                if target.is_head(sent):
+                    target.fail(error)
+            else:
+                self._ask_for_limit(target.topic, sent.size)
         target.answered(sent, Outcome.RETRY, absent=True)
 
     def _ask_for_limit(self, topic: str, refused: int) -> None:

@@ -211,16 +211,17 @@ class PartitionFlow:
             group.append(following)
             size += following.size
             records += following.count
-        if len(group) == 1:
-            return first
-        try:
-            merged, used = merge(group)
-        except CorruptBatchError as error:
-            # Its CRC is right, so the producer wrote it so: what can't be decompressed is copied as it is, alone.
-            readable = [each for each in group if each.last_offset < error.offset] or [first]
-            self._held.extendleft(reversed(group[len(readable) :]))
-            group = readable
-            merged, used = merge(group)
+        merged, used = first, 1
+        while len(group) > 1:
+            try:
+                merged, used = merge(group)
+                break
+            except CorruptBatchError as error:
+                # Its CRC is right, so the producer wrote it so: what can't be decompressed is copied as it is, alone. One
+                # in front of it may unfold and yet hold no records: that is found only when they are merged.
+                readable = [each for each in group if each.last_offset < error.offset] or [first]
+                self._held.extendleft(reversed(group[len(readable) :]))
+                group = readable
         self._held.extendleft(reversed(group[used:]))
         if used > 1:
             self._counters["merged"] = self._counters.get("merged", 0) + used

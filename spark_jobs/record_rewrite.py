@@ -6,11 +6,12 @@ the numbers are written anew, so a record costs two to three microseconds.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from mirror_connect.kafka_io import legacy_records
-from mirror_connect.kafka_io.compression import CodecError, UnfoldsTooMuchError, compress, decompress
+from mirror_connect.kafka_io.compression import NONE, CodecError, UnfoldsTooMuchError, compress, decompress
 from mirror_connect.spark_jobs import varint
 from mirror_connect.spark_jobs.record_batch import (
     CODEC_MASK,
@@ -30,8 +31,17 @@ _LATEST: Final = (1 << 63) - 1
 MERGED_UNFOLDED: Final = 8 << 20
 # Some hundred bytes of objects for each record; a batch may hold millions that are nearly empty.
 REWRITTEN_RECORDS: Final = 50_000
+# A batch is split in the event loop, at some microseconds a record: what has more records, or unfolds to more bytes, isn't.
+SPLIT_RECORDS: Final = 200_000
+SPLIT_UNFOLDED: Final = 64 << 20
+# Of a record as bytes, besides what follows its two deltas: length, attributes and the deltas themselves, at the least.
+RECORD_OVERHEAD: Final = 4
 # How full the pieces of a split batch are meant to be: what compression leaves of them is only known afterwards.
 FILLED: Final = 0.95
+
+
+class TooMuchToSplitError(Exception):
+    """The batch can't be split within a bounded time. The text says why, in half a sentence."""
 
 
 def rewrite(view: BatchView, from_offset: int) -> Iterator[Outgoing]:
@@ -171,21 +181,28 @@ def _unfolded(outgoings: Sequence[Outgoing]) -> list[bytes]:
 
 
 def split(outgoing: Outgoing, limit: int) -> list[Outgoing]:
-    """The batch as several of at most `limit` bytes each; a record that is larger alone has a batch of its own.
+    """The batch as several of at most `limit` bytes and REWRITTEN_RECORDS records each.
 
-    Together they cover what the whole covered. CorruptBatchError where its records can't be read.
+    A record that is larger alone has a batch of its own. Together they hold the same records and cover what the whole
+    covered. CorruptBatchError where its records can't be read, TooMuchToSplitError where that would take too long.
     """
-    records = [
+    if outgoing.count > SPLIT_RECORDS:
+        raise TooMuchToSplitError(f"with more than {SPLIT_RECORDS} records it would hold the others up")
+    try:
+        data = decompress(outgoing.codec, outgoing.records, SPLIT_UNFOLDED)
+    except UnfoldsTooMuchError as error:
+        raise TooMuchToSplitError(str(error)) from None
+    except CodecError as error:
+        raise CorruptBatchError(outgoing.first_offset, str(error)) from None
+    unpacked = _records(data, NONE, outgoing.first_offset, outgoing.base_timestamp, outgoing.count)
+    records = (
         (offset, timestamp, rest)
-        for offset, (_, timestamp, rest) in zip(
-            _source_offsets(outgoing),
-            _records(outgoing.records, outgoing.codec, outgoing.first_offset, outgoing.base_timestamp, outgoing.count),
-            strict=True,
-        )
-    ]
+        for offset, (_, timestamp, rest) in zip(_source_offsets(outgoing), unpacked, strict=True)
+    )
     if outgoing.size <= limit:
+        deque(records, maxlen=0)  # whether they can be read
         return [outgoing]
-    pieces = list(_pieces(records, outgoing.codec, outgoing.size, limit))
+    pieces = list(_pieces(records, len(data), outgoing.codec, outgoing.size, limit))
     # Also the offsets without a record in front of the first one and behind the last.
     first = pieces[0]
     if first.upstream_offsets is None and first.first_offset != outgoing.first_offset:
@@ -194,28 +211,32 @@ def split(outgoing: Outgoing, limit: int) -> list[Outgoing]:
     return pieces
 
 
-def _pieces(records: list[Record], codec: int, size: int, limit: int) -> Iterator[Outgoing]:
-    """`size`: about what the records measure as one batch."""
-    for group in _groups(records, limit * FILLED / size):
+def _pieces(records: Iterable[Record], unfolded: int, codec: int, size: int, limit: int) -> Iterator[Outgoing]:
+    """`unfolded`: what the records measure uncompressed, `size`: about what they measure as one batch."""
+    for group, measure in _groups(records, unfolded * min(limit * FILLED / size, 0.5)):
         piece = _pack(group, codec, group[0][0], group[-1][0])
         if piece.size <= limit or len(group) == 1:
             yield piece
         else:
-            yield from _pieces(group, codec, piece.size, limit)
+            yield from _pieces(group, measure, codec, piece.size, limit)
 
 
-def _groups(records: list[Record], part: float) -> Iterator[list[Record]]:
-    """Neighbours in groups that hold at most `part` of all bytes, and at most half: two or more, of two or more records."""
-    most = sum(len(rest) for _, _, rest in records) * min(part, 0.5)
+def _groups(records: Iterable[Record], most: float) -> Iterator[tuple[list[Record], int]]:
+    """Neighbours in groups of at most `most` bytes and REWRITTEN_RECORDS records, and their bytes. One record at least.
+
+    Where `most` is half of all bytes, there are two groups or more: each record counts, also one of nothing.
+    """
     group: list[Record] = []
-    size = 0
+    measure = 0
     for record in records:
-        if group and size + len(record[2]) > most:
-            yield group
-            group, size = [], 0
+        own = len(record[2]) + RECORD_OVERHEAD
+        if group and (measure + own > most or len(group) == REWRITTEN_RECORDS):
+            yield group, measure
+            group, measure = [], 0
         group.append(record)
-        size += len(record[2])
-    yield group
+        measure += own
+    if group:
+        yield group, measure
 
 
 def build(records: Iterable[NewRecord], first: int = 0) -> Outgoing:

@@ -52,7 +52,7 @@ class TargetBroker:
         return self.ahead if target.ahead else self.ready
 
     def take(self, producer: ProducerId, limit: int) -> tuple[list[tuple[TargetPartition, Sent]], int]:
-        """A batch of each partition that waits, and their bytes: until `limit` is reached."""
+        """A batch of each partition that waits, and their bytes: until `limit` is reached, or one had to be split."""
         taken: list[tuple[TargetPartition, Sent]] = []
         size = 0
         slow_link = self.round_trip > SLOW_LINK_S
@@ -67,7 +67,7 @@ class TargetBroker:
             # To the end of the row: partitions that did not fit into this request come first in the next.
             if target.sendable():
                 row[target] = None
-            if size >= limit:
+            if size >= limit or target.taken_apart:
                 break
         return taken, size
 

@@ -32,7 +32,7 @@ from mirror_connect.spark_jobs.record_batch import (
     next_sequence,
     stamp,
 )
-from mirror_connect.spark_jobs.record_rewrite import split
+from mirror_connect.spark_jobs.record_rewrite import TooMuchToSplitError, split
 
 NO_PRODUCER_ID = -1
 NO_SEQUENCE = -1
@@ -106,6 +106,7 @@ class TargetPartition:
     `largest`: what any batch may measure, as refusals or the topic's config have told; None while nothing was refused.
     `ahead`: what it has goes before what others have. `remembered_until`: up to when (ms since the epoch) the broker keeps
     its state of this producer, by the newest record that it has acknowledged.
+    `taken_apart`: in the last `next_batch` a batch was, or it was tried: that takes up to a second.
     `trouble`: one line, while the target doesn't take what it has; "" otherwise.
     `closing`: no more is taken from the feed; `given_up`: what is unacknowledged isn't sent again either.
     """
@@ -123,6 +124,7 @@ class TargetPartition:
     on_wire: int = 0
     remembered_until: float = 0.0
     recovering: bool = False
+    taken_apart: bool = False
     closing: bool = False
     given_up: bool = False
     failure: PartitionRefusedError | None = None
@@ -150,6 +152,7 @@ class TargetPartition:
 
     def next_batch(self, producer: ProducerId, *, slow_link: bool) -> Sent | None:
         """The batch to put into the next request; None when there is none. Only when `sendable`."""
+        self.taken_apart = False
         if self.again:
             sent = self.again.popleft()
         else:
@@ -168,9 +171,10 @@ class TargetPartition:
         """The batch in pieces that the target takes, as far as that is known: each refusal costs the batch's bytes."""
         if self.largest is None or outgoing.size <= self.largest or outgoing.count == 1:
             return [outgoing]
+        self.taken_apart = True
         try:
             return split(outgoing, self.largest)
-        except CorruptBatchError:
+        except (CorruptBatchError, TooMuchToSplitError):
             return [outgoing]  # should the target refuse it, it says why
 
     def _stamped(self, outgoing: Outgoing, producer: ProducerId) -> Sent:
@@ -216,10 +220,15 @@ class TargetPartition:
         """Whether nothing older is unacknowledged."""
         return bool(self.unacked) and self.unacked[0] is sent
 
+    def splitting(self) -> None:
+        """A batch is going to be split: until it is `answered` it counts as on the wire, and nothing else is sent."""
+        self.recovering = True
+
     def split(self, sent: Sent, producer: ProducerId) -> None:
         """Replaces a batch that the target found too large by smaller ones; call before `answered`.
 
-        Raises PartitionRefusedError when it is a single record, or can't be taken apart.
+        Raises PartitionRefusedError when it is a single record, or can't be taken apart. The pieces hold as many records as
+        it does, so that those behind it keep their sequences.
         """
         if sent.outgoing.count == 1:
             alone = sent.outgoing
@@ -231,11 +240,12 @@ class TargetPartition:
             limit = self.largest
         try:
             pieces = split(sent.outgoing, limit)
-        except CorruptBatchError as error:
+        except (CorruptBatchError, TooMuchToSplitError) as error:
+            reason = error.reason if isinstance(error, CorruptBatchError) else str(error)
             raise PartitionRefusedError(
-                f"Batch at offset {sent.outgoing.first_offset} for {self} has {sent.outgoing.size} bytes, more than "
-                f"the target takes, and can't be split: {error.reason}; raise max.message.bytes of topic {self.topic} "
-                "on the target (or message.max.bytes of its brokers)"
+                f"Batch at offset {sent.outgoing.first_offset} for {self} has {sent.outgoing.count} records in "
+                f"{sent.outgoing.size} bytes, more than the target takes, and can't be split: {reason}; raise "
+                f"max.message.bytes of topic {self.topic} on the target (or message.max.bytes of its brokers)"
             ) from None
         self._learn(limit)
         sequence, replacement = sent.sequence, []

@@ -12,6 +12,7 @@ import pytest
 
 from mirror_connect.kafka_io.connection import RequestTimedOut
 from mirror_connect.kafka_io.wire import Produce
+from mirror_connect.spark_jobs import record_rewrite, target_partition
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import ProducerSettings
 from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError, advice
@@ -279,6 +280,52 @@ async def test_a_batch_too_large_that_cannot_be_taken_apart_stops_its_partition_
     await until(lambda: feed.error is not None and len(good.acknowledged) == 15)
     assert "offset 17" in str(feed.error)
     assert "can't be decompressed as zstd; raise max.message.bytes of topic a.orders" in str(feed.error)
+
+
+async def test_a_batch_too_large_with_too_many_records_stops_its_partition_and_names_what_to_set(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_rewrite, "SPLIT_RECORDS", 50)
+    rig.target.limit = 1_000
+    bomb, good = Feed([batch(0, [50] * 3), batch(3, [50] * 51), batch(54, [50])]), Feed([batch(0, [50] * 50)])
+    rig.feed(bomb)
+    rig.feed(good, 1)
+    await until(lambda: bomb.error is not None and len(good.acknowledged) == 50)
+    assert (bomb.acknowledged, rig.producer.failed.done()) == ([0, 1, 2], False)
+    assert bomb.error is not None
+    assert bomb.error.offset == 3
+    assert "offset 3 for a.orders-0 has 51 records in" in str(bomb.error)
+    assert "with more than 50 records it would hold the others up" in str(bomb.error)
+    assert "raise max.message.bytes of topic a.orders" in str(bomb.error)
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["refused", "limit_known"])
+async def test_batches_of_many_partitions_are_split_one_in_each_turn_of_the_loop(
+    known: bool, rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns, split_in = 0, []
+
+    def turn() -> None:
+        nonlocal turns
+        turns += 1
+        asyncio.get_running_loop().call_soon(turn)
+
+    def splitting(whole: Outgoing, limit: int) -> list[Outgoing]:
+        split_in.append(turns)
+        return record_rewrite.split(whole, limit)
+
+    monkeypatch.setattr(target_partition, "split", splitting)
+    rig.target.limit = 10_000
+    turn()
+    feeds = [Feed([batch(0, [50] * 300)]) for _ in range(5)]
+    for number, feed in enumerate(feeds):
+        side = rig.feed(feed, number)
+        if known:
+            side.told(10_000)
+    await until(lambda: all(len(feed.acknowledged) == 300 for feed in feeds))
+    assert len(split_in) >= 5
+    assert len(set(split_in)) == len(split_in)
+    assert [feed.acknowledged for feed in feeds] == [list(range(300))] * 5
 
 
 async def test_a_partition_that_is_refused_does_not_stop_another(rig: Rig) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from mirror_connect.connectors.job_contract import TaskPartition
+from mirror_connect.spark_jobs import record_rewrite
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import ProducerSettings
 from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
@@ -115,6 +116,18 @@ def acknowledge_pieces(target: TargetPartition) -> int:
         target.answered(piece, Outcome.WRITTEN, base)
         base += piece.outgoing.count
     return base
+
+
+def test_what_is_behind_a_batch_that_was_split_by_records_keeps_its_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_rewrite, "REWRITTEN_RECORDS", 7)
+    target = target_of(flow_of(batch(0), batch(100)))
+    target.remembered_until = now_ms() + 60_000
+    whole, behind = sent_by(target), sent_by(target)
+    refuse_as_too_large(target, whole)
+    counts = [sent.outgoing.count for sent in target.unacked]
+    assert counts == [7] * 14 + [2, 100]
+    assert [sent.sequence for sent in target.unacked] == [sum(counts[:n]) for n in range(len(counts))]
+    assert (target.unacked[-1], behind.sequence, target.next_sequence) == (behind, 100, 200)
 
 
 def test_the_position_passes_no_piece_that_is_not_acknowledged() -> None:

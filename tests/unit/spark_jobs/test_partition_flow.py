@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from mirror_connect.connectors.job_contract import TaskPartition
-from mirror_connect.kafka_io.compression import ZSTD, compress
+from mirror_connect.kafka_io.compression import GZIP, ZSTD, compress
 from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
 from mirror_connect.spark_jobs.partition_flow import NOTHING_YET, PartitionFlow
 from mirror_connect.spark_jobs.positions_writer import Position
@@ -306,6 +306,25 @@ def test_small_batches_around_one_that_cannot_be_read_are_merged_and_it_goes_alo
     assert [(each.first_offset, each.count) for each in taken if each is not None] == [(0, 4), (4, 1), (5, 5)]
     assert heard.corrupt == []
     assert heard.counters["merged"] == 9
+
+
+def as_gzip(offset: int, records: bytes) -> bytes:
+    return struct.pack(">q", offset) + stamp(Outgoing(records, 2, 0, 1, GZIP, 1_000, 1_000), -1, -1, -1)[8:]
+
+
+def test_two_neighbours_that_cannot_be_read_go_alone_as_they_are_and_in_order() -> None:
+    records = build([NewRecord(b"k", b"v", 1_000)] * 2).records
+    good, too_many_bytes = compress(GZIP, records), compress(GZIP, records + b"junk")
+    contents = [good, too_many_bytes, b"no gzip", good, good]
+    heard = Heard()
+    odd = flow(heard)
+    odd.put(fetched(0, 10, *(as_gzip(2 * n, content) for n, content in enumerate(contents))))
+    taken = []
+    while (outgoing := take(odd)) is not None:
+        taken.append(outgoing)
+    assert [(each.first_offset, each.count) for each in taken] == [(0, 2), (2, 2), (4, 2), (6, 4)]
+    assert [each.records for each in taken[:3]] == contents[:3]
+    assert (heard.corrupt, heard.counters["merged"]) == ([], 2)
 
 
 def test_a_batch_that_must_be_rewritten_and_cannot_be_read_stops_the_flow_in_front_of_it() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 import struct
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from mirror_connect.kafka_io.compression import compress, decompress
-from mirror_connect.spark_jobs import varint
+from mirror_connect.kafka_io.compression import GZIP, compress, decompress
+from mirror_connect.spark_jobs import record_rewrite, varint
 from mirror_connect.spark_jobs.record_batch import (
     BatchView,
     CorruptBatchError,
@@ -21,7 +23,15 @@ from mirror_connect.spark_jobs.record_batch import (
     stamp,
     verify,
 )
-from mirror_connect.spark_jobs.record_rewrite import MERGED_UNFOLDED, build, merge, rewrite, split
+from mirror_connect.spark_jobs.record_rewrite import (
+    MERGED_UNFOLDED,
+    SPLIT_RECORDS,
+    TooMuchToSplitError,
+    build,
+    merge,
+    rewrite,
+    split,
+)
 from tests.fakes.encoded_batches import CODECS, NOW, Plain, contents, decode, encode, some_records, with_records
 
 LOG_APPEND_TIME, DELETE_HORIZON = 0x08, 0x40
@@ -265,6 +275,49 @@ def test_a_split_makes_hardly_more_pieces_than_the_limit_asks_for() -> None:
     assert len(split(whole, 150_000)) == 7
 
 
+def test_no_piece_has_more_records_than_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    packed: list[tuple[int, int]] = []
+    records, pack = record_rewrite._records, record_rewrite._pack
+
+    def reading(*given: Any) -> Iterator[record_rewrite.Record]:
+        for record in records(*given):
+            read.append(record[0])
+            yield record
+
+    def packing(group: Sequence[record_rewrite.Record], *given: Any) -> Outgoing:
+        packed.append((len(read), len(group)))
+        return pack(group, *given)
+
+    whole = as_is(only(encode([Plain(n, NOW, None, b"", ()) for n in range(100)])))
+    monkeypatch.setattr(record_rewrite, "REWRITTEN_RECORDS", 10)
+    monkeypatch.setattr(record_rewrite, "_records", reading)
+    monkeypatch.setattr(record_rewrite, "_pack", packing)
+    pieces = split(whole, whole.size - 1)
+    assert [offset for piece in pieces for offset in offsets_of(piece)] == list(range(100))
+    assert packed == [(min(n + 11, 100), 10) for n in range(0, 100, 10)]
+
+
+@pytest.mark.parametrize("bound", ["SPLIT_RECORDS", "SPLIT_UNFOLDED"])
+def test_a_batch_that_would_take_long_to_split_is_left_whole(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = as_is(only(encode([Plain(n, NOW, None, b"", ()) for n in range(100)], GZIP)))
+    unfolded = len(decompress(whole.codec, whole.records))
+    exact = 100 if bound == "SPLIT_RECORDS" else unfolded
+    monkeypatch.setattr(record_rewrite, bound, exact)
+    assert sum(piece.count for piece in split(whole, whole.size - 1)) == 100
+    monkeypatch.setattr(record_rewrite, bound, exact - 1)
+    with pytest.raises(TooMuchToSplitError, match=str(exact - 1)):
+        split(whole, whole.size - 1)
+
+
+def test_records_of_nothing_at_all_are_split_too() -> None:
+    nothing = b"".join(record(offset=n, rest=b"", timestamp=1 << 10) for n in range(500))
+    whole = Outgoing(nothing, 500, 0, 499, 0, NOW, NOW)
+    pieces = split(whole, 500)
+    assert sum(piece.count for piece in pieces) == 500
+    assert max(piece.size for piece in pieces) <= 500
+
+
 @every_codec
 def test_a_batch_with_a_900_kb_value_survives_rewriting_merging_and_splitting(codec: int) -> None:
     big = Plain(0, NOW, b"k", random.Random(1).randbytes(450_000) + bytes(450_000), (("h", None),))
@@ -328,8 +381,9 @@ def test_contradicting_records_are_corruption_when_merged_or_split(content: byte
     readable.codec, readable.records = outgoing.codec, compress(outgoing.codec, readable.records)
     with pytest.raises(CorruptBatchError, match="offset 7"):
         merge([readable, outgoing])
-    with pytest.raises(CorruptBatchError, match="offset 7"):
-        split(outgoing, 1 << 20)
+    if outgoing.count <= SPLIT_RECORDS:
+        with pytest.raises(CorruptBatchError, match="offset 7"):
+            split(outgoing, 1 << 20)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff"], ids=["nothing", "half_a_number"])
