@@ -42,6 +42,8 @@ WINDOW: Final = 5
 LEASE_POLL_S: Final = 0.05
 # Retries of one partition before anyone is told: a moved leader or a topic just being created is nothing to tell.
 QUIET_RETRIES: Final = 5
+# A leader that moves, or a broker's restart, is over sooner as a rule.
+STALLED_S: Final = 2.0
 # What metadata say of a topic that has no leaders for us, and that doesn't heal by itself: no right to it, or no topic.
 _UNHEARD: Final = frozenset({codes.TOPIC_AUTHORIZATION_FAILED, codes.UNKNOWN_TOPIC_OR_PARTITION})
 # No code of Kafka's: an answer that says nothing of a partition that was in the request.
@@ -137,6 +139,15 @@ class BatchProducer:
         if target.node is None or target not in self._nodes[target.node].row(target):
             self._make_ready(target)
 
+    def stalled(self, target: TargetPartition) -> bool:
+        """Whether the target doesn't take what this partition has, and hasn't for more than a moment."""
+        since = target.failing_since
+        return bool(target.trouble) or (since is not None and self._loop.time() - since >= STALLED_S)
+
+    def hold_head(self, target: TargetPartition) -> bool:
+        """See TargetPartition.hold_head."""
+        return target.hold_head(self._producer)
+
     async def settle(self, targets: Iterable[TargetPartition], seconds: float) -> bool:
         """Takes no more from their feeds and waits until all that was taken is acknowledged; False when time is up."""
         waited = list(targets)
@@ -191,9 +202,12 @@ class BatchProducer:
             leader = self._cluster.leader(target.topic, target.partition)
             if leader is None or leader.node_id < 0:
                 self._leaderless[target] = None
+                self._fails(target)
                 self._stale.set()
                 return
             target.node = leader.node_id
+            if target.failures_in_row == 0:
+                target.failing_since = None
         node = self._nodes.get(target.node)
         if node is None:
             node = self._nodes[target.node] = TargetBroker(target.node)
@@ -202,7 +216,12 @@ class BatchProducer:
         node.row(target)[target] = None
         self._schedule_pump()
 
+    def _fails(self, target: TargetPartition) -> None:
+        if target.failing_since is None:
+            target.failing_since = self._loop.time()
+
     def _block(self, target: TargetPartition, *, elsewhere: bool, longest: float) -> None:
+        self._fails(target)
         target.failures_in_row += 1
         wait = min(longest, self._settings.retry_backoff_s * 2 ** min(target.failures_in_row - 1, 10))
         target.blocked_until = self._loop.time() + wait

@@ -359,6 +359,7 @@ class SourceTask:
 
     def _written(self, flow: PartitionFlow) -> None:
         self._link.wrote_to(flow.partition.remote_topic)
+        self._standing.acknowledged(flow)
 
     def _warn_of_others(self, flow: PartitionFlow, offset: int, count: int) -> None:
         """Two connectors that copy the same topic to one place double its records, and nothing else would tell."""
@@ -402,6 +403,7 @@ class SourceTask:
         while True:
             await asyncio.sleep(interval)
             async with self._committing:
+                self._standing.give_back()
                 self._standing.tell(self._positions.trouble)
                 self._note_positions()
                 self._tell_passed()
