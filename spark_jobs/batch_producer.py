@@ -44,6 +44,7 @@ LEASE_POLL_S: Final = 0.05
 QUIET_RETRIES: Final = 5
 # A leader that moves, or a broker's restart, is over sooner as a rule.
 STALLED_S: Final = 2.0
+SETTLE_LOOK_S: Final = 0.2
 # What metadata say of a topic that has no leaders for us, and that doesn't heal by itself: no right to it, or no topic.
 _UNHEARD: Final = frozenset({codes.TOPIC_AUTHORIZATION_FAILED, codes.UNKNOWN_TOPIC_OR_PARTITION})
 # No code of Kafka's: an answer that says nothing of a partition that was in the request.
@@ -149,20 +150,28 @@ class BatchProducer:
         return target.hold_head(self._producer)
 
     async def settle(self, targets: Iterable[TargetPartition], seconds: float) -> bool:
-        """Takes no more from their feeds and waits until all that was taken is acknowledged; False when time is up."""
+        """Takes no more from their feeds and waits until all that was taken is acknowledged; False if it is not.
+
+        For `seconds` at most, and not for what the target doesn't take at present: nobody knows for how long it won't.
+        """
         waited = list(targets)
         for target in waited:
             target.closing = True
         deadline = self._loop.time() + seconds
-        while any(target.unacked for target in waited):
+        while any(target.unacked and not self._is_refused(target) for target in waited):
             self._answered.clear()
             remaining = deadline - self._loop.time()
             if remaining <= 0 or self.failed.done():
                 return False
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(remaining):
+                # Those that wait for a leader get no answer.
+                async with asyncio.timeout(min(remaining, SETTLE_LOOK_S)):
                     await self._answered.wait()
-        return True
+        return not any(target.unacked for target in waited)
+
+    def _is_refused(self, target: TargetPartition) -> bool:
+        """Without a line only for want of a leader: what got no answer yet may come through in smaller requests."""
+        return bool(target.trouble) or (target in self._leaderless and self.stalled(target))
 
     async def release(self, targets: Iterable[TargetPartition], seconds: float) -> None:
         """Settles partitions that were taken away, and forgets what is not acknowledged in time.

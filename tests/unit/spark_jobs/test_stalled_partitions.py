@@ -133,6 +133,26 @@ async def test_others_go_on_beside_partitions_that_are_not_taken_and_these_are_c
         assert world.copied("A.orders", partition) == list(range(BACKLOG))
 
 
+@pytest.mark.parametrize("missing", [False, True], ids=["refused", "without_a_leader"])
+async def test_the_end_of_an_epoch_does_not_wait_for_a_partition_that_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch, missing: bool
+) -> None:
+    world = World(2, missing=missing)
+    if missing:
+        world.target.logs["A.orders", 7] = world.target.topic("A.parcels")  # the topic is there, its leaders are not
+    world.patch(monkeypatch)
+    monkeypatch.setattr(FakeCluster, "_fetch", fetch_in_turn)
+    monkeypatch.setattr(batch_producer, "STALLED_S", 0.1)
+    async with world.running(world.spec_of(world.assigned, {"emit.offset-syncs.enabled": "false"})):
+        world.append("parcels", 0, 0, VALUE)
+        await world.until(lambda: world.copied("A.parcels") == [0])
+        await asyncio.sleep(0.5)
+        world.link.end_epoch()
+        async with asyncio.timeout(mirror_source.EPOCH_SETTLE_S / 3):
+            await world.task
+        assert world.link.committed
+
+
 def test_a_size_that_has_become_too_large_is_not_asked_for_again() -> None:
     work = PartitionWork(SourcePartition("orders", 0), 0)
     assert work.wanted(0, 1000).max_bytes == 1000
