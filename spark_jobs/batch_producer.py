@@ -43,6 +43,9 @@ WINDOW: Final = 5
 LEASE_POLL_S: Final = 0.05
 # Retries of one partition before anyone is told: a moved leader or a topic just being created is nothing to tell.
 QUIET_RETRIES: Final = 5
+# A leader that moves, or a broker's restart, is over sooner as a rule.
+STALLED_S: Final = 2.0
+SETTLE_LOOK_S: Final = 0.2
 # What metadata say of a topic that has no leaders for us, and that doesn't heal by itself: no right to it, or no topic.
 _UNHEARD: Final = frozenset({codes.TOPIC_AUTHORIZATION_FAILED, codes.UNKNOWN_TOPIC_OR_PARTITION})
 # No code of Kafka's: an answer that says nothing of a partition that was in the request.
@@ -139,21 +142,38 @@ class BatchProducer:
         if target.node is None or target not in self._nodes[target.node].row(target):
             self._make_ready(target)
 
+    def stalled(self, target: TargetPartition) -> bool:
+        """Whether the target doesn't take what this partition has, and hasn't for more than a moment."""
+        since = target.failing_since
+        return bool(target.trouble) or (since is not None and self._loop.time() - since >= STALLED_S)
+
+    def hold_head(self, target: TargetPartition) -> bool:
+        """See TargetPartition.hold_head."""
+        return target.hold_head(self._producer)
+
     async def settle(self, targets: Iterable[TargetPartition], seconds: float) -> bool:
-        """Takes no more from their feeds and waits until all that was taken is acknowledged; False when time is up."""
+        """Takes no more from their feeds and waits until all that was taken is acknowledged; False if it is not.
+
+        For `seconds` at most, and not for what the target doesn't take at present: nobody knows for how long it won't.
+        """
         waited = list(targets)
         for target in waited:
             target.closing = True
         deadline = self._loop.time() + seconds
-        while any(target.unacked for target in waited):
+        while any(target.unacked and not self._is_refused(target) for target in waited):
             self._answered.clear()
             remaining = deadline - self._loop.time()
             if remaining <= 0 or self.failed.done():
                 return False
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(remaining):
+                # Those that wait for a leader get no answer.
+                async with asyncio.timeout(min(remaining, SETTLE_LOOK_S)):
                     await self._answered.wait()
-        return True
+        return not any(target.unacked for target in waited)
+
+    def _is_refused(self, target: TargetPartition) -> bool:
+        """Without a line only for want of a leader: what got no answer yet may come through in smaller requests."""
+        return bool(target.trouble) or (target in self._leaderless and self.stalled(target))
 
     async def release(self, targets: Iterable[TargetPartition], seconds: float) -> None:
         """Settles partitions that were taken away, and forgets what is not acknowledged in time.
@@ -193,9 +213,12 @@ class BatchProducer:
             leader = self._cluster.leader(target.topic, target.partition)
             if leader is None or leader.node_id < 0:
                 self._leaderless[target] = None
+                self._fails(target)
                 self._stale.set()
                 return
             target.node = leader.node_id
+            if target.failures_in_row == 0:
+                target.failing_since = None
         node = self._nodes.get(target.node)
         if node is None:
             node = self._nodes[target.node] = TargetBroker(target.node)
@@ -204,7 +227,12 @@ class BatchProducer:
         node.row(target)[target] = None
         self._schedule_pump()
 
+    def _fails(self, target: TargetPartition) -> None:
+        if target.failing_since is None:
+            target.failing_since = self._loop.time()
+
     def _block(self, target: TargetPartition, *, elsewhere: bool, longest: float) -> None:
+        self._fails(target)
         target.failures_in_row += 1
         wait = min(longest, self._settings.retry_backoff_s * 2 ** min(target.failures_in_row - 1, 10))
         target.blocked_until = self._loop.time() + wait

@@ -51,14 +51,17 @@ class FetchBudget:
         """A frame is no longer needed."""
         self.used -= size
 
-    def partition_cap(self) -> int:
-        """How much one partition may hold unreleased: with k loaded ones a (k+1)th finds as much room as each of them."""
-        return self.limit // (1 + self.loaded_partitions)
+    def partition_cap(self, released: int) -> int:
+        """How much one partition may hold unreleased: with k loaded ones a (k+1)th finds as much room as each of them.
 
-    def partition_bytes(self) -> int:
+        `released`: how much of it was. Little at first, as its records may not be taken: many such would hold all there is.
+        """
+        return min(self.limit // (1 + self.loaded_partitions), _LEAST + released)
+
+    def partition_bytes(self, released: int) -> int:
         """What to ask for one partition: in steps of two, lest each change be told to the broker for every partition."""
-        cap = self.partition_cap()
+        cap = self.limit // (1 + self.loaded_partitions)
         size = self._partition_max
         while size > cap // 2 and size > _LEAST:
             size //= 2
-        return max(1, size)
+        return max(1, min(size, _LEAST + released))

@@ -68,6 +68,7 @@ class FetchHandover:
     def _release_of(self, work: PartitionWork, share: Share) -> Callable[[int], None]:
         def released(size: int) -> None:
             work.unreleased -= size
+            work.released += size
             self._budget.loaded_partitions -= work.unreleased == 0
             share.part_done()
             self._released()

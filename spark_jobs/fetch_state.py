@@ -65,6 +65,7 @@ class PartitionWork:
 
     `lost`: the position that was out of range, while the new one is being looked up. `timestamp`: where to begin when
     `position` is None, if that isn't what auto.offset.reset says. `topic_id`: of the topic that `position` is of.
+    `unreleased`, `released`: bytes that were handed over, see fetched.Fetched.release.
     `quiet`: it is asked for beside the busy ones, see fetch_lanes.py; `records_at`: when it last had records.
     `made_again`: nothing of that topic has been read yet, because its name was another one's; `rewound`: nothing of what
     follows a truncation has. Times are those of time.monotonic().
@@ -96,6 +97,7 @@ class PartitionWork:
         "preferred_until",
         "quiet",
         "records_at",
+        "released",
         "retry_at",
         "rewound",
         "side",
@@ -127,7 +129,7 @@ class PartitionWork:
         self.error = ""
         self.failed = False
         self.retry_at = 0.0
-        self.unreleased = 0
+        self.unreleased = self.released = 0
         self.quiet = False
         self.records_at = time.monotonic()
         self.lost: int | None = None
@@ -162,12 +164,13 @@ class PartitionWork:
         return 0 if self._wanted is None else self._wanted.max_bytes
 
     def wanted(self, leader_epoch: int, max_bytes: int) -> FetchPartition:
-        """The entry for the next fetch. The size stays as it is while the position does: nothing to tell the broker."""
+        """The entry for the next fetch. The size doesn't grow while the position stays: nothing to tell the broker."""
         assert self.position is not None
         known, topic_id, last_epoch = self._wanted, self.topic_id or NO_TOPIC_ID, self.last_epoch
         if (
             known is None
             or known.offset != self.position
+            or known.max_bytes > max_bytes
             or known.leader_epoch != leader_epoch
             or known.topic_id != topic_id
             or known.last_epoch != last_epoch

@@ -195,7 +195,7 @@ class Fetcher:
         """Brings the plan up to date; whether some partitions were left out because they hold too much."""
         node, quiet = lane.node, lane.quiet
         now, at_node = time.monotonic(), self._lanes.at(node)
-        cap, size = self._budget.partition_cap(), self._budget.partition_bytes()
+        budget = self._budget
 
         def judge(key: tuple[str, int]) -> Judged:
             work = at_node.get(key)
@@ -212,6 +212,7 @@ class Fetcher:
                 return Judged(None, restless)
             if work.position is None or leader is None or not due:
                 return Judged(None, restless)
+            cap, size = budget.partition_cap(work.released), budget.partition_bytes(work.released)
             if work.unreleased > 0 and work.unreleased + min(size, work.max_bytes) > cap:
                 return Judged(None, restless, full=True)
             return Judged(work.wanted(leader.epoch, size), restless)

@@ -5,8 +5,9 @@ the positions (nothing newer than them can appear), then fetching. A kill at any
 acknowledgements. It repeats what was acknowledged since the last commit, half a second at most while the target answers.
 
 How it ends: told to finish, it stops fetching, waits up to 1.5 s for what is in flight, commits, returns. At the end of its
-epoch it waits longer, as nobody waits for it, and what a thin link carries needn't be sent twice. Told to abandon, it
-returns at once. Unreachable clusters are waited for, as MirrorMaker 2 does it; wrong credentials or settings raise.
+epoch it waits longer, as nobody waits for it, and what a thin link carries needn't be sent twice; but not for partitions
+that the target doesn't take at present, as the others stand still meanwhile. Told to abandon, it returns at once.
+Unreachable clusters are waited for, as MirrorMaker 2 does it; wrong credentials or settings raise.
 A partition that can't go on stands still, named in the task's status, and is tried again; the others go on. Only when
 every partition of the task needs a user's deed the task fails, after a commit (docs/decisions/0013).
 """
@@ -359,6 +360,7 @@ class SourceTask:
 
     def _written(self, flow: PartitionFlow) -> None:
         self._link.wrote_to(flow.partition.remote_topic)
+        self._standing.acknowledged(flow)
 
     def _warn_of_others(self, flow: PartitionFlow, offset: int, count: int) -> None:
         """Two connectors that copy the same topic to one place double its records, and nothing else would tell."""
@@ -402,6 +404,7 @@ class SourceTask:
         while True:
             await asyncio.sleep(interval)
             async with self._committing:
+                self._standing.give_back()
                 self._standing.tell(self._positions.trouble)
                 self._note_positions()
                 self._tell_passed()

@@ -2,11 +2,15 @@
 
 A record that the target refuses and a corrupt batch stop their partition alone: the line of the status says what a user can
 do, and the partition is tried again now and then, so that nothing has to be restarted (docs/decisions/0013).
+
+A partition that the target doesn't take at present gives back what was fetched of it, as the room is needed by the others.
+What was sent stays with the producer, which tries it again; once that is acknowledged, what follows is fetched again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -60,6 +64,8 @@ class StandingPartitions:
         self._skips_corrupt = skips_corrupt
         self._skips_oversize = skips_oversize
         self._standing: dict[SourcePartition, Standing] = {}
+        # Those that wait for an acknowledgement, and are not fetched meanwhile.
+        self._given_back: set[SourcePartition] = set()
         self._timers: set[asyncio.TimerHandle] = set()
         self._asking: set[asyncio.Task[None]] = set()
         self.all_stand = asyncio.Event()
@@ -76,6 +82,31 @@ class StandingPartitions:
     def forget(self, source: SourcePartition) -> None:
         """It is another task's now."""
         self._standing.pop(source, None)
+        self._given_back.discard(source)
+
+    def give_back(self) -> None:
+        """Frees what was fetched of the partitions that the target doesn't take: it would stop all others."""
+        for source, target in self._targets.items():
+            if not self._producer.stalled(target):
+                continue
+            flow = self._flows.get(source)
+            if flow is None or flow.stopped or target.closing or source in self.leaving:
+                continue
+            # Without a batch that is tried again nothing would tell when the target takes it. Looking for one may stop the
+            # flow in front of a corrupt one.
+            if self._producer.hold_head(target) and not flow.stopped:
+                self._fetcher.remove(source)
+                flow.clear()
+                self._given_back.add(source)
+
+    def acknowledged(self, flow: PartitionFlow) -> None:
+        """The target takes the partition's records: what it gave back is fetched again, behind what is in flight."""
+        if not self._given_back:
+            return
+        source = SourcePartition(flow.partition.topic, flow.partition.partition)
+        if source in self._given_back and source not in self.leaving:
+            self._given_back.discard(source)
+            self._fetcher.add(source, flow.restart(), flow.topic_id, flow.leader_epoch)
 
     def tell(self, trouble: str) -> None:
         """What the task's status says of its partitions; `trouble` of its positions. The task ends if all need a user."""
@@ -95,15 +126,14 @@ class StandingPartitions:
                 lines[source] = standing.line
                 waiting -= standing.for_good
                 continue
-            try:
-                state = self._fetcher.state(source)
-            except KeyError:
-                continue
             # What a target refuses that is away it has refused before.
-            line = ("" if self._target_away.line else self._targets[source].trouble) or state.error
+            line = "" if self._target_away.line else self._targets[source].trouble
+            with contextlib.suppress(KeyError):  # one that isn't fetched at present
+                state = self._fetcher.state(source)
+                line = line or state.error
+                waiting -= bool(line) and state.failed
             if line:
                 lines[source] = line
-                waiting -= state.failed
         away = self._target_away.line or trouble
         self._link.standing = told(lines, (*self._fetcher.outages(), away))
         if self._flows and waiting == 0:
@@ -171,6 +201,7 @@ class StandingPartitions:
     def _look_again(self, source: SourcePartition, flow: PartitionFlow) -> None:
         if self._flows.get(source) is not flow or source in self.leaving:
             return
+        self._given_back.discard(source)
         target = self._targets[source]
         if target.failure is not None:
             if target.on_wire:

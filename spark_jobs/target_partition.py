@@ -107,7 +107,8 @@ class TargetPartition:
     `ahead`: what it has goes before what others have. `remembered_until`: up to when (ms since the epoch) the broker keeps
     its state of this producer, by the newest record that it has acknowledged.
     `taken_apart`: in the last `next_batch` a batch was, or it was tried: that takes up to a second.
-    `trouble`: one line, while the target doesn't take what it has; "" otherwise.
+    `trouble`: one line, while the target doesn't take what it has; "" otherwise. `failing_since`: nothing was acknowledged
+    since that time of the loop's, when a try failed; None while none did.
     `closing`: no more is taken from the feed; `given_up`: what is unacknowledged isn't sent again either.
     """
 
@@ -132,6 +133,7 @@ class TargetPartition:
     blocked_until: float = 0.0
     failures_in_row: int = 0
     trouble: str = ""
+    failing_since: float | None = None
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
@@ -153,19 +155,30 @@ class TargetPartition:
     def next_batch(self, producer: ProducerId, *, slow_link: bool) -> Sent | None:
         """The batch to put into the next request; None when there is none. Only when `sendable`."""
         self.taken_apart = False
-        if self.again:
-            sent = self.again.popleft()
-        else:
-            outgoing = self.feed.take(self.limit, slow_link=slow_link)
-            if outgoing is None:
-                return None
-            stamped = [self._stamped(piece, producer) for piece in self._fitting(outgoing)]
-            self.unacked.extend(stamped)
-            sent, *rest = stamped
-            self.again.extend(rest)
+        if not self.again and not self._take(producer, slow_link=slow_link):
+            return None
+        sent = self.again.popleft()
         sent.on_wire = True
         self.on_wire += 1
         return sent
+
+    def _take(self, producer: ProducerId, *, slow_link: bool) -> bool:
+        """Moves the feed's next batch to `again`; False when there is none."""
+        outgoing = self.feed.take(self.limit, slow_link=slow_link)
+        if outgoing is None:
+            return False
+        stamped = [self._stamped(piece, producer) for piece in self._fitting(outgoing)]
+        self.unacked.extend(stamped)
+        self.again.extend(stamped)
+        return True
+
+    def hold_head(self, producer: ProducerId) -> bool:
+        """Whether there is a batch to be tried again, whatever the feed has; takes one out of the feed if need be."""
+        if self.unacked:
+            return True
+        if self.failure is not None or self.closing or self.given_up or not self.feed.waiting():
+            return False
+        return self._take(producer, slow_link=False)
 
     def _fitting(self, outgoing: Outgoing) -> list[Outgoing]:
         """The batch in pieces that the target takes, as far as that is known: each refusal costs the batch's bytes."""
@@ -194,7 +207,7 @@ class TargetPartition:
             self.remembered_until = sent.outgoing.max_timestamp + REMEMBERED_MS
             sent.acked, sent.base_offset = True, base_offset
             self.failures_in_row = 0
-            self.trouble = ""
+            self.trouble, self.failing_since = "", None
             self._acknowledge()
         else:
             self.recovering = True

@@ -219,6 +219,7 @@ class Life:
     def _heal(self) -> None:
         self.target.slow = 0.0
         self.target.refusals.clear()
+        self.target.denied.clear()
         self.target.late.clear()
         self.target.lost_at.clear()
         self.target.limit = self.target.offsets_limit = 1 << 20
@@ -240,6 +241,11 @@ class Life:
                 self.target.lose()
             case "refuse":
                 self.target.refusals.extend([((6, 19, 3, 2)[number % 4], False)] * (1 + number % 3))
+            case "deny":
+                # Until the task has given back what it had fetched.
+                self.target.denied[number % PARTITIONS] = number % 4 > 1
+                await asyncio.sleep((3.0, 6.0, 12.0)[number % 3])
+                self.target.denied.pop(number % PARTITIONS, None)
             case "written_and_refused":
                 self.target.refusals.extend([((20, 7)[number % 2], True)])
             case "one_passes":

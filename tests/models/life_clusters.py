@@ -33,7 +33,7 @@ PARTITIONS: Final = 2
 NOW_S: Final = 1_790_000_000.0
 DAY_MS: Final = 86_400_000
 CONTROL, LOG_APPEND_TIME, TRANSACTIONAL = 0x20, 0x08, 0x10
-TOO_LARGE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, OUT_OF_ORDER, INVALID_EPOCH = 10, 20, 45, 47
+TOO_LARGE, NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND, OUT_OF_ORDER, INVALID_EPOCH = 10, 19, 20, 45, 47
 LZ4: Final = 3
 # Of each record: which topic of this name, the leader epoch, the offset, the partition.
 VALUE: Final = struct.Struct(">iiqi")
@@ -91,6 +91,8 @@ class LifeTarget(FakeTarget):
         self.offsets_limit = 1 << 20
         # Codes for the next batches of data: before they are written, or after.
         self.refusals: deque[tuple[int, bool]] = deque()
+        # Partitions of which every batch is refused; True: after it was written.
+        self.denied: dict[int, bool] = {}
         # Partitions whose next batch is written and not told; and the sequences that are then told to be out of order.
         self.late: dict[int, None] = {}
         self.lost_at: dict[int, int] = {}
@@ -175,6 +177,9 @@ class LifeTarget(FakeTarget):
             self.lost_at[partition] = sequence
             return (NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1) if code == 0 else (code, base)
         refused, late = self.refusals.popleft() if self.refusals and topic == REMOTE else (0, False)
+        if topic == REMOTE and partition in self.denied:
+            late = self.denied[partition]
+            refused = NOT_ENOUGH_REPLICAS_AFTER_APPEND if late else NOT_ENOUGH_REPLICAS
         if refused and not late:
             return refused, -1
         code, base = self._append(topic, partition, payload)

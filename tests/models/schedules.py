@@ -15,6 +15,7 @@ from tests.models.life import Incident, Schedule, live
 KINDS = (
     "lose",
     "refuse",
+    "deny",
     "written_and_refused",
     "one_passes",
     "late_and_lost",

@@ -223,6 +223,19 @@ def never_halved() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def given_back_and_passed() -> Iterator[None]:
+    """What was looked at, not sent and given back isn't fetched again."""
+    clear = PartitionFlow.clear
+
+    def passing(self: PartitionFlow) -> None:
+        self._held.clear()
+        clear(self)
+
+    with mock.patch.object(PartitionFlow, "clear", passing):
+        yield
+
+
 @dataclass(frozen=True)
 class Fault:
     """`kinds`, `sizes`, `links`: of schedules in which it matters."""
@@ -245,6 +258,7 @@ FAULTS = {
     "two_histories_at_once": Fault(two_topics_at_once, ("truncate", "slow", "kill")),
     "held_batches_passed": Fault(held_batches_passed, ("slow",)),
     "position_passes_what_is_held": Fault(position_passes_what_is_held, ("epoch", "finish", "slow")),
+    "given_back_and_passed": Fault(given_back_and_passed, ("deny", "slow")),
     "epochs_ignored": Fault(epochs_ignored, ("truncate", "kill")),
     "epochs_not_committed": Fault(epochs_not_committed, ("truncate", "kill")),
     "epoch_unknown_where_a_position_goes_back": Fault(

@@ -33,6 +33,10 @@ def test_a_truncated_source_is_told_and_copied_from_where_it_diverges_through_ki
     lives(("truncate", "truncate", "kill", "limit", "slow", "lose", "hand_over", "make_again", "leader"), most=20)()
 
 
+def test_what_was_fetched_and_given_back_is_copied_in_order_through_kills_and_truncations() -> None:
+    lives(("deny", "deny", "slow", "lose", "kill", "limit", "truncate", "make_again", "hand_over", "epoch"))()
+
+
 def repeats_at_the_end_of_an_epoch() -> int:
     shapes = (("plain", 10, 100), ("plain", 11, 100)) * 30
     incidents = (Incident(0.1, "slow", 3), Incident(1.0, "epoch", 0), Incident(1.0, "epoch", 1))

@@ -146,9 +146,13 @@ class Watch:
             self.committed = place
 
     def lost(self, first: int, last: int, read: Sequence[Place]) -> None:
-        """A task says that these offsets are gone; `read`: up to where it may have read by each of its fetches."""
-        for each in reversed(read):
-            if each.incarnation == self.incarnation and each.offset == last and self._is_gone(each):
+        """A task says that these offsets are gone; `read`: up to where it may have read by each of its fetches.
+
+        Of what it has given back since it says nothing; that all is told which was copied is looked at in `record`.
+        """
+        for behind in reversed(read):
+            each = next((place for place in behind.down() if place.offset == last), None)
+            if each is not None and each.incarnation == self.incarnation and self._is_gone(each):
                 gone = [place for place in each.down() if self._is_gone(place)]
                 if gone[-1].offset == first:
                     for place in gone:

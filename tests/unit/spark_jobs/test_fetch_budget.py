@@ -55,6 +55,25 @@ async def test_unreleased_bytes_stay_within_the_limit() -> None:
         assert 5_000 <= held <= 22_000
 
 
+async def test_many_partitions_of_which_nothing_is_released_hold_little() -> None:
+    source = FakeSource()
+    kept = [SourcePartition("a", partition) for partition in range(12)]
+    for key in kept:
+        log = source.log(*key)
+        for _ in range(40):
+            log.append(size=100_000)
+    quick = source.log("b")
+    for _ in range(100):
+        quick.append(size=100_000)
+    async with copying(source, limit=32 << 20) as copy:
+        copy.holds = lambda partition: partition in kept
+        for key in (*kept, B0):
+            copy.fetcher.add(key, 0)
+        await until(lambda: copy.reached(B0) == 1000 and all(copy.reached(key) > 0 for key in kept))
+        await asyncio.sleep(0.1)
+        assert sum(len(fetched.buffer) for fetched in copy.held) <= len(kept) * (256 << 10)
+
+
 async def test_releasing_twice_frees_once() -> None:
     source = FakeSource()
     source.log("a", batches=2)
