@@ -38,6 +38,8 @@ setup: check
 
 installed: $(VENV)/.project $(VENV)/.archive
 	@$(BIN)/python -m deploy.local.kafka_jars
+	@# The classes of brokers and of Connect in files: each start takes half of the time.
+	@$(BIN)/python -m deploy.local.class_archive
 	@# Also where PYTHONDONTWRITEBYTECODE is set or nobody may write here later: a start needs no compiling.
 	@$(BIN)/python -m compileall -q $(PACKAGES)
 
@@ -105,11 +107,13 @@ lint: setup types
 test: lint
 	@# Brokers of older releases; without them the tests that copy from and to those are skipped, which CI takes for a failure.
 	@$(if $(TESTS),,$(BIN)/python -m deploy.local.kafka_jars old $(if $(filter-out 0 false,$(CI)),,|| true))
+	@$(if $(TESTS),,$(BIN)/python -m deploy.local.class_archive old)
 	@$(BIN)/python -m tests.run $(TESTS)
 
 # `make soak SOAK='--rounds 3 --seed 7'`; what else is in SOAK goes to pytest, as `-k killed`.
 soak: setup
 	@$(BIN)/python -m deploy.local.kafka_jars old $(if $(filter-out 0 false,$(CI)),,|| true)
+	@$(BIN)/python -m deploy.local.class_archive old
 	@exec $(BIN)/python -m tests.soak $(SOAK)
 
 # `make fuzz FUZZ='--seconds 60 --seed 7'` is shorter, and a run that was had before.

@@ -18,7 +18,7 @@ from benchmarks.last_words import last_words
 from deploy.demo.worker import WorkerProcess
 from deploy.local import LocalCluster, LocalError, free_port
 from deploy.local.broker_config import write_properties
-from deploy.local.connect import BYTES, ConnectWorker
+from deploy.local.connect import BYTES, KAFKA_JVM, ConnectWorker
 from deploy.local.free_ports import give_back
 from deploy.local.watchdog import watchdog
 
@@ -183,7 +183,7 @@ class MirrorMaker(Side):
 
     def __init__(self, name: str, target: LocalCluster, group: str) -> None:
         super().__init__(name, target, group)
-        self._worker = _EarlyWorker(target, group=group)
+        self._worker = _EarlyWorker(target, group=group, options=KAFKA_JVM)
 
     @property
     def url(self) -> str:

@@ -16,7 +16,7 @@ from deploy.local.broker_config import (
     write_properties,
 )
 from deploy.local.errors import LocalError, NotInTime
-from deploy.local.java_process import JavaProcess
+from deploy.local.java_process import BROKER, JavaProcess
 from deploy.local.storage_template import bootstrap_checkpoint
 from deploy.local.zookeeper import ZooKeeper
 
@@ -33,7 +33,7 @@ class Broker:
         properties: Mapping[str, str],
         *,
         heap: str,
-        jvm_options: Sequence[str],
+        jvm_options: Sequence[str] | None,
         version: str,
         zookeeper: ZooKeeper | None = None,
     ) -> None:
@@ -79,7 +79,7 @@ class Broker:
         path = write_properties(self.directory / "server.properties", properties)
         self._process = JavaProcess(
             f"broker {self.node} of {self._config.name}",
-            "kafka.Kafka",
+            BROKER,
             [str(path)],
             log=self.log,
             heap=self._heap,

@@ -42,7 +42,6 @@ from deploy.local.broker_config import (
 )
 from deploy.local.errors import LocalError, NotInTime
 from deploy.local.free_ports import claimed, free_port, give_back
-from deploy.local.java_process import QUICK
 from deploy.local.kafka_jars import KAFKA_VERSION
 from deploy.local.kafka_releases import release
 from deploy.local.kafka_tools import run_tool
@@ -82,7 +81,7 @@ class LocalCluster:
         broker_properties: Mapping[int, Mapping[str, str]] | None = None,
         directory: Path | None = None,
         heap: str = "384m",
-        jvm_options: Sequence[str] = QUICK,
+        jvm_options: Sequence[str] | None = None,
         version: str = KAFKA_VERSION,
         port: int | None = None,
     ) -> None:

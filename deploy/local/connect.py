@@ -17,11 +17,11 @@ from deploy.local.broker_config import HOST, write_properties
 from deploy.local.cluster import LocalCluster
 from deploy.local.errors import LocalError, NotInTime
 from deploy.local.free_ports import free_port, give_back
-from deploy.local.java_process import JavaProcess
+from deploy.local.java_process import CONNECT, JavaProcess
 from deploy.local.kafka_jars import KAFKA_VERSION
 from deploy.local.watchdog import watchdog
 
-# kafka-run-class.sh's own defaults: a comparison with a slowed-down Java would be worth nothing.
+# kafka-run-class.sh's own defaults, for measurements: a comparison with a slowed-down Java would be worth nothing.
 KAFKA_JVM: Final = (
     "-server",
     "-XX:+UseG1GC",
@@ -43,7 +43,7 @@ class _Program:
         properties: Mapping[str, str],
         *,
         heap: str = "2g",
-        options: Sequence[str] = KAFKA_JVM,
+        options: Sequence[str] | None = None,
         environment: Mapping[str, str] | None = None,
         version: str = KAFKA_VERSION,
     ) -> None:
@@ -119,7 +119,7 @@ class _Program:
 class ConnectWorker(_Program):
     """`ConnectDistributed` on a cluster. `properties` win over what is needed to start at all."""
 
-    main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
+    main_class = CONNECT
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class ConnectWorker(_Program):
         *,
         group: str = "connect",
         heap: str = "2g",
-        options: Sequence[str] = KAFKA_JVM,
+        options: Sequence[str] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._port = free_port()
@@ -227,7 +227,7 @@ class DedicatedMirrorMaker(_Program):
         *,
         aliases: tuple[str, str] | None = None,
         heap: str = "2g",
-        options: Sequence[str] = KAFKA_JVM,
+        options: Sequence[str] | None = None,
     ) -> None:
         upstream, downstream = aliases or (source.name, target.name)
         needed = {"clusters": f"{upstream},{downstream}"}

@@ -14,26 +14,44 @@ import psutil
 
 from deploy.local.errors import LocalError
 from deploy.local.java import java_command
-from deploy.local.kafka_jars import KAFKA_VERSION, class_path
+from deploy.local.kafka_jars import KAFKA_VERSION, class_path, libs
 from deploy.local.kafka_releases import release
 from deploy.local.watchdog import watchdog
 
 # A broker of a test lives for seconds: what matters is the time until it is up, and its memory.
 QUICK: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+BROKER: Final = "kafka.Kafka"
+CONNECT: Final = "org.apache.kafka.connect.cli.ConnectDistributed"
+
+
+def class_archive(main_class: str, version: str = KAFKA_VERSION) -> Path:
+    """Where the archive of the program's classes is, or would be (deploy/local/class_archive.py makes it).
+
+    Connect has one, and MirrorMaker with it; all others take the broker's, which has most of what clients load, too.
+    """
+    return libs(version).with_name(
+        "connect.jsa" if main_class.startswith("org.apache.kafka.connect.") else "broker.jsa"
+    )
 
 
 def java_arguments(
-    main_class: str, *, heap: str, options: Sequence[str] = QUICK, version: str = KAFKA_VERSION
+    main_class: str, *, heap: str, options: Sequence[str] | None = None, version: str = KAFKA_VERSION
 ) -> list[str]:
-    """The command up to the program's own arguments."""
+    """The command up to the program's own arguments; without `options` it is a Java that starts soon and stays small."""
     return [
         *java_command(),
         f"-Xmx{heap}",
-        *options,
+        *(_quick(main_class, version) if options is None else options),
         "-Djava.awt.headless=true",
         release(version).logging_option,
         *("-cp", class_path(version), main_class),
     ]
+
+
+def _quick(main_class: str, version: str) -> list[str]:
+    archive = class_archive(main_class, version)
+    # One that doesn't fit is no trouble of the user's.
+    return [*QUICK, f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off"] if archive.is_file() else [*QUICK]
 
 
 class JavaProcess:
@@ -47,7 +65,7 @@ class JavaProcess:
         *,
         log: Path,
         heap: str = "512m",
-        options: Sequence[str] = QUICK,
+        options: Sequence[str] | None = None,
         environment: Mapping[str, str] | None = None,
         version: str = KAFKA_VERSION,
     ) -> None:
@@ -55,8 +73,8 @@ class JavaProcess:
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
         # Native libraries (lz4, snappy) are unpacked there and stay after a kill; with `log` they go.
-        options = (*options, f"-Djava.io.tmpdir={log.parent}")
-        command = [*java_arguments(main_class, heap=heap, options=options, version=version), *arguments]
+        command = java_arguments(main_class, heap=heap, options=options, version=version)
+        command = [command[0], f"-Djava.io.tmpdir={log.parent}", *command[1:], *arguments]
         guard = watchdog()
         with log.open("ab") as output:
             # Its own session: Ctrl-C in a terminal must not stop the brokers before what uses them has ended.

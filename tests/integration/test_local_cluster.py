@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.local import Listener, LocalCluster, LocalError, start_all
 from deploy.local.free_ports import free_port, give_back
+from deploy.local.java_process import BROKER, class_archive
 from deploy.local.kafka_tools import run_tool
 
 pytestmark = pytest.mark.brokers
@@ -164,6 +165,12 @@ def test_dump_log_shows_batches_and_records(source_cluster: LocalCluster, topic_
     write(source_cluster, topic, b"the value")
     dump = source_cluster.dump_log(topic, 0)
     assert ("baseOffset: 0" in dump, "payload: the value" in dump) == (True, True)
+
+
+def test_a_broker_maps_the_archive_of_its_classes(source_cluster: LocalCluster) -> None:
+    """Java says nothing of one that it doesn't take; each start would take twice the processor time."""
+    mapped = {Path(region.path) for region in psutil.Process(source_cluster.brokers[0].pid).memory_maps()}
+    assert class_archive(BROKER) in mapped
 
 
 def test_deleted_topic_is_gone(source_cluster: LocalCluster, topic_name: Callable[[str], str]) -> None:
