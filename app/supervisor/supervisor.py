@@ -13,6 +13,7 @@ import re
 import secrets
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -228,9 +229,11 @@ class Supervisor:
             else:  # one that copies goes on with what it has
                 run.late = f"Its new partitions are not copied yet: {error}"
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 — told in the log and in the status
             if not isinstance(error, (ConfigError, NotAuthorized)):
-                log.exception("Task %s can't be started", run.task)
+                # The trace ends with what the error says, which may be a value of the config.
+                told = redact(traceback.format_exc(), run.secrets)
+                log.error("Task %s can't be started\n%s", run.task, told)
             self._fail(run, f"{type(error).__name__}: {error}")
             return None
         clients = (spec.source, spec.target, spec.source_admin, spec.target_admin, spec.target_consumer)

@@ -384,6 +384,20 @@ async def test_an_error_in_a_first_spec_hides_what_a_provider_gave(world: World)
     )
 
 
+async def test_the_trace_of_a_spec_that_met_a_mistake_of_ours_hides_what_a_provider_gave(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    # The handler's own net is not on this log.
+    world.specs.failure = KeyError(SECRET)
+    world.supervisor.want({A: wanted("t-0")})
+    await Process(world, world.run(A)).ask()
+    (record,) = [each for each in caplog.records if "can't be started" in each.getMessage()]
+    told = logging.Formatter().format(record)
+    assert "KeyError: '[hidden]'" in told
+    assert "in build" in told
+    assert SECRET not in told
+
+
 async def test_an_error_in_a_later_spec_hides_what_has_changed_since(world: World) -> None:
     world.supervisor.want({A: wanted("t-0", **{"offset.lag.max": "${file:/secrets:lag}"})})
     world.specs.provided = {"offset.lag.max": "100"}
