@@ -144,11 +144,12 @@ class _Frames(asyncio.BufferedProtocol):
 class _Waiting:
     """A request on its way."""
 
-    __slots__ = ("answer", "correlation", "request", "timer", "version")
+    __slots__ = ("answer", "correlation", "request", "timer", "version", "written")
 
     def __init__(
         self, correlation: int, request: Request[Any], version: int, answer: asyncio.Future[Any], timer: asyncio.Handle
     ) -> None:
+        self.written = time.monotonic()
         self.correlation = correlation
         self.request = request
         self.version = version
@@ -254,6 +255,11 @@ class Connection:
         waiting.timer.cancel()
         if not waiting.answer.done():
             waiting.answer.set_result(answer)
+
+    @property
+    def silent_s(self) -> float:
+        """For how long the oldest request has had no answer; 0 when none is in flight."""
+        return time.monotonic() - self._waiting[0].written if self._waiting else 0.0
 
     async def answered(self) -> None:
         """Wait until nothing is in flight."""
