@@ -114,6 +114,7 @@ class TaskReport:
     `incidents`: as notices, of what has happened and stays so, like records that are gone: the status keeps them.
     `standing`: a line for each partition that stands still at present while the task runs: why, and what to do about it.
     `committed`: in the last report, whether all that was acknowledged is committed.
+    `settled`: in the last report, whether nothing that the task has sent may still be written from now on.
     `loop_silent_s`: for how many seconds the task's event loop has not come round, 0 for less than one. What hangs copies
     nothing, although its reports, which come from a thread of their own, go on.
     """
@@ -129,6 +130,7 @@ class TaskReport:
     incidents: tuple[str, ...] = ()
     standing: tuple[str, ...] = ()
     committed: bool = True
+    settled: bool = True
     loop_silent_s: float = 0.0
 
     def to_json(self) -> dict[str, Any]:

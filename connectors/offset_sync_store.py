@@ -13,6 +13,7 @@ from typing import Final
 
 from mirror_connect.connectors.assignment import TopicPartition
 from mirror_connect.connectors.offset_syncs import OffsetSync
+from mirror_connect.connectors.recent_partitions import MOST_PARTITIONS, RecentPartitions
 
 SLOTS: Final = 64
 TOO_OLD: Final = -1
@@ -22,19 +23,24 @@ _APART: Final = tuple(1 << max(slot - 2, 0) for slot in range(SLOTS))
 
 
 class OffsetSyncStore:
-    """All partitions' syncs. `must_read_to_end`: only the newest sync found at the start may be used.
+    """The syncs of `most` partitions. `must_read_to_end`: only the newest sync found at the start may be used.
 
     That is so when earlier checkpoints could not be read: an older sync might take a group back behind one of them.
     """
 
-    def __init__(self, *, must_read_to_end: bool = False) -> None:
-        self._slots: dict[TopicPartition, list[OffsetSync]] = {}
+    def __init__(self, *, must_read_to_end: bool = False, most: int = MOST_PARTITIONS) -> None:
+        self._slots = RecentPartitions[list[OffsetSync]](most)
         self._must_read_to_end = must_read_to_end
         self._ready = False
 
     def read_to_end(self) -> None:
         """The offset-syncs topic has been read to where it ended; from now on there are translations."""
         self._ready = True
+
+    @property
+    def crowded(self) -> bool:
+        """Whether syncs were dropped, as there were too many partitions."""
+        return self._slots.crowded
 
     def insert(self, sync: OffsetSync) -> None:
         """The next record of the offset-syncs topic."""
@@ -43,9 +49,10 @@ class OffsetSyncStore:
         # An upstream offset that goes back makes all former ones worthless.
         only_the_newest = self._must_read_to_end and not self._ready
         if slots is None or only_the_newest or sync.upstream < slots[0].upstream:
-            self._slots[partition] = [sync] * SLOTS
+            slots = [sync] * SLOTS
         else:
             _insert(slots, sync)
+        self._slots.put(partition, slots)
 
     def translate(self, topic: str, partition: int, upstream: int) -> int | None:
         """Downstream offset for a group's position, TOO_OLD below every sync; None where nothing is known (yet).
@@ -62,7 +69,7 @@ class OffsetSyncStore:
 
     def kept(self, topic: str, partition: int) -> list[tuple[int, OffsetSync]]:
         """The distinct syncs kept, newest first, each with its first slot."""
-        slots = self._slots.get(TopicPartition(topic, partition), [])
+        slots = self._slots.get(TopicPartition(topic, partition)) or []
         return [(i, sync) for i, sync in enumerate(slots) if i == 0 or sync is not slots[i - 1]]
 
 

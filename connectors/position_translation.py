@@ -7,7 +7,7 @@ again since. Rules of MirrorCheckpointTask (4.3.1) around that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 
 from mirror_connect.connectors.assignment import TopicPartition
@@ -16,6 +16,7 @@ from mirror_connect.connectors.offset_run_index import RunIndex, translated
 from mirror_connect.connectors.offset_runs import NO_ID, Segment
 from mirror_connect.connectors.offset_sync_store import OffsetSyncStore
 from mirror_connect.connectors.offset_syncs import OffsetSync
+from mirror_connect.connectors.recent_partitions import MOST_PARTITIONS, RecentPartitions
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 
 # (topic, partition) → (offset to read next, the client's own note)
@@ -25,8 +26,10 @@ TopicId = Callable[[str], bytes | None]
 
 
 class PositionTranslator:
-    """What is known of all partitions of the topics that `accepts` lets through.
+    """What is known of partitions, and of the topics that `accepts` lets through where groups are.
 
+    A user's expression or class may take long for a name, and the topics of mappings hold any: nothing is asked of these.
+    `judge` asks of those of committed positions, before `checkpoints`.
     `remote_topic`: what a source topic is called in checkpoints.
     `must_read_to_end` as for OffsetSyncStore: earlier checkpoints could not be read.
     """
@@ -41,29 +44,41 @@ class PositionTranslator:
     ) -> None:
         self._policy = policy
         self._source_alias, self._target_alias = aliases
-        # Asked for every sync and every position, and the answer never changes.
-        self._accepts = cache(accepts)
+        self._accepts = accepts
+        # The answer never changes.
+        self._accepted: dict[str, bool] = {}
         self.remote_topic = cache(self._remote_topic)
-        self._syncs = OffsetSyncStore(must_read_to_end=must_read_to_end)
-        self._runs: dict[TopicPartition, RunIndex] = {}
+        self._syncs = OffsetSyncStore(must_read_to_end=must_read_to_end, most=MOST_PARTITIONS)
+        self._runs = RecentPartitions[RunIndex](MOST_PARTITIONS)
 
     def add_sync(self, key: bytes | None, value: bytes | None) -> None:
         """The next record of the offset-syncs topic. UnreadableRecord: the caller skips it."""
-        sync = OffsetSync.decode(key, value)
-        if self._accepts(sync.topic):
-            self._syncs.insert(sync)
+        self._syncs.insert(OffsetSync.decode(key, value))
 
     def add_runs(self, key: bytes | None, value: bytes | None) -> None:
         """The next record of the topic of runs. UnreadableRecord: the caller skips it."""
         segment = Segment.decode(key, value)
-        if self._accepts(segment.topic):
-            partition = TopicPartition(segment.topic, segment.partition)
-            self._runs.setdefault(partition, RunIndex()).add(segment)
+        partition = TopicPartition(segment.topic, segment.partition)
+        index = self._runs.get(partition)
+        if index is None:
+            index = RunIndex()
+        index.add(segment)
+        self._runs.put(partition, index)
+
+    @property
+    def crowded(self) -> str | None:
+        """One line if there were too many partitions to keep all."""
+        if not self._syncs.crowded and not self._runs.crowded:
+            return None
+        return (
+            f"The topics of offset syncs and runs tell of more than {MOST_PARTITIONS} partitions: positions in those that "
+            "have gone longest without a record there are not translated. Look who writes to these topics"
+        )
 
     @property
     def has_runs(self) -> bool:
         """Whether any partition's positions can be translated by runs."""
-        return bool(self._runs)
+        return len(self._runs) > 0
 
     def syncs_read_to_end(self) -> None:
         """The offset-syncs topic has been read to where it ended; before this no sync translates anything."""
@@ -74,13 +89,29 @@ class PositionTranslator:
 
     def accepted(self, committed: Committed) -> set[str]:
         """The topics of these positions that are translated."""
-        return {topic for topic, _ in committed if self._accepts(topic)}
+        return {topic for topic, _ in committed if self._is_accepted(topic)}
+
+    def judge(self, topics: Collection[str], judge: Callable[[Collection[str]], None]) -> None:
+        """Blocking: finds out which of these are translated, and forgets others. `judge`, as of Names, hears of new ones.
+
+        ConfigError for an expression that takes too long.
+        """
+        known = self._accepted
+        new = [topic for topic in topics if topic not in known]
+        if new:
+            judge(new)
+        self._accepted = {topic: known[topic] if topic in known else self._accepts(topic) for topic in topics}
+
+    def _is_accepted(self, topic: str) -> bool:
+        if topic not in self._accepted:
+            self._accepted[topic] = self._accepts(topic)
+        return self._accepted[topic]
 
     def checkpoints(self, group: str, committed: Committed, source_id: TopicId, target_id: TopicId) -> list[Checkpoint]:
         """A group's checkpoints for what is committed at the source; none for what can't be translated."""
         found = []
         for (topic, partition), (upstream, metadata) in sorted(committed.items()):
-            if not self._accepts(topic):
+            if not self._is_accepted(topic):
                 continue
             remote = self.remote_topic(topic)
             ids = source_id(topic) or NO_ID, target_id(remote) or NO_ID

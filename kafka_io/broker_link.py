@@ -42,6 +42,11 @@ class BrokerLink:
         return self._connection is not None and self._connection.broken is None
 
     @property
+    def silent_s(self) -> float:
+        """For how long its oldest request has had no answer; 0 when none is in flight."""
+        return self._connection.silent_s if self._connection is not None else 0.0
+
+    @property
     def is_busy(self) -> bool:
         """Whether a request is waiting to be sent or answered."""
         return self._turn.locked() or (self._connection is not None and self._connection.in_flight > 0)

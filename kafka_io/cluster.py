@@ -45,6 +45,8 @@ T = TypeVar("T")
 
 _COORDINATOR_LATER: Final = (codes.COORDINATOR_LOAD_IN_PROGRESS, codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR)
 _GROUP_AUTHORIZATION_FAILED: Final = 30
+# A broker that hangs (a suspended process, a full disk) takes connections and answers nothing until request.timeout.ms.
+SILENT_S: Final = 1.0
 
 
 class Leader(NamedTuple):
@@ -114,16 +116,35 @@ class Cluster:
         return await self._link(node.host, node.port, purpose).send(request)
 
     async def any_node(self, request: Request[T]) -> T:
-        """Send to whichever broker answers. Raises ClusterUnreachable when none does, NotAuthorized."""
+        """Send to whichever broker answers. Raises ClusterUnreachable when none does, NotAuthorized.
+
+        One that hangs isn't waited for alone: after SILENT_S another one is asked too. So only what may be done twice.
+        """
         failures: dict[str, str] = {}
         if self._bootstrap is None:
             self._bootstrap = await self._bootstrap_servers()
-        for host, port in self._candidates():
-            address = f"{host}:{port}"
-            try:
-                return await self._link(host, port, "control").send(request)
-            except ConnectionLost as error:
-                failures[address] = str(error).removeprefix(f"broker {address}: ")
+        candidates = iter(self._candidates())
+        asked: dict[asyncio.Task[T], str] = {}
+        try:
+            while True:
+                candidate = next(candidates, None)
+                if candidate is not None:
+                    asked[asyncio.create_task(self._ask(*candidate, request))] = f"{candidate[0]}:{candidate[1]}"
+                if not asked:
+                    break
+                patience = None if candidate is None else SILENT_S
+                answered, _ = await asyncio.wait(asked, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                for task in answered:
+                    address = asked[task]
+                    try:
+                        return task.result()
+                    except ConnectionLost as error:
+                        failures[address] = str(error).removeprefix(f"broker {address}: ")
+                        del asked[task]
+        finally:
+            for task in asked:
+                task.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
         self._bootstrap = None  # their names may lead elsewhere by the next time
         # In an order of their own, as they were tried in another one each time.
         reasons = sorted(set(failures.values()))
@@ -148,6 +169,9 @@ class Cluster:
             if found.error not in _COORDINATOR_LATER or time.monotonic() > deadline:
                 raise ClusterUnreachable(f"no coordinator for {what}: {found.message or error_name(found.error)}")
             await asyncio.sleep(self._settings.retry_backoff_ms / 1000)
+
+    async def _ask(self, host: str, port: int, request: Request[T]) -> T:
+        return await self._link(host, port, "control").send(request)
 
     async def close(self) -> None:
         """Close every connection; requests in flight raise ConnectionLost. The cluster can't be used afterwards."""
@@ -183,11 +207,16 @@ class Cluster:
             return known
         bootstrap = list(self._bootstrap or self._settings.bootstrap_servers)
         random.shuffle(bootstrap)
+        bootstrap.sort(key=self._reluctance)
         return list(dict.fromkeys([*known, *bootstrap]))
 
     def _reluctance(self, address: tuple[str, int]) -> float:
         link = self._links.get((*address, "control"))
-        return 0.0 if link is None else -1.0 if link.is_open else link.backs_off_until
+        if link is None:
+            return 0.0
+        if link.silent_s > SILENT_S:
+            return time.monotonic()  # as one that was lost at this moment
+        return -1.0 if link.is_open else link.backs_off_until
 
     def _learn(self, answer: MetadataResponse) -> None:
         if answer.brokers:

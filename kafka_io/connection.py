@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import struct
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ from mirror_connect.kafka_io.wire_control import ApiVersions, SaslAuthenticate, 
 
 T = TypeVar("T")
 
+# l_onoff, l_linger: no time.
+_CUT_OFF: Final = struct.pack("ii", 1, 0)
 _SCRATCH: Final = 64 << 10
 _LARGEST_FRAME: Final = 1 << 30
 # Versions take a few hundred bytes. What is no broker of Kafka's would have us take memory for a frame of its letters.
@@ -90,6 +93,11 @@ class _Frames(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._connection.transport = cast(asyncio.Transport, transport)
         self._connection.transport.set_write_buffer_limits(_WRITE_HIGH)
+        # However this process ends, the system sends nothing more: on a slow link a batch would arrive when another task has
+        # long written to its partition. Who ends a connection has had all answers, or has given them up.
+        made = transport.get_extra_info("socket")
+        if made is not None:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _CUT_OFF)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connection.lost(str(exc) if exc else self._connection.hung_up())
@@ -136,11 +144,12 @@ class _Frames(asyncio.BufferedProtocol):
 class _Waiting:
     """A request on its way."""
 
-    __slots__ = ("answer", "correlation", "request", "timer", "version")
+    __slots__ = ("answer", "correlation", "request", "timer", "version", "written")
 
     def __init__(
         self, correlation: int, request: Request[Any], version: int, answer: asyncio.Future[Any], timer: asyncio.Handle
     ) -> None:
+        self.written = time.monotonic()
         self.correlation = correlation
         self.request = request
         self.version = version
@@ -246,6 +255,11 @@ class Connection:
         waiting.timer.cancel()
         if not waiting.answer.done():
             waiting.answer.set_result(answer)
+
+    @property
+    def silent_s(self) -> float:
+        """For how long the oldest request has had no answer; 0 when none is in flight."""
+        return time.monotonic() - self._waiting[0].written if self._waiting else 0.0
 
     async def answered(self) -> None:
         """Wait until nothing is in flight."""

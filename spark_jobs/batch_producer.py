@@ -53,16 +53,23 @@ NOT_ANSWERED: Final = -1000
 
 
 class _LeasedProduce(Produce):
-    """Looks at the lease when it is written, which may be long after it was asked for (a connection to be made)."""
+    """Looks at the lease when it is written, which may be long after it was asked for (a connection to be made).
+
+    `left`: whether it was written.
+    """
+
+    left: bool
 
     def __init__(self, batches: Sequence[ProducePartition], timeout_ms: int, lease: Callable[[], bool]) -> None:
         super().__init__(batches, timeout_ms=timeout_ms)
         object.__setattr__(self, "_lease", lease)
+        object.__setattr__(self, "left", False)
 
     def encode(self, version: int, writer: Writer) -> None:
         lease: Callable[[], bool] = object.__getattribute__(self, "_lease")
         if not lease():
             raise LeaseLostError
+        object.__setattr__(self, "left", True)
         super().encode(version, writer)
 
 
@@ -134,6 +141,7 @@ class BatchProducer:
         if known is not None:
             target.next_sequence = known.next_sequence
             target.limit, target.largest = known.limit, known.largest
+            target.may_land_until = known.may_land_until
         self._partitions[topic, partition] = target
         return target
 
@@ -178,17 +186,27 @@ class BatchProducer:
     async def release(self, targets: Iterable[TargetPartition], seconds: float) -> None:
         """Settles partitions that were taken away, and forgets what is not acknowledged in time.
 
-        Returns when no request with a batch of theirs is under way: another task may have them after this.
+        Returns when no request with a batch of theirs is under way: another task may have them after this. It writes with
+        another producer id, so that the broker would take a batch of ours behind its first one.
         """
         waited = list(targets)
         if not await self.settle(waited, seconds):
             for target in waited:
                 target.given_up = True
-            while any(target.on_wire for target in waited):
-                self._answered.clear()
-                await self._answered.wait()
+        # Also those of which nothing is unacknowledged: of a refused one the batches behind its head were given up.
+        while any(target.on_wire for target in waited):
+            self._answered.clear()
+            await self._answered.wait()
+        landed = max((target.may_land_until for target in waited), default=0.0)
+        await asyncio.sleep(max(0.0, landed - self._loop.time()))
         for target in waited:
             target.abandon()
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing that was sent, and of which nobody knows whether it is written, may be written from now on."""
+        now = self._loop.time()
+        return not any(target.on_wire or now < target.may_land_until for target in self._partitions.values())
 
     async def close(self) -> None:
         """Sends nothing more. The cluster's connections are the caller's to close."""
@@ -299,8 +317,8 @@ class BatchProducer:
         answer: ProduceResponse | None = None
         lost = "the connection to the target was lost"
         sent_at = self._loop.time()
+        request = _LeasedProduce(batches, self._settings.request_timeout_ms, self._lease)
         try:
-            request = _LeasedProduce(batches, self._settings.request_timeout_ms, self._lease)
             answer = await self._cluster.send(node.node_id, request, purpose="produce")
             node.answered_after(self._loop.time() - sent_at, self._timeout_s, self._settings.max_request_bytes)
         except LeaseLostError:
@@ -317,6 +335,10 @@ class BatchProducer:
             self._requests -= 1
             self._wire_bytes -= size
             if not self._closed:
+                if answer is None and request.left:
+                    # The broker may have it in front of it still: for as long as an answer is waited for, once more.
+                    for target, _ in taken:
+                        target.may_land_until = self._loop.time() + self._timeout_s
                 self._take_answer(node, taken, answer, lost)
 
     def _take_answer(

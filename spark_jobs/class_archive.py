@@ -64,7 +64,10 @@ def make_archive(archive: Path = ARCHIVE) -> None:
 
 
 def load_all(made: str) -> None:
-    """Starts Spark, runs an epoch that does nothing, and ends; its JVM writes the file `made`."""
+    """Starts Spark, runs an epoch that does nothing, and ends; its JVM writes the file `made`.
+
+    RuntimeError: that epoch did not come to its end.
+    """
     from mirror_connect.spark_jobs.epochs import start_clock  # noqa: PLC0415 — session.py needs this module
     from mirror_connect.spark_jobs.session import open_session  # noqa: PLC0415
 
@@ -82,6 +85,7 @@ def load_all(made: str) -> None:
     until = time.monotonic() + EPOCH_S
     while query.lastProgress is None and query.isActive and time.monotonic() < until:
         time.sleep(0.1)
+    worked = query.lastProgress is not None
     query.stop()
     session.stop()
     # The JVM ends when its standard input does.
@@ -89,6 +93,9 @@ def load_all(made: str) -> None:
     gateway.proc.stdin.close()
     with contextlib.suppress(psutil.NoSuchProcess):
         jvm.wait(WRITTEN_S)
+    if not worked:
+        # It would hold half of the classes, and nobody would make it anew.
+        raise RuntimeError(f"Spark's first epoch did not end within {EPOCH_S:g} s, or failed")
 
 
 def _nothing(rows: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:

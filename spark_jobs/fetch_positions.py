@@ -156,7 +156,9 @@ class FetchPositions:
             before = work.position or 0
             line = work.rewind(at, found.leader_epoch, found.end_offset)
             kind = f"{self._side} partitions whose logs were truncated"
-            self._happened_together.tell(line, kind, before - at, f"are gone from the {self._side}")
+            # A partition that is added anew, at a position of before that, finds the same once more.
+            if self._happened_together.is_news(work.key, kind, (at, leader_epoch)):
+                self._happened_together.tell(line, kind, before - at, f"are gone from the {self._side}")
         self._lanes.place(work)
         self._upkeep.look_again()
 
@@ -208,7 +210,7 @@ class FetchPositions:
         wanted = {key: (self._reset_timestamp(work), epoch) for key, (work, epoch) in asked.items()}
         request = ListOffsets(wanted, read_committed=self._settings.read_committed)
         for answer in await self._ask(node, request, [work for work, _ in asked.values()]) or ():
-            work = asked[SourcePartition(answer.topic, answer.partition)][0]
+            work, leader_epoch = asked[SourcePartition(answer.topic, answer.partition)]
             if self._added.get(work.key) is not work or work.position is not None:
                 continue
             if answer.error != codes.NONE:
@@ -221,7 +223,8 @@ class FetchPositions:
                 skipped = 0 if work.lost is None else max(0, answer.offset - work.lost)
                 if line := work.moved(answer.offset):
                     kind = f"{self._side} partitions whose position was not in the log any more"
-                    self._happened_together.tell(line, kind, skipped)
+                    if self._happened_together.is_news(work.key, kind, (line, leader_epoch)):
+                        self._happened_together.tell(line, kind, skipped)
                 self._lanes.place(work)
 
     def _reset_timestamp(self, work: PartitionWork) -> int:

@@ -229,9 +229,9 @@ class FetchUpkeep:
             number = work.key.partition
             if self._stop_at_new_topic is None:
                 line = f"{which} ({ids}): partition {number} is read from the beginning of the new one"
-                self._happened_together.tell(
-                    line, f"partitions of {self._side} {_MADE_AGAIN} are read from the beginning of the new ones"
-                )
+                kind = f"partitions of {self._side} {_MADE_AGAIN} are read from the beginning of the new ones"
+                if self._happened_together.is_news(work.key, kind, topic_id):
+                    self._happened_together.tell(line, kind)
                 work.begin_anew(topic_id)
                 self._wanted.set()
             else:

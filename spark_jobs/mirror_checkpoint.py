@@ -44,6 +44,8 @@ RUNS_PATIENCE_S: Final = 30.0
 BY_SYNCS: Final = "translating by offset syncs"
 # What the groups of a run are known for, so that an epoch that follows in this process doesn't say it again.
 _told: dict[str, dict[str, str]] = {}
+# Runs that have said that there are too many partitions to keep, likewise.
+_crowded: set[str] = set()
 
 
 async def run_checkpoint_task(spec: TaskSpec, link: WorkerLink) -> None:
@@ -226,6 +228,12 @@ class CheckpointTask:
         read = await self._groups.read(self._spec.assigned_groups)
         self._say_unreadable(read.troubles)
         translator = self._translator
+        if translator.crowded and self._spec.run_id not in _crowded:
+            _crowded.add(self._spec.run_id)
+            self._link.notice(translator.crowded)
+        named = {topic for committed in read.positions.values() for topic, _ in committed}
+        # Beside the loop: an expression that is slow for a name takes a second of it.
+        await asyncio.to_thread(translator.judge, named, self._selection.judge_topics)
         topics = {topic for committed in read.positions.values() for topic in translator.accepted(committed)}
         # Their ids, which tell whether they are still the topics that the runs are of.
         await asyncio.gather(

@@ -171,6 +171,7 @@ class SourceTask:
     async def close(self) -> None:
         """Ends connections and tasks; what is not committed stays uncommitted."""
         await self._standing.close()
+        self._link.settled = self._producer.settled
         await self._producer.close()
         await self._mapping.close()
         await self._positions.close()
@@ -178,6 +179,7 @@ class SourceTask:
         await self._target.close()
 
     async def _start(self) -> None:
+        self._link.settled = False
         await self._connected(self._target, self._target_away, f"target cluster {self._spec.target_alias}")
         await self._producer.start()
         # What former tasks have recorded is read while the source is being connected to.

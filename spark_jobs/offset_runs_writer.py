@@ -86,6 +86,8 @@ class OffsetRuns:
     def add(self, partition: TaskPartition, reading_from: int | None) -> PartitionRuns:
         """A partition that is now this task's; `reading_from` as in RunRecorder.resume."""
         runs = self._partitions[partition] = PartitionRuns(partition, reading_from, self._ids, self._dirty)
+        if self._off:
+            runs.stop()
         self._unknown[runs] = self._behind[runs] = None
         self._news.set()
         self._all_known.clear()
@@ -167,6 +169,9 @@ class OffsetRuns:
         """None is written from now on."""
         self._off = True
         self._waiting.clear()
+        self._dirty.clear()
+        for runs in self._partitions.values():
+            runs.stop()
         self._notice(f"Offset runs are not recorded until this task starts again, copying goes on: {why}")
 
     async def close(self) -> None:

@@ -42,9 +42,18 @@ class PartitionRuns:
         self._upstream = self._downstream = sys.maxsize
         # The source's end as this life first heard of it.
         self._end: int | None = None
+        self._off = False
+
+    def stop(self) -> None:
+        """Nobody writes what would be recorded from now on: nothing is, and nothing is kept."""
+        self._off = True
+        self.recorder = self._newest = None
+        self._early.clear()
 
     def acked(self, upstream: int, count: int, downstream: int, *, linked: bool) -> None:
         """See RunRecorder.acked."""
+        if self._off:
+            return
         recorder = self.recorder
         if upstream < self._upstream or downstream < self._downstream:
             recorder = self._looked_at_anew()
@@ -62,6 +71,8 @@ class PartitionRuns:
 
     def acked_runs(self, runs: Sequence[tuple[int, int]], downstream: int, *, linked: bool) -> None:
         """See RunRecorder.acked_runs."""
+        if self._off:
+            return
         upstream, count = runs[0]
         self.acked(upstream, count, downstream, linked=linked)
         rest, downstream = runs[1:], downstream + count
@@ -78,6 +89,8 @@ class PartitionRuns:
 
     def known(self, newest: Segment | None) -> None:
         """What an earlier task has left; what was acknowledged meanwhile is recorded now."""
+        if self._off:
+            return
         self._known, self._newest = True, newest
         early, self._early = self._early, []
         if early or newest is not None:

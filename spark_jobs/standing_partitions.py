@@ -68,6 +68,8 @@ class StandingPartitions:
         self._given_back: set[SourcePartition] = set()
         self._timers: set[asyncio.TimerHandle] = set()
         self._asking: set[asyncio.Task[None]] = set()
+        # Refused records of which it is asked how large they may be: nothing else takes their partitions up meanwhile.
+        self._asked: dict[SourcePartition, OversizeRecordError] = {}
         self.all_stand = asyncio.Event()
         self.leaving: set[SourcePartition] = set()
 
@@ -83,6 +85,7 @@ class StandingPartitions:
         """It is another task's now."""
         self._standing.pop(source, None)
         self._given_back.discard(source)
+        self._asked.pop(source, None)
 
     def give_back(self) -> None:
         """Frees what was fetched of the partitions that the target doesn't take: it would stop all others."""
@@ -142,7 +145,9 @@ class StandingPartitions:
     def refuse(self, flow: PartitionFlow, error: PartitionRefusedError) -> None:
         """The target doesn't take it. Tried again later: whoever does what the line says needn't restart anything."""
         if isinstance(error, OversizeRecordError):
-            self._fetcher.remove(SourcePartition(flow.partition.topic, flow.partition.partition))
+            source = SourcePartition(flow.partition.topic, flow.partition.partition)
+            self._fetcher.remove(source)
+            self._asked[source] = error
             asking = asyncio.create_task(self._oversize(flow, error))
             self._asking.add(asking)
             asking.add_done_callback(self._asking.discard)
@@ -152,6 +157,9 @@ class StandingPartitions:
     async def _oversize(self, flow: PartitionFlow, error: OversizeRecordError) -> None:
         limit = await largest_message(self._target, error.topic)
         source = SourcePartition(flow.partition.topic, flow.partition.partition)
+        if self._asked.get(source) is not error:
+            return
+        del self._asked[source]
         if self._flows.get(source) is not flow or source in self.leaving:
             return
         if not self._skips_oversize:
@@ -199,7 +207,7 @@ class StandingPartitions:
         self._later(wait, lambda: self._look_again(source, flow))
 
     def _look_again(self, source: SourcePartition, flow: PartitionFlow) -> None:
-        if self._flows.get(source) is not flow or source in self.leaving:
+        if self._flows.get(source) is not flow or source in self.leaving or source in self._asked:
             return
         self._given_back.discard(source)
         target = self._targets[source]

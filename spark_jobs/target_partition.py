@@ -110,6 +110,7 @@ class TargetPartition:
     `trouble`: one line, while the target doesn't take what it has; "" otherwise. `failing_since`: nothing was acknowledged
     since that time of the loop's, when a try failed; None while none did.
     `closing`: no more is taken from the feed; `given_up`: what is unacknowledged isn't sent again either.
+    `may_land_until`: up to when (the loop's time) the broker may still write a batch whose request was lost; 0: none was.
     """
 
     topic: str
@@ -134,6 +135,7 @@ class TargetPartition:
     failures_in_row: int = 0
     trouble: str = ""
     failing_since: float | None = None
+    may_land_until: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
@@ -209,6 +211,9 @@ class TargetPartition:
             self.failures_in_row = 0
             self.trouble, self.failing_since = "", None
             self._acknowledge()
+            if not self.unacked and sent.sequence != NO_SEQUENCE and self.established:
+                # The broker knows all of it, and drops what comes once more.
+                self.may_land_until = 0.0
         else:
             self.recovering = True
         self._recover()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final
 
 # Of one kind of trouble at a time.
@@ -54,6 +54,7 @@ class ToldTogether:
         self._notice = notice
         self._many: Counter[str] = Counter()
         self._offsets: Counter[tuple[str, str]] = Counter()
+        self._last: dict[tuple[Hashable, str], Hashable] = {}
 
     def tell(self, line: str, kind: str, offsets: int = 0, fate: str = "skipped") -> None:
         """Says it, unless there were many like it in this moment; `kind` goes on behind `37 more `.
@@ -68,6 +69,12 @@ class ToldTogether:
             self._notice(line)
         else:
             self._offsets[kind, fate] += offsets
+
+    def is_news(self, whom: Hashable, kind: str, what: Hashable) -> bool:
+        """False if this is what was heard last of `whom` in this kind: it is found again, and didn't happen again."""
+        before = self._last.get((whom, kind))
+        self._last[whom, kind] = what
+        return before != what
 
     def _count(self, kind: str, fate: str) -> None:
         more, offsets = self._many.pop(kind) - MOST_TOLD, self._offsets.pop((kind, fate), 0)

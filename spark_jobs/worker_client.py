@@ -112,7 +112,7 @@ class WorkerClient:
         self.trace: str | None = None
         self.assignment_version = 0
         self.standing: tuple[str, ...] = ()
-        self.committed = True
+        self.committed = self.settled = True
         self._handle = handle
         self._loop = loop
         self._requests = InternalHttp(handle.url, handle.token)
@@ -233,6 +233,7 @@ class WorkerClient:
             incidents=tuple(incidents),
             standing=self.standing,
             committed=self.committed,
+            settled=self.settled,
             loop_silent_s=self._loop_silence(),
         )
         sent = boot_clock()

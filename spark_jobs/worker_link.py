@@ -17,7 +17,8 @@ class WorkerLink(Protocol):
 
     `changed` is set whenever orders changed or the epoch's time is over; the task clears it before it looks.
     `state`, `assignment_version`, `standing` and `counters` are written by the task and travel with the next report;
-    `committed`, whether all that was acknowledged is committed at its end, with the last one.
+    `committed`, whether all that was acknowledged is committed at its end, with the last one; so does `settled`, whether
+    nothing that it has sent may still be written.
     """
 
     changed: asyncio.Event
@@ -25,6 +26,7 @@ class WorkerLink(Protocol):
     assignment_version: int
     standing: tuple[str, ...]
     committed: bool
+    settled: bool
 
     @property
     def orders(self) -> TaskOrders:

@@ -2,16 +2,49 @@
 
 A partition that moves is taken from its old task first, and given to the new one only when the old one has reported that
 all of it is acknowledged and committed (or has ended). So it is copied in order, and no position is overtaken.
+
+A task that ended before its last requests were answered leaves them on their way. Its own next run is safe from them: they
+carry a former epoch of its transactional id. Another task has another id, and a broker would write them behind its first
+batch. So that one waits until they can't land any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from mirror_connect.app.supervisor.run import Run
+from mirror_connect.app.supervisor.run import Partitions, Run
+from mirror_connect.connectors.job_contract import TaskId
 
 
-def regrant(runs: Collection[Run]) -> bool:
+class Landing:
+    """The partitions to which requests of tasks that have ended may still be on their way."""
+
+    def __init__(self) -> None:
+        self._until: dict[TaskId, dict[tuple[str, int], float]] = {}
+
+    def note(self, task: TaskId, partitions: Partitions, until: float) -> None:
+        """A process of the task is at its end, and left requests for these."""
+        if partitions:
+            self._until.setdefault(task, {}).update(dict.fromkeys(partitions, until))
+
+    def held_against(self, task: TaskId) -> Partitions:
+        """What this task may not have yet, as another one of its connector left requests for it."""
+        others = (left for other, left in self._until.items() if other != task and other.connector == task.connector)
+        return frozenset[tuple[str, int]]().union(*others)
+
+    def over(self, now: float) -> set[str]:
+        """Forgets what can't land any more; the connectors that have partitions free by that."""
+        freed = set()
+        for task, left in list(self._until.items()):
+            for partition in [each for each, until in left.items() if until <= now]:
+                del left[partition]
+                freed.add(task.connector)
+            if not left:
+                del self._until[task]
+        return freed
+
+
+def regrant(runs: Collection[Run], landing: Landing | None = None) -> bool:
     """Revokes what is no longer wanted, grants what is wanted and free; returns whether any grant changed.
 
     `runs`: all runs of one connector that have not ended, also those told to finish.
@@ -22,5 +55,7 @@ def regrant(runs: Collection[Run]) -> bool:
         run.grant(run.granted & run.wanted)
     for run in active:
         taken = frozenset[tuple[str, int]]().union(*(other.held for other in runs if other is not run))
+        if landing is not None:
+            taken |= landing.held_against(run.task)
         run.grant(run.granted | (run.wanted - taken))
     return any(run.version != before[run] for run in runs)

@@ -8,11 +8,21 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from mirror_connect.app.supervisor.incidents import Incidents
-from mirror_connect.connectors.job_contract import TaskId, TaskReport, TaskSpec
+from mirror_connect.connectors.job_contract import (
+    EPOCH_ENDED,
+    FAILED,
+    FENCED,
+    FINISHED,
+    TaskId,
+    TaskReport,
+    TaskSpec,
+)
 
 Partitions = frozenset[tuple[str, int]]
+LAST_WORDS: Final = frozenset({EPOCH_ENDED, FINISHED, FAILED, FENCED})
 
 
 class Phase(Enum):
@@ -41,6 +51,8 @@ class Run:
     `idle_since`: since when it does not copy without having said why, also as text; `silence_judged`: when a process that
     stood still was last dealt with.
     `may_write`: until its worker's leadership is over.
+    `left`: partitions to which attempts that are at their end may have left requests under way, until somebody takes note.
+    `withheld`: what the log knows it has to wait for because of such requests of another task.
     `secrets`: what no text may show of its spec: secret settings, and whatever came from a config provider.
     """
 
@@ -61,6 +73,8 @@ class Run:
     heard: float = 0.0
     finish_by: float | None = None
     may_write: bool = True
+    left: Partitions = frozenset()
+    withheld: Partitions = frozenset()
     killed: int | None = None
     waits_for: str | None = None
     not_before: float = 0.0
@@ -82,6 +96,14 @@ class Run:
     def held(self) -> Partitions:
         """What the task may still be writing: granted now, or taken away and not yet reported as committed."""
         return frozenset() if self.phase is Phase.ENDED else frozenset().union(*self.versions.values())
+
+    @property
+    def unsettled(self) -> Partitions:
+        """To which partitions something may still be written from now on if the present attempt is at its end."""
+        # Before its first report it has no lease; and only its last word says what it has left behind.
+        said = self.report
+        left_nothing = said is None or (said.settled and said.state in LAST_WORDS)
+        return frozenset() if left_nothing else self.held
 
     @property
     def pid(self) -> int | None:
@@ -125,6 +147,7 @@ class Run:
             self.phase = Phase.WAITING
 
     def _drop_attempt(self, now: float) -> None:
+        self.left |= self.unsettled
         if self.attempt is not None:
             self.past_attempts.add(self.attempt)
         self.attempt = self.report = None
@@ -142,5 +165,6 @@ class Run:
 
     def end(self) -> None:
         """Nothing of this run writes any more."""
+        self.left |= self.unsettled
         self.phase = Phase.ENDED
         self.changed.set()

@@ -13,10 +13,11 @@ import re
 import secrets
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from mirror_connect.app.supervisor.grants import regrant
+from mirror_connect.app.supervisor.grants import Landing, regrant
 from mirror_connect.app.supervisor.idleness import TASK_SILENT_S, UNHEARD_S, why_idle
 from mirror_connect.app.supervisor.incidents import LONGEST_LINE
 from mirror_connect.app.supervisor.launcher import SparkApplication
@@ -51,6 +52,8 @@ NO_SLOT_S: Final = 5.0
 # A tick that comes so late says that this worker was suspended: what tasks said meanwhile is still to be read.
 SUSPENDED_S: Final = 5.0
 STEADY_S: Final = 120.0
+# As long as a client of Kafka's waits for an answer by default. What a process had sent has landed then, or never will.
+LANDING_S: Final = 30.0
 # A task whose process dies again and again is FAILED rather than tried for ever.
 DEATHS_UNTIL_FAILED: Final = 3
 # Pauses before a task that was fenced is started anew; when none is left, it is FAILED. A process that was suspended and
@@ -89,6 +92,7 @@ class Supervisor:
         self._deaths: dict[TaskId, int] = {}
         self._fences: dict[TaskId, int] = {}
         self._runs: dict[str, Run] = {}
+        self._landing = Landing()
         self._plan_version = 0
         self._plan_changed = asyncio.Event()
         self._ticking: asyncio.Task[None] | None = None
@@ -225,9 +229,11 @@ class Supervisor:
             else:  # one that copies goes on with what it has
                 run.late = f"Its new partitions are not copied yet: {error}"
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 — told in the log and in the status
             if not isinstance(error, (ConfigError, NotAuthorized)):
-                log.exception("Task %s can't be started", run.task)
+                # The trace ends with what the error says, which may be a value of the config.
+                told = redact(traceback.format_exc(), run.secrets)
+                log.error("Task %s can't be started\n%s", run.task, told)
             self._fail(run, f"{type(error).__name__}: {error}")
             return None
         clients = (spec.source, spec.target, spec.source_admin, spec.target_admin, spec.target_consumer)
@@ -369,12 +375,32 @@ class Supervisor:
     def _forget_ended(self) -> None:
         for run in [each for each in self._runs.values() if each.phase is Phase.ENDED]:
             del self._runs[run.run_id]
+            self._note_left(run)
             self._plan_moved()
             if run.task not in self._wanted and self._events:
                 self._events.task_ended(run.task)
 
+    def _note_left(self, run: Run) -> None:
+        self._landing.note(run.task, run.left, self._clock() + LANDING_S)
+        run.left = frozenset()
+
     def _regrant(self, connector: str) -> None:
-        regrant([run for run in self._runs.values() if run.task.connector == connector])
+        runs = [run for run in self._runs.values() if run.task.connector == connector]
+        for run in runs:
+            self._note_left(run)
+        regrant(runs, self._landing)
+        for run in runs:
+            withheld = (run.wanted - run.granted) & self._landing.held_against(run.task)
+            if withheld - run.withheld:
+                count = counted(len(withheld), "partition")
+                log.info(
+                    "Task %s gets %s within %g s: the task that had copied them ended with requests under way, which may "
+                    "still be written",
+                    run.task,
+                    count,
+                    LANDING_S,
+                )
+            run.withheld = withheld
 
     def _plan_moved(self) -> None:
         self._plan_version += 1
@@ -516,6 +542,8 @@ class Supervisor:
         """Looks after what nobody reports: silence, lateness, missing slots."""
         now = self._clock()
         pause, self._ticked = now - self._ticked, now
+        for connector in self._landing.over(now):
+            self._regrant(connector)
         for run in list(self._runs.values()):
             if pause > SUSPENDED_S:
                 run.heard, run.since = now, run.since + pause

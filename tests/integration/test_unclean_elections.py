@@ -357,10 +357,8 @@ async def test_an_unclean_election_among_brokers_of_an_older_release_is_told_wit
     controller = source.admin().describe_cluster().result(30).controller.id
     leader, follower, _ = sorted((1, 2, 3), key=lambda node: node == controller)
     seen, unseen = (Unclean(clusters, leader, follower) for _ in range(2))
-    # Metadata are asked of the suspended broker, too, and waited for.
-    quick = {"request_timeout_ms": "3000"}
-    async with running(seen.spec(**quick), target) as task:
-        async with running(unseen.spec(**quick), target) as stopped:
+    async with running(seen.spec(), target) as task:
+        async with running(unseen.spec(), target) as stopped:
             for each in (seen, unseen):
                 await each.until(leader=leader, in_sync=(leader, follower))
                 await each.put(400)
@@ -382,7 +380,7 @@ async def test_an_unclean_election_among_brokers_of_an_older_release_is_told_wit
             await each.put(900)
         await task.copied(1600, OVER_S)
         await task.finish()
-    async with running(unseen.spec(**quick), target) as restarted:
+    async with running(unseen.spec(), target) as restarted:
         await restarted.copied(900, OVER_S)
         await restarted.finish()
     for each, one, at in zip((seen, unseen), (task, restarted), ends, strict=True):

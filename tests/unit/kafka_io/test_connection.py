@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -107,6 +108,37 @@ async def test_everything_in_flight_is_lost_when_the_broker_hangs_up() -> None:
             *(connection.start(FindCoordinator("g", 0)) for _ in range(3)), return_exceptions=True
         )
         assert [str(error) for error in results] == [f"broker 127.0.0.1:{port}: the broker closed the connection"] * 3
+
+
+async def test_what_a_lost_connection_has_not_sent_yet_never_arrives() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(10.0)
+
+    def introduced() -> socket.socket:
+        accepted, _ = listener.accept()
+        accepted.settimeout(10.0)
+        frame = accepted.recv(4096)
+        body = frame[8:12] + VERSIONS
+        accepted.sendall(struct.pack(">i", len(body)) + body)
+        return accepted
+
+    def rest(accepted: socket.socket) -> str:
+        try:
+            while accepted.recv(1 << 16):
+                pass
+        except ConnectionResetError:
+            return "cut off"
+        return "flushed"
+
+    accepting = asyncio.create_task(asyncio.to_thread(introduced))
+    with listener:
+        connection = await opened(listener.getsockname()[1])
+        # More than the broker takes at present: what it doesn't, the system would go on sending for as long as it takes.
+        requests = [connection.start(FindCoordinator("g" * 30_000, 0)) for _ in range(400)]
+        with await accepting as accepted:
+            connection.lost("given up")
+            await asyncio.gather(*requests, return_exceptions=True)
+            assert await asyncio.to_thread(rest, accepted) == "cut off"
 
 
 async def test_a_broker_that_never_answers_is_given_up_and_named() -> None:

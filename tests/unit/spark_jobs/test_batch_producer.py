@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from mirror_connect.kafka_io.connection import RequestTimedOut
-from mirror_connect.kafka_io.wire import Produce
+from mirror_connect.kafka_io.wire import Produce, ProduceResponse
 from mirror_connect.spark_jobs import record_rewrite, target_partition
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import ProducerSettings
@@ -515,6 +515,77 @@ async def test_settling_takes_no_more_from_the_feed(rig: Rig) -> None:
     await until(lambda: bool(rig.target.requests))
     assert await rig.producer.settle([side], 5)
     assert len(feed.batches) > 80
+
+
+async def test_a_refused_partition_is_released_when_what_is_behind_its_head_is_answered(rig: Rig) -> None:
+    feed = Feed(batches(1))
+    side = rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 3)  # from now on several are in flight
+    answer = asyncio.Event()
+    produce, refused = rig.target._produce, False
+
+    async def the_head_first(request: Produce) -> ProduceResponse:
+        nonlocal refused
+        if not refused:
+            refused = True
+            rig.target.before = lambda _request: INVALID_RECORD
+            try:
+                return await produce(request)
+            finally:
+                rig.target.before = lambda _request: 0
+        await answer.wait()
+        return await produce(request)
+
+    rig.target._produce = the_head_first  # type: ignore[method-assign]
+    feed.batches.extend(batch(first, [50]) for first in (3, 4, 5))
+    rig.producer.wake(side)
+    await until(lambda: feed.error is not None)
+    assert side.on_wire == 2
+    releasing = asyncio.create_task(rig.producer.release([side], 1))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    released_early = releasing.done()
+    answer.set()
+    await releasing
+    assert (released_early, side.on_wire) == (False, 0)
+
+
+@pytest.mark.parametrize("acknowledged", [False, True], ids=["never_answered", "acknowledged_when_sent_again"])
+async def test_a_partition_whose_request_was_lost_is_released_when_that_cannot_land_any_more(
+    acknowledged: bool,
+) -> None:
+    rig = Rig(FakeTarget(), ProducerSettings(retry_backoff_s=0.001, request_timeout_ms=300))
+    await rig.producer.start()
+    loses = True
+
+    def lose(_request: Produce) -> int:
+        if loses:
+            raise lost()
+        return 0
+
+    rig.target.before = lose
+    feed = Feed(batches(1))
+    side = rig.feed(feed)
+    await until(lambda: side.failures_in_row > 0)
+    if acknowledged:
+        loses = False
+        await until(lambda: len(feed.acknowledged) == 3)
+    began = asyncio.get_running_loop().time()
+    assert rig.producer.settled == acknowledged
+    await rig.producer.release([side], 0.0)
+    waited = asyncio.get_running_loop().time() - began
+    assert rig.producer.settled
+    await rig.producer.close()
+    # What was acknowledged is known to the broker: it drops the copy that was lost.
+    assert (waited < 0.2) == acknowledged
+
+
+async def test_what_was_answered_with_an_error_is_waited_for_no_longer(rig: Rig) -> None:
+    rig.target.before = lambda _request: TOPIC_DENIED
+    side = rig.feed(Feed(batches(1)))
+    await until(lambda: bool(side.trouble) and not side.on_wire)
+    async with asyncio.timeout(5.0):  # less than request.timeout.ms
+        await rig.producer.release([side], 0.0)
 
 
 async def test_a_released_partition_that_comes_back_goes_on_with_its_sequences(rig: Rig) -> None:

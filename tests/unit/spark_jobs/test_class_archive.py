@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from mirror_connect.spark_jobs import class_archive
+from mirror_connect.spark_jobs import class_archive, epochs, session
 from mirror_connect.spark_jobs.class_archive import archive_option, make_archive
 
 
@@ -30,6 +32,30 @@ def test_an_archive_that_can_not_be_made_says_why_and_leaves_nothing(
     with pytest.raises(RuntimeError, match=r"^no Java here$"):
         make_archive(tmp_path / "share" / "spark.jsa")
     assert os.listdir(tmp_path / "share") == []
+
+
+class Query:
+    """A query that ends, or goes on, without having had an epoch."""
+
+    def __init__(self, *, active: bool) -> None:
+        self.lastProgress, self.isActive = None, active
+
+    def stop(self) -> None: ...
+
+
+@pytest.mark.parametrize("active", [False, True], ids=["the_query_ended", "the_epoch_does_not_end"])
+def test_an_archive_of_a_spark_that_did_no_work_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, active: bool
+) -> None:
+    jvm = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    gateway = SimpleNamespace(proc=jvm, shutdown=lambda: None)
+    opened = SimpleNamespace(sparkContext=SimpleNamespace(_gateway=gateway), stop=lambda: None)
+    monkeypatch.setattr(session, "open_session", lambda _settings: opened)
+    monkeypatch.setattr(epochs, "start_clock", lambda *_: Query(active=active))
+    monkeypatch.setattr(class_archive, "EPOCH_S", 0.2)
+    with pytest.raises(RuntimeError, match=r"^Spark's first epoch did not end"):
+        class_archive.load_all(str(tmp_path / "made.jsa"))
+    assert jvm.wait(10) == 0
 
 
 def test_the_command_says_what_follows_and_goes_on(

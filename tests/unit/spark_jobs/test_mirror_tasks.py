@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from mirror_connect.connectors import position_translation
 from mirror_connect.connectors.checkpoints import Checkpoint
+from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.heartbeats import Heartbeat
 from mirror_connect.connectors.job_contract import RUNNING, TaskSpec
+from mirror_connect.connectors.offset_runs import Run, Segment, Standing
 from mirror_connect.connectors.offset_sync_store import OffsetSyncStore
 from mirror_connect.connectors.offset_syncs import OffsetSync
 from mirror_connect.spark_jobs import connecting, mirror_checkpoint, mirror_heartbeat, outage, writing_task
@@ -23,6 +26,7 @@ from tests.fakes.worker_link import FakeWorkerLink
 
 MIRROR = "org.apache.kafka.connect.mirror.Mirror"
 CHECKPOINTS, SYNCS, OFFSETS = "A.checkpoints.internal", "mm2-offset-syncs.B.internal", "connect-offsets"
+RUNS = "mm2-offset-runs.A.internal"
 PACE_S = 0.02
 DENIED, NO_LEADER, REFUSED = 29, 6, 87
 
@@ -361,6 +365,53 @@ async def test_a_sync_that_nothing_can_be_is_passed_over(world: World, hostile: 
     async with running(world, spec) as task:
         await task.until(lambda: world.checkpoints)
         assert (world.checkpoints, len(task.link.notices)) == ([("g", 150, 201)], 1)
+
+
+SLOW = "(a|aa)+x"
+
+
+@pytest.mark.parametrize("where", ["of_syncs", "of_runs"])
+async def test_a_made_up_name_holds_nothing_up_whatever_the_expressions_are(world: World, where: str) -> None:
+    world.syncs((100, 200))
+    name = "a" * 200
+    if where == "of_syncs":
+        hostile = OffsetSync(name, 0, 5, 7)
+        world.source.put(SYNCS, (hostile.key(), hostile.value()))
+    else:
+        world.target.topic(RUNS)
+        segment = Segment(name, 0, 0, 0, b"x" * 16, b"y" * 16, Standing(), (Run(0, 0, 5),))
+        world.target.put(RUNS, (segment.key(), segment.value()))
+    async with running(world, world.spec("Checkpoint", "g", topics=f"orders,{SLOW}")) as task:
+        await task.until(lambda: world.checkpoints)
+        assert world.checkpoints == [("g", 150, 201)]
+
+
+async def test_a_topic_that_an_expression_is_slow_for_is_judged_beside_the_loop(world: World) -> None:
+    world.source.groups["g"] = {("orders", 0): (150, ""), ("a" * 200, 0): (1, "")}
+    world.syncs((100, 200))
+    loop, longest, last = asyncio.get_running_loop(), 0.0, asyncio.get_running_loop().time()
+    async with running(world, world.spec("Checkpoint", "g", topics=f"orders,{SLOW}")) as task:
+        while not task.task.done():
+            await asyncio.sleep(0.01)
+            now = loop.time()
+            longest, last = max(longest, now - last), now
+        with pytest.raises(ConfigError, match="takes more than 1 s"):
+            task.task.result()
+    assert longest < 0.7
+
+
+async def test_more_made_up_partitions_than_there_can_be_are_told_of_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(position_translation, "MOST_PARTITIONS", 10)
+    made_up = [OffsetSync(f"t{number}", 0, 5, 7) for number in range(30)]
+    world.source.put(SYNCS, *((each.key(), each.value()) for each in made_up))
+    world.syncs((100, 200))
+    async with running(world, world.spec("Checkpoint", "g")) as task:
+        await task.until(lambda: world.checkpoints)
+        await task.rounds()
+        told = [line for line in task.link.notices if "more than 10 partitions" in line]
+    assert (world.checkpoints, len(told)) == ([("g", 150, 201)], 1)
 
 
 @pytest.mark.parametrize("error", [ValueError, OverflowError, struct.error])

@@ -8,8 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
+from mirror_connect.connectors.job_contract import TaskPartition
 from mirror_connect.connectors.offset_runs import Run, RunRecorder, Segment, Standing
 from mirror_connect.kafka_io.wire import Produce
+from mirror_connect.spark_jobs.offset_runs_writer import OffsetRuns
+from mirror_connect.spark_jobs.partition_runs import PartitionRuns
 from tests.fakes.mapped_task import RUNS, SYNCS, MappedWorld
 from tests.fakes.source_task import OFFSETS
 from tests.fakes.target_cluster import lost
@@ -80,6 +83,35 @@ async def test_a_topic_that_refuses_runs_ends_them_and_nothing_else(world: Mappe
             world.records(10)
             await world.copied(10)
         assert len(world.notices("Offset runs are not recorded until this task starts again")) == 1
+
+
+async def test_runs_that_are_not_recorded_any_more_take_no_room(
+    world: MappedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[PartitionRuns] = []
+    add = OffsetRuns.add
+
+    def added(self: OffsetRuns, partition: TaskPartition, reading_from: int | None) -> PartitionRuns:
+        runs.append(add(self, partition, reading_from))
+        return runs[-1]
+
+    monkeypatch.setattr(OffsetRuns, "add", added)
+    world.target.producers.before = on(RUNS, REFUSED)
+    async with world.copying(world.spec()):
+        world.records(10)
+        await world.copied(10)
+        await world.until(lambda: bool(world.notices("Offset runs are not recorded")))
+        (partition,) = runs
+        kept = []
+        for number in range(2, 30):
+            recorder = partition.recorder
+            if recorder is not None:
+                # Each time a new segment begins.
+                recorder.topics_are(b"%16d" % number, b"t" * 16)
+            world.records(10)
+            await world.copied(10 * number)
+            kept.append(0 if recorder is None else len(recorder._finished))
+    assert max(kept) == 0
 
 
 @pytest.mark.parametrize("number", [2**62, 2**63 - 1])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AbstractAsyncContextManager
 
 import pytest
 
 from mirror_connect.connectors.job_contract import RUNNING, TaskPartition
+from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs import connecting, outage, record_rewrite, standing_partitions
 from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.record_batch import LOG_APPEND_TIME
@@ -195,6 +197,36 @@ async def test_a_batch_that_is_corrupt_in_a_later_piece_is_told_once_however_oft
         line,
         "orders-0 goes on behind offset 6",
     ]
+
+
+async def test_what_a_refused_record_decides_waits_for_the_targets_limit_and_nothing_takes_it_up_meanwhile(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The corrupt batch behind it is seen first, and looked at again and again.
+    records = [LARGE, *[(b"%d" % number, b"v") for number in range(1, 5)]]
+    world.source.put("orders", *records)
+    whole = list(world.source.logs["orders", 0].batches)
+    damage(world, 1)
+    asked, answer = asyncio.Event(), asyncio.Event()
+    largest = standing_partitions.largest_message
+
+    async def slowly(target: Cluster, topic: str) -> int | None:
+        asked.set()
+        await answer.wait()
+        return await largest(target, topic)
+
+    monkeypatch.setattr(standing_partitions, "largest_message", slowly)
+    async with world.copying("orders", "parcels", on_oversize_record="skip"):
+        await world.until(asked.is_set)
+        world.source.logs["orders", 0].batches[:] = whole
+        world.target.producers.limit = 1 << 20
+        await asyncio.sleep(0.3)  # ten times as long as it takes to look again
+        answer.set()
+        await world.until(lambda: len(world.target.records("A.orders")) >= 4)
+        world.source.put("orders", SMALL)
+        await world.until(lambda: SMALL in world.target.records("A.orders"))
+    assert world.target.records("A.orders") == [*records[1:], SMALL]
+    assert (world.link.counters["skipped"], len(world.link.incidents)) == (1, 1)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

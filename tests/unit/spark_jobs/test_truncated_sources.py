@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 
@@ -12,7 +13,8 @@ from mirror_connect.connectors.position_translation import PositionTranslator
 from mirror_connect.connectors.positions import parse_position_headers, parse_position_value
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 from mirror_connect.connectors.topic_ids import topic_id_text
-from mirror_connect.spark_jobs import standing_partitions
+from mirror_connect.spark_jobs import batch_producer, standing_partitions
+from mirror_connect.spark_jobs.standing_partitions import StandingPartitions
 from tests.fakes.source_task import OFFSETS, SourceTaskWorld
 from tests.fakes.whole_cluster import headers_of
 
@@ -237,3 +239,45 @@ async def test_groups_are_sent_to_what_follows_the_truncation_as_soon_as_that_is
         await world.committed(7, 1)
         await world.until(lambda: world.translated(range(9)) == {0: 0, 1: 1, **{at: 3 + at for at in range(2, 9)}})
         await world.finish()
+
+
+@pytest.mark.parametrize("happens", ["truncated", "made_again", "gone_by_retention"])
+async def test_what_has_happened_to_a_partition_that_gave_back_its_room_is_told_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, happens: str
+) -> None:
+    given_back = asyncio.Event()
+    give_back = StandingPartitions.give_back
+
+    def when_told(self: StandingPartitions) -> None:
+        # What has happened is noticed before the target counts as stalled.
+        if world.link.incidents:
+            give_back(self)
+            given_back.set()
+
+    monkeypatch.setattr(StandingPartitions, "give_back", when_told)
+    monkeypatch.setattr(batch_producer, "STALLED_S", 0.0)
+    world.put("abc")
+    async with world.copying():
+        await world.committed(2, 0)
+        world.target.producers.before = lambda request: (
+            NOT_ENOUGH_REPLICAS if any(batch.topic == "A.orders" for batch in request.batches) else 0
+        )
+        tried = len(world.target.producers.requests)
+        world.put("de")
+        await world.until(lambda: len(world.target.producers.requests) > tried + 1)
+        log = world.source.logs["orders", 0]
+        match happens:
+            case "truncated":
+                world.truncate(2, "xyzuvw")
+            case "made_again":
+                world.source.ids["orders"] = b"2" * 16
+                log.truncate(0)
+                world.put("xyzuvw")
+            case _:
+                log.batches[:] = []
+                log.start = 9
+                world.put("xyzuvw")
+        await world.until(given_back.is_set)
+        world.target.producers.before = lambda _request: 0
+        await world.until(lambda: world.there.endswith("xyzuvw"))
+    assert len(world.link.incidents) == 1, world.link.incidents

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 
 import pytest
 
-from mirror_connect.app.supervisor.grants import regrant
+from mirror_connect.app.supervisor.grants import Landing, regrant
 from mirror_connect.app.supervisor.run import Partitions, Phase, Run
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.job_contract import EPOCH_ENDED, FAILED, FINISHED, RUNNING, TaskId, TaskReport
 
 T0, T1, T2 = ("t", 0), ("t", 1), ("t", 2)
 
@@ -98,6 +99,63 @@ def test_a_confirmation_of_what_never_was_keeps_the_newest_grant() -> None:
     regrant([one])
     one.confirm(99)
     assert one.granted == {T0}
+
+
+# --- what may still be under way --------------------------------------------------------------------------------------
+
+
+def reported(one: Run, state: str, *, settled: bool) -> None:
+    one.report = TaskReport("a", 1, state, settled=settled)
+
+
+def test_what_ended_unsettled_keeps_its_partitions_from_other_tasks_until_its_requests_cannot_land_any_more() -> None:
+    landing = Landing()
+    old = run(0, T0, T1)
+    regrant([old])
+    reported(old, FINISHED, settled=False)
+    landing.note(old.task, old.unsettled, until=30.0)
+    old.end()
+    same, other = run(0, T0), run(1, T1)
+    regrant([same, other], landing)
+    before = (same.granted, other.granted)
+    freed = (landing.over(29.9), landing.over(30.0), landing.over(30.1))
+    regrant([same, other], landing)
+    # The task itself is fenced by its own epoch: it goes on at once.
+    assert (before, freed) == (({T0}, frozenset()), (set(), {"c"}, set()))
+    assert other.granted == {T1}
+
+
+def test_what_two_runs_of_a_task_left_is_held_for_the_later_one() -> None:
+    landing = Landing()
+    landing.note(TaskId("c", 0), frozenset({T0}), until=30.0)
+    landing.note(TaskId("c", 0), frozenset({T0, T1}), until=40.0)
+    landing.over(35.0)
+    assert (landing.held_against(TaskId("c", 1)), landing.held_against(TaskId("d", 1))) == ({T0, T1}, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("state", "settled", "left"),
+    [
+        pytest.param(FINISHED, True, frozenset(), id="acknowledged_what_it_sent"),
+        pytest.param(EPOCH_ENDED, True, frozenset(), id="acknowledged_what_it_sent_at_its_epochs_end"),
+        pytest.param(FINISHED, False, {T0}, id="told_to_finish_before_an_answer_came"),
+        pytest.param(FAILED, False, {T0}, id="failed_before_an_answer_came"),
+        pytest.param(RUNNING, True, {T0}, id="died_without_a_word"),
+    ],
+)
+def test_only_the_last_word_of_a_task_says_that_nothing_is_under_way(
+    state: str, settled: bool, left: Collection[tuple[str, int]]
+) -> None:
+    one = run(0, T0)
+    regrant([one])
+    reported(one, state, settled=settled)
+    assert one.unsettled == left
+
+
+def test_who_never_had_a_lease_left_nothing() -> None:
+    one = run(0, T0)
+    regrant([one])
+    assert one.unsettled == frozenset()
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -19,6 +19,7 @@ from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import (
     FENCED_PAUSES_S,
     FINISH_PATIENCE_S,
+    LANDING_S,
     NO_SLOT_S,
     NOT_COMMITTED,
     ROOM_RETRY_S,
@@ -273,6 +274,48 @@ async def test_a_partition_that_moves_is_granted_after_it_was_drained(world: Wor
     assert (after.assignment_version > before, len(after.assigned)) == (True, 2)
 
 
+async def test_another_task_gets_partitions_of_one_that_was_killed_when_its_requests_cannot_land_any_more(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    both = {A: wanted("t-0"), B: wanted("t-1")}
+    world.supervisor.want(both)
+    first, second = await world.running(A), await world.running(B)
+    # Regrouped with another config: both end, the first one settled, the second one not in time.
+    world.supervisor.want({A: wanted("t-1", more="config"), B: wanted("t-0", more="config")})
+    await first.say("FINISHED")
+    await second.say("RUNNING")
+    world.later(FINISH_PATIENCE_S + 0.1, 0.1)
+    assert (world.run(B).granted, world.run(A).granted) == ({("t", 0)}, set())
+    process = await world.running(A)
+    world.later(LANDING_S - 1)
+    early = world.run(A).granted
+    world.later(1.2, 0.1)
+    assert (early, world.run(A).granted) == (set(), {("t", 1)})
+    assert (await process.say("RUNNING")).assignment_version == world.run(A).version
+    lines = [r.getMessage() for r in caplog.records if "may still be written" in r.getMessage()]
+    assert lines == [
+        "Task c-0 gets 1 partition within 30 s: the task that had copied them ended with requests under way, which may "
+        "still be written"
+    ]
+
+
+async def test_a_process_that_was_replaced_leaves_requests_to_which_no_other_task_gets_its_partitions(
+    world: World,
+) -> None:
+    world.supervisor.want({A: wanted("t-0", "t-1"), B: wanted("t-2")})
+    first, _ = await world.running(A), await world.running(B)
+    world.application.alive.discard(first.pid)
+    again = Process(world, world.run(A))
+    await again.ask()
+    # It drains at once what it has never had time to send anything of.
+    world.supervisor.want({A: wanted("t-0"), B: wanted("t-2", "t-1")})
+    await again.say("RUNNING", world.run(A).version)
+    early = world.run(B).granted
+    world.later(LANDING_S + 1)
+    assert (early, world.run(B).granted) == ({("t", 2)}, {("t", 1), ("t", 2)})
+
+
 async def test_a_restart_ends_the_run_and_begins_another(world: World) -> None:
     world.supervisor.want({A: wanted("t-0")})
     process = await world.running(A)
@@ -339,6 +382,20 @@ async def test_an_error_in_a_first_spec_hides_what_a_provider_gave(world: World)
     assert world.events.trace(A) == (
         "ConfigError: Invalid value [hidden] for configuration offset.lag.max: Not a number of type INT"
     )
+
+
+async def test_the_trace_of_a_spec_that_met_a_mistake_of_ours_hides_what_a_provider_gave(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    # The handler's own net is not on this log.
+    world.specs.failure = KeyError(SECRET)
+    world.supervisor.want({A: wanted("t-0")})
+    await Process(world, world.run(A)).ask()
+    (record,) = [each for each in caplog.records if "can't be started" in each.getMessage()]
+    told = logging.Formatter().format(record)
+    assert "KeyError: '[hidden]'" in told
+    assert "in build" in told
+    assert SECRET not in told
 
 
 async def test_an_error_in_a_later_spec_hides_what_has_changed_since(world: World) -> None:
