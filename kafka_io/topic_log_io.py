@@ -247,10 +247,19 @@ class Follower:
     """A thread that reads what is committed in a topic, from its beginning, and never stops before it is told to.
 
     `deliver` is called in that thread with the records in order and with the positions (next offset) they lead to;
-    positions move over transaction markers too, which are no records.
+    positions move over transaction markers too, which are no records. `empty_after_ms`: how long a broker that has nothing
+    new keeps a request; only its empty answer moves a position over a marker at the end.
     """
 
-    def __init__(self, clients: LogClients, topic: str, partitions: Iterable[int], deliver: Deliver) -> None:
+    def __init__(
+        self,
+        clients: LogClients,
+        topic: str,
+        partitions: Iterable[int],
+        deliver: Deliver,
+        *,
+        empty_after_ms: int = 500,
+    ) -> None:
         self._clients = clients
         self._topic = topic
         self._deliver = deliver
@@ -266,6 +275,7 @@ class Follower:
                 "enable.partition.eof": True,
                 "isolation.level": "read_committed",
                 "queued.max.messages.kbytes": 16384,
+                "fetch.wait.max.ms": empty_after_ms,
             }
         )
         # Not OFFSET_BEGINNING: a new client does not know the leaders yet, and librdkafka then asks for the beginning only

@@ -31,6 +31,9 @@ Entry = tuple[bytes, bytes | None]
 READ_TIMEOUT: Final = 30.0
 _RETRY_PAUSE: Final = 0.25
 _LOOK_S: Final = 2.0
+_IDLE_MS: Final = 500
+# What a leader writes ends with a marker, and who asked for it waits until the log has been read to behind that.
+_BEHIND_A_MARKER_MS: Final = 100
 
 
 class TopicLog(Protocol):
@@ -114,7 +117,10 @@ class KafkaTopicLog:
         def deliver(records: Sequence[LogRecord], positions: Mapping[int, int]) -> None:
             loop.call_soon_threadsafe(self._receive, records, positions)
 
-        self._follower = Follower(self._clients, self._plan.name, range(self._partitions), deliver)
+        self._follower = Follower(
+            *(self._clients, self._plan.name, range(self._partitions), deliver),
+            empty_after_ms=_IDLE_MS if self._leader is None else _BEHIND_A_MARKER_MS,
+        )
         try:
             # A transaction that a killed worker left open lasts a minute: who needs what lies behind it reads to the end.
             await self._read(timeout, to_last_stable=True)

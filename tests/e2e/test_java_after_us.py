@@ -88,7 +88,8 @@ def seen(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator
             java.start(1)  # it will not get as far as that
         wait_for_state(lambda: REFUSED in java.log.read_text(), "Java is refused", PATIENCE_S)
         found.java_beside_us = java.log.read_text()
-        java.stop()
+        # Asked to end, it would wait half a minute for the start that it does not get through.
+        java.kill()
         found.ours = _described(ours.call("GET", "/connectors?expand=info&expand=status"))
         before = ours.call("GET", "/connectors/running/offsets")
         assert ours.stop() == 0

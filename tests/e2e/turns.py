@@ -233,9 +233,11 @@ def take_turns(turns: Turns, java: Program, ours: Product, started: Callable[[],
         turns.note()
 
         java.start()
-        turns.turn(exact=False)
         said = len(ours.log_text())
-        turns.refusal_code = ours.launch().wait_ended(60)
+        # It asks for some time until it believes the refusal: Java copies meanwhile.
+        ours.launch()
+        turns.turn(exact=False)
+        turns.refusal_code = ours.wait_ended(60)
         turns.refusal = ours.log_text()[said:]
         turns.wait_committed()
         java.stop()

@@ -191,3 +191,22 @@ async def test_without_the_right_to_the_transactional_id_there_is_the_lease_and_
                 await leader.log.append(KEY, b"fenced")
                 await leader.log.read_to_end()
                 assert leader.seen == [b"allowed", b"alone", b"fenced"]
+
+
+async def test_a_write_is_read_back_at_once_although_a_marker_is_the_last_in_the_log(
+    one_broker: LocalCluster, names: tuple[str, str]
+) -> None:
+    took = []
+    async with leading({"bootstrap.servers": one_broker.bootstrap_servers}, *names) as leader:
+        end = 0
+        for _ in range(8):
+            await leader.log.append(KEY, b"value")
+            # The record, and the marker, which the broker writes when it has answered already.
+            end += 2
+            while (await leader.clients.end_offsets(names[0], [0], 10))[0] < end:
+                await asyncio.sleep(0.005)
+            asked = time.monotonic()
+            await leader.log.read_to_end()
+            took.append(time.monotonic() - asked)
+    # A broker keeps a reader that has all waiting for half a second, if it is not told otherwise.
+    assert min(took) < 0.3
