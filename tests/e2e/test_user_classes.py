@@ -76,7 +76,7 @@ def commit(cluster: LocalCluster, group: str, topic: str) -> bool:
     asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, READ)])]
     (future,) = admin.alter_consumer_group_offsets(asked).values()
     # What a coordinator that is still loading refuses is no error of the call.
-    return not any(each.error for each in future.result(20).topic_partitions)
+    return not any(each.error for each in future.result(60).topic_partitions)
 
 
 def checkpoints(cluster: LocalCluster, group: str) -> list[tuple[str, int]]:
