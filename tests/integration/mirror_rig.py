@@ -99,6 +99,13 @@ def _record(message: Message) -> Record:
 
 def batches(cluster: LocalCluster, topic: str, partition: int) -> list[tuple[int, int, bytes]]:
     """(attributes, record count, everything behind the header) of each batch, from the broker's own segment files."""
+    while True:
+        # While the cleaner swaps a file in, the file that was listed is gone.
+        with contextlib.suppress(FileNotFoundError):
+            return _present_batches(cluster, topic, partition)
+
+
+def _present_batches(cluster: LocalCluster, topic: str, partition: int) -> list[tuple[int, int, bytes]]:
     found = []
     for segment in sorted(cluster.partition_directory(topic, partition).glob("*.log")):
         content, at = segment.read_bytes(), 0
@@ -188,17 +195,18 @@ class Running:
                 if (now := self.link.counters.get("records", 0)) != acknowledged:
                     acknowledged = now
                     patience.reschedule(asyncio.get_running_loop().time() + seconds)
-                self._check_running()
+                self.check_running()
                 await asyncio.sleep(0.01)
 
     async def until(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
         """Waits for a condition; a task that ended meanwhile raises what it raised."""
         async with asyncio.timeout(seconds):
             while not condition():
-                self._check_running()
+                self.check_running()
                 await asyncio.sleep(0.01)
 
-    def _check_running(self) -> None:
+    def check_running(self) -> None:
+        """Raises what a task that ended meanwhile raised, or that it has returned."""
         if self.task.done():
             self.task.result()
             raise AssertionError("the task has returned")
