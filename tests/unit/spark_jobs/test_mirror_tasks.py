@@ -108,6 +108,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(mirror_checkpoint, "emission_interval_s", lambda _: PACE_S)
     monkeypatch.setattr(mirror_heartbeat, "beat_interval_s", lambda _: PACE_S)
     monkeypatch.setattr(mirror_checkpoint, "RETRY_S", PACE_S)
+    # It outlives an epoch, and here a test: all their runs have the same id.
+    monkeypatch.setattr(mirror_checkpoint, "_told", {})
     is_asked = mirror_checkpoint.sync_interval_s
     monkeypatch.setattr(mirror_checkpoint, "sync_interval_s", lambda settings: is_asked(settings) and PACE_S)
     return made
