@@ -17,6 +17,7 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AdminClient,
+    NewPartitions,
     NewTopic,
     ScramCredentialInfo,
     ScramMechanism,
@@ -278,6 +279,11 @@ class LocalCluster:
         self.admin().create_topics([topic], request_timeout=30)[name].result(30)
         self._until(lambda: self._has_leaders(name, partitions), f"topic {name} has no leaders")
 
+    def grow_topic(self, name: str, partitions: int) -> None:
+        """Let `name` have so many partitions, and wait until each has a leader: a producer that finds fewer refuses more."""
+        self.admin().create_partitions([NewPartitions(name, partitions)], request_timeout=30)[name].result(30)
+        self._until(lambda: self._has_leaders(name, partitions), f"topic {name} has no {partitions} partitions")
+
     def delete_topic(self, name: str) -> None:
         """Delete `name` and wait until the brokers no longer know it, and would make it again."""
         self.admin().delete_topics([name], request_timeout=30)[name].result(30)
@@ -350,9 +356,12 @@ class LocalCluster:
         found = self.admin().list_topics(topic, timeout=5).topics[topic].partitions
         return len(found) == partitions and all(partition.leader >= 0 for partition in found.values())
 
-    def _until(self, condition: Callable[[], bool], complaint: str, seconds: float = 30.0) -> None:
+    def _until(self, condition: Callable[[], bool], complaint: str, seconds: float = 60.0) -> None:
         until = time.monotonic() + seconds
-        while not condition():
+        while True:
+            with contextlib.suppress(KafkaException):  # an answer that is late, or lost with a broker: asked for again
+                if condition():
+                    return
             if time.monotonic() > until:
                 raise NotInTime(f"cluster {self.name}: {complaint} after {seconds:g} s")
             time.sleep(0.05)

@@ -75,9 +75,11 @@ def write_all(source: LocalCluster) -> Written:
 
 def produce(cluster: LocalCluster, topic: str, records_: Iterable[Fields], **settings: Any) -> None:
     """Produces keyword arguments of Producer.produce, and waits for the acknowledgements."""
-    producer = Producer({**cluster.librdkafka(), "linger.ms": 100, **settings})
+    refused: list[str] = []
+    told = {"delivery.report.only.error": True, "on_delivery": lambda error, _: refused.append(error.str())}
+    producer = Producer({**cluster.librdkafka(), "linger.ms": 100, **told, **settings})
     _send(producer, topic, records_)
-    assert producer.flush(60) == 0
+    assert (producer.flush(60), refused[:3]) == (0, [])
 
 
 def produce_text(cluster: LocalCluster, name: Callable[[str], str]) -> int:
@@ -145,7 +147,7 @@ def produce_transactions(cluster: LocalCluster, topic: str) -> tuple[int, int]:
         for n, codec in enumerate(("none", "zstd"))
     ]
     for writer in writers:
-        writer.init_transactions(30)
+        writer.init_transactions(60)
     for turn in range(12):
         first, second = writers
         first.begin_transaction()
@@ -155,11 +157,11 @@ def produce_transactions(cluster: LocalCluster, topic: str) -> tuple[int, int]:
             for writer, commit in zip(writers, commits, strict=True):
                 rows = [{"value": f"{turn}.{part}.{n} {commit}", "partition": n % 2} for n in range(8)]
                 _send(writer, topic, rows)
-                assert writer.flush(30) == 0
+                assert writer.flush(60) == 0
                 every += len(rows)
                 committed += len(rows) if commit else 0
         for writer, commit in zip(writers, commits, strict=True):
-            writer.commit_transaction(30) if commit else writer.abort_transaction(30)
+            writer.commit_transaction(60) if commit else writer.abort_transaction(60)
     return every, committed
 
 

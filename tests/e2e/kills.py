@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from deploy.local import LocalCluster
 from tests.e2e.progress import Partition, Progress
+from tests.e2e.reading import batches
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,29 @@ class Survived:
     target: LocalCluster
     progress: Progress
     kills: list[Kill]
+
+
+def ended_by(survived: Survived, copies: Iterable[Partition]) -> Callable[[Partition, int], int]:
+    """Gives the index of the kill that ended the writer of a copy's record at an offset. Each writer has its epoch.
+
+    When a record was first seen would not tell: a request that was on its way may be written long after a kill.
+    """
+    writers = {
+        copy: [(batch.base_offset, batch.producer) for batch in batches(survived.target, *copy)] for copy in copies
+    }
+    begun: dict[tuple[int, int], float] = {}
+    for copy, written in writers.items():
+        firsts = {producer: base for base, producer in reversed(written)}
+        for producer, base in firsts.items():
+            seen = survived.progress.written(copy, base)
+            begun[producer] = min(begun.get(producer, seen), seen)
+
+    def index(copy: Partition, offset: int) -> int:
+        producer = next(producer for base, producer in reversed(writers[copy]) if base <= offset)
+        later = (n for n, kill in enumerate(survived.kills) if kill.when >= begun[producer])
+        return next(later, len(survived.kills) - 1)
+
+    return index
 
 
 def slow(source: LocalCluster, alias: str, connector: str, bytes_per_second: int | None) -> None:

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from deploy.local import LocalCluster
 from tests.e2e.identity_topics import TEXT, produce, produce_transactions
-from tests.e2e.product import Product, end_offsets, mirror_config, wait_for
+from tests.e2e.product import Product, end_offsets, mirror_config, wait_ends, wait_for
 from tests.e2e.test_groups_follow import commit
 
 MIRROR: Final = "org.apache.kafka.connect.mirror.Mirror"
@@ -118,12 +118,8 @@ class OldLink:
 
     def change(self) -> None:
         """What happens to topics while they are copied."""
-        self.source.admin().create_partitions([NewPartitions(self.topic("growing"), 3)])[self.topic("growing")].result(
-            30
-        )
-        rows = [{**_row(number), "partition": 2} for number in range(LATER)]
-        settings = {"topic.metadata.refresh.interval.ms": 500}
-        produce(self.source, self.topic("growing"), rows, **settings)
+        self.source.grow_topic(self.topic("growing"), 3)
+        produce(self.source, self.topic("growing"), [{**_row(number), "partition": 2} for number in range(LATER)])
         configured = ConfigResource(ConfigResource.Type.TOPIC, self.topic("configured"))
         configured.add_incremental_config(
             ConfigEntry("retention.ms", RETENTION, incremental_operation=AlterConfigOpType.SET)
@@ -134,6 +130,7 @@ class OldLink:
         """Waits until everything written so far is on the target."""
         expected: dict[str, Mapping[int, int]] = {codec: {0: RECORDS} for codec in TEXT}
         expected |= {kind: {0: RECORDS} for kind in ("configured", "group")}
+        remade = f"{self.alias}.{self.remade}"
         expected["growing"] = {0: RECORDS, 1: 0, 2: LATER}
         expected |= {self.formats[magic]: {0: 4 * LATER} for magic in self.formats.keys() & MAGICS.keys()}
 
@@ -141,8 +138,11 @@ class OldLink:
             self.product.check_alive()
             return all(_reached(end_offsets(self.target, self.remote(kind)), ends) for kind, ends in expected.items())
 
+        def come() -> list[dict[int, int]]:
+            return [end_offsets(self.target, self.remote(kind)) for kind in expected]
+
         try:
-            wait_for(there, f"everything of {self.alias} is copied", 120, 0.3)
+            wait_for(there, f"everything of {self.alias} is copied", 120, 0.3, arrived=come)
         except AssertionError as error:
             ends = {kind: end_offsets(self.target, self.remote(kind)) for kind in expected}
             raise AssertionError(f"{error}; there is {ends}; {self.product.status(self.name('Source'))}") from None
@@ -150,6 +150,7 @@ class OldLink:
             lambda: sum(end_offsets(self.target, self.remote("tx")).values()) >= self.committed,
             "transactions are there",
         )
+        wait_ends(self.target, remade, {0: RECORDS})
 
     def verify(self) -> tuple[int, dict[str, Any]]:
         """Exit code and JSON of `mirror-connect verify` over all topics."""

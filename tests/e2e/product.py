@@ -107,7 +107,7 @@ class Product:
             raise WaitTimedOut(f"{error}; its log ends with:\n{self.log_tail()}") from None
         return self
 
-    def wait_ended(self, seconds: float = 30.0) -> int:
+    def wait_ended(self, seconds: float = 60.0) -> int:
         """Wait until the worker has ended by itself; its exit code."""
         try:
             code = self.process.wait(seconds)
@@ -116,12 +116,12 @@ class Product:
         watchdog().forget_process(self.process.pid)
         return code
 
-    def stop(self, seconds: float = 15.0) -> int:
+    def stop(self, seconds: float = 30.0) -> int:
         """SIGTERM, and wait; the exit code. WaitTimedOut if anything of the tree is left."""
         self.parts()
         self.process.terminate()
         code = self.wait_ended(seconds)
-        wait_for_state(lambda: not self.survivors(), "no process of the tree is left", 5)
+        wait_for_state(lambda: not self.survivors(), "no process of the tree is left", 30)
         return code
 
     def kill(self, *parts: str) -> None:
@@ -206,7 +206,7 @@ class Product:
         """DELETE a connector, and wait until it has no tasks left."""
         self._json("DELETE", f"/connectors/{name}")
         wait_for_state(
-            lambda: self.rest.get(f"/connectors/{name}").status_code == httpx.codes.NOT_FOUND, f"{name} is gone", 20
+            lambda: self.rest.get(f"/connectors/{name}").status_code == httpx.codes.NOT_FOUND, f"{name} is gone", 60
         )
 
     def status(self, name: str) -> dict[str, Any]:
@@ -261,13 +261,13 @@ class Product:
 
     def _json(self, method: str, path: str, body: object = None) -> Any:
         # As in Connect: while the worker is about to become the leader it asks callers to come again.
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while True:
             answer = self.rest.request(method, path, json=body) if body is not None else self.rest.request(method, path)
             if answer.status_code not in (httpx.codes.CONFLICT, httpx.codes.SERVICE_UNAVAILABLE):
                 break
             if time.monotonic() > until:
-                raise WaitTimedOut(f"not within 20 s: {method} {path} is not asked to come again; {answer.text}")
+                raise WaitTimedOut(f"not within 60 s: {method} {path} is not asked to come again; {answer.text}")
             time.sleep(0.2)
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}\n{self.log_tail()}"
         return answer.json() if answer.content else None
@@ -333,8 +333,22 @@ def mirror_config(source: LocalCluster, target: LocalCluster, topics: str, **set
     }
 
 
-def end_offsets(cluster: LocalCluster, topic: str) -> dict[int, int]:
-    """Partition → end offset; empty if there is no such topic. Never creates it."""
+def end_offsets(cluster: LocalCluster, topic: str, seconds: float = 60.0) -> dict[int, int]:
+    """Partition → end offset; empty if there is no such topic. Never creates it.
+
+    Asks on for so long where an answer is lost, or new partitions have no leader yet; then raises KafkaException.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return _present_ends(cluster, topic)
+        except KafkaException:
+            if time.monotonic() > until:
+                raise
+        time.sleep(0.1)
+
+
+def _present_ends(cluster: LocalCluster, topic: str) -> dict[int, int]:
     consumer = Consumer({**cluster.librdkafka(), "group.id": "ends", "allow.auto.create.topics": False})
     try:
         known = consumer.list_topics(timeout=20).topics
@@ -344,13 +358,13 @@ def end_offsets(cluster: LocalCluster, topic: str) -> dict[int, int]:
         consumer.close()
 
 
-def wait_ends(cluster: LocalCluster, topic: str, ends: Mapping[int, int], seconds: float = 60.0) -> None:
+def wait_ends(cluster: LocalCluster, topic: str, ends: Mapping[int, int], seconds: float = PATIENCE_S) -> None:
     """Wait until the topic's end offsets are at least these, for as long as records come (tests/waiting.py)."""
     seen: dict[int, int] = {}
 
     def reached() -> bool:
         with contextlib.suppress(KafkaException):  # new partitions have no leader yet, or not one that knows it
-            seen.update(end_offsets(cluster, topic))
+            seen.update(_present_ends(cluster, topic))
         return all(seen.get(partition, -1) >= end for partition, end in ends.items())
 
     try:

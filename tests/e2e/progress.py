@@ -53,6 +53,10 @@ class Progress:
         """When a record at this offset was first seen."""
         return next(looked for looked, ends in self._samples if ends[partition] > offset)
 
+    def missed(self, partition: Partition, offset: int) -> float:
+        """When a record at this offset was last looked for in vain: it was written after that."""
+        return max((looked for looked, ends in self._samples if ends[partition] <= offset), default=float("-inf"))
+
     def stalled(self, when: float, seconds: float) -> float:
         """For how long nobody answered in the `seconds` before `when`, beyond the time between two looks."""
         looks = [looked for looked, _ in self._samples if when - seconds <= looked <= when]

@@ -70,8 +70,8 @@ def messages(
     try:
         consumer.assign([TopicPartition(topic, partition, 0)])
         while True:
-            message = consumer.poll(20)
-            assert message is not None, f"nothing from {topic}-{partition} within 20 s"
+            message = consumer.poll(60)
+            assert message is not None, f"nothing from {topic}-{partition} within 60 s"
             error = message.error()
             if error is None:
                 yield message

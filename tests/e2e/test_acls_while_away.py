@@ -83,6 +83,8 @@ def seen() -> Iterator[Seen]:
         wait_ends(target, f"A.{TOPIC}", {0: 1}, PATIENCE_S)
         wait_for(lambda: bindings() >= {COPY, KEPT_COPY}, "the ACLs are copied", PATIENCE_S)
         assert create_acls(at_target, [BY_HAND]) == {}
+        # Brokers tell of it a moment later.
+        wait_for(lambda: BY_HAND in bindings(), "the ACL made by hand is there", PATIENCE_S)
         found.copied = bindings()
 
         def committed() -> Offsets:

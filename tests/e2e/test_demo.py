@@ -205,7 +205,7 @@ def test_on_a_terminal_it_stays_and_every_command_it_prints_works(tmp_path: Path
         assert len(commands) >= 4
         for command in commands:
             pasted = command.replace("curl", "curl --silent --show-error --fail-with-body", 1)
-            done = subprocess.run(["bash", "-c", pasted], capture_output=True, text=True, timeout=30, check=False)
+            done = subprocess.run(["bash", "-c", pasted], capture_output=True, text=True, timeout=120, check=False)
             assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
         # Itself, what ends it if it is killed, two brokers, the worker, Spark's driver, JVM, daemon and three tasks.
         assert len(demo.alive()) >= 11

@@ -58,14 +58,14 @@ def test_rest_answers_and_others_copy_while_it_is_matched(
     wait_ends(target_cluster, "E.endless-neighbour", writer.counts)
     worker.wait_states("endless", ["FAILED"])
     # A loop that waits for a match would have been silent for ever.
-    assert slowest < 5
+    assert slowest < 20
 
 
 def test_sigterm_ends_the_worker_in_the_middle_of_a_match_and_a_start_brings_it_back(
     worker: Product, source_cluster: LocalCluster, target_cluster: LocalCluster
 ) -> None:
     worker.put("endless", endless(source_cluster, target_cluster, ENDLESS, "3"))
-    assert worker.stop(10) == 0
+    assert worker.stop() == 0
     worker.start()
     worker.wait_running("good")
     worker.wait_states("endless", ["FAILED"])

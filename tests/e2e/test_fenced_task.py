@@ -55,7 +55,7 @@ async def take_over(cluster: LocalCluster, transactional_id: str, topic: str) ->
         await producer.start()
         feed = OneRecord()
         producer.wake(producer.partition(topic, 0, feed))
-        await asyncio.wait_for(feed.written.wait(), 30)
+        await asyncio.wait_for(feed.written.wait(), 60)
     finally:
         await producer.close()
         await connection.close()

@@ -308,10 +308,12 @@ def seen(worker: Product, target_cluster: LocalCluster) -> Iterator[Seen]:
 
         def everything() -> bool:
             status, told = java.request("GET", "/connectors?expand=info")
-            return status == httpx.codes.OK and len(told) == len(found.listed[-1])
+            if status != httpx.codes.OK or len(told) != len(found.listed[1]):
+                return False
+            found.listed.append(_configs(told))
+            return True
 
         wait_for_state(everything, "Java lists as many connectors", 120)
-        found.listed.append(_configs(java.request("GET", "/connectors?expand=info")[1]))
     yield found
     worker.start()
 

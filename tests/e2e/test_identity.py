@@ -68,7 +68,10 @@ def copied(written: Written, target_cluster: LocalCluster, product: Product) -> 
         product.check_alive()
         return all(sum(end_offsets(target, f"A.{topic}").values()) >= count for topic, count in expected.items())
 
-    wait_for(all_there, f"all of {expected} is copied", 120, 0.5)
+    def there() -> int:
+        return sum(sum(end_offsets(target, f"A.{topic}").values()) for topic in expected)
+
+    wait_for(all_there, f"all of {expected} is copied", 120, 0.5, arrived=there)
     for alias in COMMITTED_ONLY:
         wait_ends_sum(target, f"{alias}.{TX}", written.committed)
     yield Copied(source, target, written.text_lines, written.committed)
@@ -77,7 +80,10 @@ def copied(written: Written, target_cluster: LocalCluster, product: Product) -> 
 
 
 def wait_ends_sum(cluster: LocalCluster, topic: str, count: int) -> None:
-    wait_for(lambda: sum(end_offsets(cluster, topic).values()) >= count, f"{count} records in {topic}", 30)
+    def there() -> int:
+        return sum(end_offsets(cluster, topic).values())
+
+    wait_for(lambda: there() >= count, f"{count} records in {topic}", arrived=there)
 
 
 def differences(copied: Copied, topic: str, remote: str, isolation: str = "read_uncommitted") -> list[str]:

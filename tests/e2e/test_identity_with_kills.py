@@ -17,7 +17,7 @@ import pytest
 
 from deploy.local import LocalCluster
 from tests.e2e.identity_topics import ALL, KEEP, PREFIX, TEXTS, TX, Written
-from tests.e2e.kills import Kill, Survived, slow
+from tests.e2e.kills import Kill, Survived, ended_by, slow
 from tests.e2e.product import DAEMON, DRIVER, JVM, TASK, WORKER, Product, mirror_config, wait_for, wait_gone
 from tests.e2e.progress import Partition, Progress
 from tests.e2e.reading import batches, data_batches, dumped, records
@@ -100,11 +100,11 @@ def kill(product: Product, progress: Progress, parts: tuple[str, ...], dice: Ran
     doomed = [process for part in parts if part != WORKER for process in tree[part]]
     when = time.monotonic()
     product.kill(*parts)
-    wait_gone(doomed, 5)
+    wait_gone(doomed, 60)
     come = progress.look()
     if WORKER in parts:
         product.start()
-        wait_gone([process for part in (DRIVER, JVM, DAEMON, TASK) for process in tree[part]], 15)
+        wait_gone([process for part in (DRIVER, JVM, DAEMON, TASK) for process in tree[part]], 60)
     return Kill(when, come)
 
 
@@ -152,13 +152,14 @@ def test_what_was_there_a_second_before_a_kill_is_not_repeated(
     survived: Compared, jumps: dict[Partition, list[Rewind]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     ages, repeated = [0.0] * len(survived.kills), [0] * len(survived.kills)
+    writer_ended_by = ended_by(survived, [(f"{ALIAS}.{topic}", partition) for topic, partition in jumps])
     for (topic, partition), each in jumps.items():
         copy = f"{ALIAS}.{topic}", partition
         for jump in each:
-            # The writer of the last record before the jump was killed by the first kill after it: the next one went back.
+            # The writer of the last record before the jump was killed: the next one went back.
             first = jump.at - jump.repeated
-            cause = next((n for n, kill in enumerate(survived.kills) if kill.come[copy] >= jump.at), len(KILLS) - 1)
-            last = survived.progress.written(copy, jump.at - 1)
+            cause = writer_ended_by(copy, jump.at - 1)
+            last = survived.progress.missed(copy, jump.at - 1)
             assert last <= survived.kills[cause].when + IN_FLIGHT_S, (
                 f"{topic}-{partition} goes back without a kill: {jump}"
             )

@@ -14,7 +14,7 @@ from deploy.local.connect import ConnectWorker
 from deploy.local.errors import LocalError
 from mirror_connect.app.storage.status import Status, encode_status
 from tests.e2e.identity_topics import produce
-from tests.e2e.product import Product, mirror_config, wait_ends, wait_for_state
+from tests.e2e.product import Product, mirror_config, wait_ends, wait_for, wait_for_state
 from tests.e2e.reading import values
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2, pytest.mark.soak]
@@ -82,7 +82,7 @@ def seen(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator
         for name, asked, state in (("paused", "pause", "PAUSED"), ("stopped", "stop", "STOPPED")):
             assert ours.rest.put(f"/connectors/{name}/{asked}").status_code in (202, 204)
             wait_for_state(
-                lambda name=name, state=state: ours.states(name)[:1] == [state], f"{name} is {state}", PATIENCE_S
+                lambda name=name, state=state: set(ours.states(name)) == {state}, f"{name} is {state}", PATIENCE_S
             )
         with contextlib.suppress(LocalError):
             java.start(1)  # it will not get as far as that
@@ -91,7 +91,15 @@ def seen(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator
         # Asked to end, it would wait half a minute for the start that it does not get through.
         java.kill()
         found.ours = _described(ours.call("GET", "/connectors?expand=info&expand=status"))
-        before = ours.call("GET", "/connectors/running/offsets")
+
+        def committed() -> bool:
+            found.positions = (ours.call("GET", "/connectors/running/offsets"), None)
+            return [each["offset"] for each in found.positions[0]["offsets"]] == [
+                {"offset": len(found.produced[0]) - 1}
+            ]
+
+        wait_for(committed, "the position is committed", PATIENCE_S)
+        before = found.positions[0]
         assert ours.stop() == 0
 
         java.start()
@@ -110,7 +118,10 @@ def seen(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator
         produce(target_cluster, f"{GROUP}-status", [{"key": b"status-task-running-0", "value": status, "partition": 0}])
 
         def shown() -> bool:
-            task = java.request("GET", "/connectors?expand=status")[1]["running"]["status"]["tasks"][0]
+            status, listed = java.request("GET", "/connectors?expand=status")
+            if status != 200:
+                return False
+            task = listed["running"]["status"]["tasks"][0]
             found.line_in_java = f"{task['state']}: {task.get('trace')}"
             return LINE in found.line_in_java
 

@@ -15,7 +15,8 @@ from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
 from mirror_connect.connectors.known_classes import IDENTITY_POLICY
-from tests.e2e.product import Product, end_offsets, mirror_config, wait_ends, wait_for
+from tests.e2e.product import Product, end_offsets, mirror_config, wait_ends
+from tests.waiting import WaitTimedOut, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -87,7 +88,9 @@ def test_poison_at_the_source_stays_there_and_poison_in_the_topics_takes_nobody_
         # What comes with the orders would have come by now, with the connector's next looks at the topics, too.
         time.sleep(3)
         answers(worker, ["good"])
-        assert worker.log_text().count("topics that the worker or MirrorMaker itself keeps") == 1
+        words = "topics that the worker or MirrorMaker itself keeps"
+        wait_for_state(lambda: words in worker.log_text(), "the log tells of it")
+        assert worker.log_text().count(words) == 1
 
         for what, topic in internal.items():
             write(target, topic, POISON[what])
@@ -105,7 +108,7 @@ def test_poison_at_the_source_stays_there_and_poison_in_the_topics_takes_nobody_
         arrives(worker, "poison-orders", 30)
         answers(worker, ["evil", "good", "torn"])
         worker.wait_running("good")
-        assert worker.states("evil")[0] == "FAILED"
+        wait_for_state(lambda: worker.states("evil")[:1] == ["FAILED"], "evil has failed")
         for name in ("evil", "torn"):
             worker.delete(name)
         # The parts of it that were copied are the source's, and nothing else is.
@@ -129,6 +132,6 @@ def answers(worker: Product, connectors: list[str]) -> None:
         return answer.status_code == httpx.codes.OK and sorted(answer.json()) == connectors
 
     try:
-        wait_for(in_time, f"it answers that there are {connectors}", 20)
-    except AssertionError as error:
-        raise AssertionError(f"{error}\n{worker.log_tail()}") from None
+        wait_for_state(in_time, f"it answers that there are {connectors}")
+    except WaitTimedOut as error:
+        raise WaitTimedOut(f"{error}\n{worker.log_tail()}") from None

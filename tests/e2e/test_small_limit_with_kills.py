@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
-from tests.e2e.kills import Kill, Survived, slow
+from tests.e2e.kills import Kill, Survived, ended_by, slow
 from tests.e2e.product import TASK, Product, mirror_config, wait_for, wait_gone
 from tests.e2e.progress import Progress
 from tests.e2e.reading import batches, values
@@ -88,7 +88,7 @@ def survived(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Surv
             doomed = product.parts()[TASK]
             when = time.monotonic()
             product.kill(TASK)
-            wait_gone(doomed, 5)
+            wait_gone(doomed, 60)
             kills.append(Kill(when, progress.look()))
         slow(source, ALIAS, NAME, None)
 
@@ -130,10 +130,11 @@ def test_no_kill_repeats_what_was_there_a_second_before(
     survived: Survived, jumps: dict[int, list[Rewind]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     ages, repeated = [0.0] * KILLS, [0] * KILLS
+    writer_ended_by = ended_by(survived, [(COPY, partition) for partition in jumps])
     for partition, each in jumps.items():
         copy = COPY, partition
         for jump in each:
-            cause = next((n for n, kill in enumerate(survived.kills) if kill.come[copy] >= jump.at), KILLS - 1)
+            cause = writer_ended_by(copy, jump.at - 1)
             first = survived.progress.written(copy, jump.at - jump.repeated)
             ages[cause] = max(ages[cause], survived.kills[cause].when - first)
             repeated[cause] += jump.repeated

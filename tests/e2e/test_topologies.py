@@ -91,6 +91,8 @@ def mesh() -> Iterator[Mesh]:
             product.put(f"heartbeats-{source}-{target}", {**config, "connector.class": HEARTBEAT})
         for source, target in LINKS:
             product.put(f"{source}-{target}", link_config(clusters, source, target))
+        for source, target in LINKS:
+            product.wait_running(f"{source}-{target}")
         made.wait_everywhere(ORDERS, RECORDS // PARTITIONS)
         made.wait_everywhere(HEARTBEATS, 1)
         # Every link that brings the marker has looked for topics after all of the above were there.

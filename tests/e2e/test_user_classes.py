@@ -76,7 +76,7 @@ def commit(cluster: LocalCluster, group: str, topic: str) -> bool:
     asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, READ)])]
     (future,) = admin.alter_consumer_group_offsets(asked).values()
     # What a coordinator that is still loading refuses is no error of the call.
-    return not any(each.error for each in future.result(20).topic_partitions)
+    return not any(each.error for each in future.result(60).topic_partitions)
 
 
 def checkpoints(cluster: LocalCluster, group: str) -> list[tuple[str, int]]:
@@ -98,9 +98,11 @@ def test_topics_groups_and_positions_go_by_them(link: Link, topic_name: Callable
     link.put(f"{topic}-source", topic, **classes)
     wait_ends(link.target, f"{topic}_from_U", {0: RECORDS})
     link.put(f"{topic}-checkpoint", topic, "Checkpoint", group_filter="Readers", **classes)
-    translated = wait_for(lambda: checkpoints(link.target, group), "the group is translated")
+    # Until the copying task has recorded what lies where, the group is not translated to the very record.
+    translated = f"{topic}_from_U", READ
+    wait_for(lambda: checkpoints(link.target, group)[-1:] == [translated], "the group is translated")
     there = [name for name in link.target.admin().list_topics(timeout=20).topics if other in name]
-    assert (translated[-1], there) == ((f"{topic}_from_U", READ), [])
+    assert there == []
 
 
 def test_one_that_raises_fails_its_connector_with_one_line_and_no_other(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
@@ -162,6 +163,8 @@ class Turns:
 
         self.wait(told, f"{self.reader} at {begin + MIDDLE} is translated")
         self.wait(lambda: bool(self.on_target(self.reader)), f"{self.reader} is on the target")
+        beats = self.counts[-1][2] if self.counts else 0
+        self.wait(lambda: len(self.heartbeats()) > beats, "a heartbeat is written")
         last = {(partition, self.end - 1, self.end - 1) for partition in range(PARTITIONS)}
         self.wait(
             lambda: last <= {(s.partition, s.upstream, s.downstream) for s in self.syncs()}, "the last record is synced"
@@ -202,14 +205,14 @@ class Turns:
                 self.source.admin().alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, asked)]).values()
             )
             # What a coordinator that is still loading refuses is no error of the call.
-            return not any(each.error for each in future.result(20).topic_partitions)
+            return not any(each.error for each in future.result(60).topic_partitions)
 
         self.wait(done, f"{group} commits {offset}")
 
     def on_target(self, group: str) -> dict[int, int]:
         """Partition → where the group goes on at the target."""
         (future,) = self.target.admin().list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
-        return {each.partition: each.offset for each in future.result(20).topic_partitions if each.offset >= 0}
+        return {each.partition: each.offset for each in future.result(60).topic_partitions if each.offset >= 0}
 
 
 def take_turns(turns: Turns, java: Program, ours: Product, started: Callable[[], None]) -> None:
@@ -266,8 +269,9 @@ def with_connect(source: LocalCluster, target: LocalCluster) -> Turns:
                 "checkpoints.topic.replication.factor": "1",
                 "heartbeats.topic.replication.factor": "1",
             }
-            status, answer = java.request("PUT", f"/connectors/{name}/config", config)
-            assert status == 201, answer
+            # Refused with 409 while the worker deals out the tasks of the one before.
+            put = partial(java.request, "PUT", f"/connectors/{name}/config", config)
+            turns.wait(lambda put=put: put()[0] in (200, 201), f"{name} is created")
 
     take_turns(turns, java, Product(target, group=turns.group_id), make_connectors)
     return turns

@@ -269,7 +269,7 @@ class FakeWorker:
         return status is not None and status.state == wanted and (tasks is None or found == list(tasks))
 
 
-async def eventually(holds: Callable[[], bool], patience_s: float = 5.0) -> None:
+async def eventually(holds: Callable[[], bool], patience_s: float = 60.0) -> None:
     """Returns when it holds; fails the test if that takes too long."""
     async with asyncio.timeout(patience_s):
         while not holds():

@@ -16,6 +16,7 @@ from deploy.local import Listener, LocalCluster
 
 PRODUCE: Final = 0
 FETCH: Final = 1
+FILLED: Final = 10_000
 HOST: Final = "127.0.0.1"
 # What broker_config calls the listener that tools and brokers use; it stays near.
 INTERNAL: Final = "INTERNAL"
@@ -24,12 +25,14 @@ INTERNAL: Final = "INTERNAL"
 class FarLink:
     """Forwards to `port` on loopback; each byte arrives `one_way_s` later. A context manager with a thread of its own.
 
-    `requests`: how many of each API key have passed; `most_in_flight`: of each, unanswered at once on one connection.
+    `requests`: how many of each API key have passed; `filled`: of each, answers of 10 kB and more;
+    `most_in_flight`: of each, unanswered at once on one connection.
     """
 
     def __init__(self, port: int, one_way_s: float) -> None:
         self.port = 0
         self.requests: Counter[int] = Counter()
+        self.filled: Counter[int] = Counter()
         self.most_in_flight: Counter[int] = Counter()
         self._target = port
         self.one_way_s = one_way_s
@@ -80,9 +83,9 @@ class FarLink:
 
 
 class _Frames:
-    """Cuts a stream into Kafka's frames: `on_frame` gets the first two bytes of each."""
+    """Cuts a stream into Kafka's frames: `on_frame` gets the first two bytes of each, and its size in bytes."""
 
-    def __init__(self, on_frame: Callable[[int], None]) -> None:
+    def __init__(self, on_frame: Callable[[int, int], None]) -> None:
         self._on_frame = on_frame
         self._head = bytearray()
         self._skip = 0
@@ -99,8 +102,9 @@ class _Frames:
             self._head += data[at : at + step]
             at += step
             if len(self._head) == 6:
-                self._skip = int.from_bytes(self._head[:4], "big") - 2
-                self._on_frame(int.from_bytes(self._head[4:], "big"))
+                size = int.from_bytes(self._head[:4], "big")
+                self._skip = size - 2
+                self._on_frame(int.from_bytes(self._head[4:], "big"), size)
                 self._head.clear()
 
 
@@ -160,14 +164,14 @@ class _Near(asyncio.Protocol):
             assert self.transport is not None
             self.transport.close()
 
-    def _request(self, api_key: int) -> None:
+    def _request(self, api_key: int, _: int) -> None:
         self._asked.append(api_key)
         self.link.requests[api_key] += 1
         self.link.most_in_flight[api_key] = max(self.link.most_in_flight[api_key], self._asked.count(api_key))
 
-    def _answer(self, _: int) -> None:
+    def _answer(self, _: int, size: int) -> None:
         if self._asked:
-            self._asked.popleft()
+            self.link.filled[self._asked.popleft()] += size >= FILLED
 
 
 class _Far(asyncio.Protocol):

@@ -35,7 +35,7 @@ class FakeHost:
 
     async def until(self, condition: Callable[[list[Any]], Any]) -> None:
         """Waits until what was heard fulfils a condition."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not condition(self.heard):
                 await asyncio.sleep(0.005)
 

@@ -46,7 +46,9 @@ def fresh_topic(prefix: str = "t") -> str:
 
 def produce(cluster: LocalCluster, topic: str, records: Sequence[Mapping[str, Any]], **settings: Any) -> None:
     """Produces keyword arguments of Producer.produce, and waits for the acknowledgements."""
-    producer = Producer({**cluster.librdkafka(), "linger.ms": 5, **settings})
+    refused: list[str] = []
+    told = {"delivery.report.only.error": True, "on_delivery": lambda error, _: refused.append(error.str())}
+    producer = Producer({**cluster.librdkafka(), "linger.ms": 5, **told, **settings})
     for record in records:
         while True:
             try:
@@ -54,7 +56,7 @@ def produce(cluster: LocalCluster, topic: str, records: Sequence[Mapping[str, An
                 break
             except BufferError:
                 producer.poll(0.05)
-    assert producer.flush(60) == 0
+    assert (producer.flush(60), refused[:3]) == (0, [])
 
 
 def read(cluster: LocalCluster, topic: str, *, isolation: str = "read_uncommitted") -> list[Record]:
@@ -77,11 +79,11 @@ def messages(cluster: LocalCluster, topic: str, *, isolation: str = "read_uncomm
         }
     )
     try:
-        for partition in sorted(consumer.list_topics(topic, timeout=20).topics[topic].partitions):
+        for partition in sorted(consumer.list_topics(topic, timeout=60).topics[topic].partitions):
             consumer.assign([TopicPartition(topic, partition, 0)])
             while True:
-                message = consumer.poll(20)
-                assert message is not None, f"nothing from {topic}-{partition} within 20 s"
+                message = consumer.poll(60)
+                assert message is not None, f"nothing from {topic}-{partition} within 60 s"
                 if message.error() is None:
                     yield message
                 elif message.error().code() == KafkaError._PARTITION_EOF:
@@ -97,6 +99,13 @@ def _record(message: Message) -> Record:
 
 def batches(cluster: LocalCluster, topic: str, partition: int) -> list[tuple[int, int, bytes]]:
     """(attributes, record count, everything behind the header) of each batch, from the broker's own segment files."""
+    while True:
+        # While the cleaner swaps a file in, the file that was listed is gone.
+        with contextlib.suppress(FileNotFoundError):
+            return _present_batches(cluster, topic, partition)
+
+
+def _present_batches(cluster: LocalCluster, topic: str, partition: int) -> list[tuple[int, int, bytes]]:
     found = []
     for segment in sorted(cluster.partition_directory(topic, partition).glob("*.log")):
         content, at = segment.read_bytes(), 0
@@ -186,17 +195,18 @@ class Running:
                 if (now := self.link.counters.get("records", 0)) != acknowledged:
                     acknowledged = now
                     patience.reschedule(asyncio.get_running_loop().time() + seconds)
-                self._check_running()
+                self.check_running()
                 await asyncio.sleep(0.01)
 
     async def until(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
         """Waits for a condition; a task that ended meanwhile raises what it raised."""
         async with asyncio.timeout(seconds):
             while not condition():
-                self._check_running()
+                self.check_running()
                 await asyncio.sleep(0.01)
 
-    def _check_running(self) -> None:
+    def check_running(self) -> None:
+        """Raises what a task that ended meanwhile raised, or that it has returned."""
         if self.task.done():
             self.task.result()
             raise AssertionError("the task has returned")
@@ -204,7 +214,7 @@ class Running:
     async def finish(self) -> None:
         """Told to finish, it commits and returns."""
         self.link.finish()
-        await asyncio.wait_for(self.task, 10)
+        await asyncio.wait_for(self.task, 60)
 
     def assign(self, topics: Mapping[str, int]) -> None:
         """Another assignment, under the next version."""
@@ -230,6 +240,6 @@ async def running(
     finally:
         if not task.done():
             link.abandon()
-            await asyncio.wait({task}, timeout=10)
+            await asyncio.wait({task}, timeout=60)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -16,6 +16,7 @@ from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.topic_admin import NewRemote, create_topics, grow_topics
 from tests.fakes.token_endpoint import TokenEndpoint
+from tests.waiting import wait_for_state
 
 pytestmark = pytest.mark.brokers
 
@@ -281,11 +282,12 @@ def admin(cluster: LocalCluster) -> ClusterAdmin:
 
 def test_topics_are_listed_with_their_partitions(admin: ClusterAdmin) -> None:
     admin.create_topic("listed", 3, 1)
-    assert admin.topics()["listed"] == 3
+    assert told_of(admin, {"listed": 3}) == {"listed": 3}
 
 
 def test_a_topic_is_created_with_its_settings(admin: ClusterAdmin) -> None:
     admin.create_topic("compacted", 1, 1, {"cleanup.policy": "compact"})
+    wait_for_state(lambda: "compacted" in admin.topics(), "the broker tells of the topic")
     found = admin.topic_configs(["compacted"])["compacted"]
     assert (found["cleanup.policy"].value, found["cleanup.policy"].is_default, found["retention.ms"].is_default) == (
         "compact",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -46,7 +45,7 @@ class Host:
     def reconfigure(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         self.tasks = [task["task.assigned.partitions"] for task in task_configs]
 
-    async def until(self, condition: Callable[[Host], Any], seconds: float = 30) -> None:
+    async def until(self, condition: Callable[[Host], Any], seconds: float = 60) -> None:
         await state_reached(lambda: condition(self), "what the connector's part was to tell", seconds, 0.02)
 
 
@@ -106,6 +105,11 @@ def target(target_cluster: LocalCluster) -> ClusterAdmin:
     return ClusterAdmin(target_cluster.client_properties(), "target cluster")
 
 
+async def told(admin: ClusterAdmin, topic: str, partitions: int) -> None:
+    """Waits until the broker tells of them: the controller is ahead of it."""
+    await state_reached(lambda: admin.topics().get(topic) == partitions, f"{topic} has {partitions} partitions")
+
+
 async def test_a_remote_topic_is_created_with_its_sources_partitions(
     start: Started, source: ClusterAdmin, target: ClusterAdmin, topic_name: Callable[[str], str]
 ) -> None:
@@ -113,7 +117,7 @@ async def test_a_remote_topic_is_created_with_its_sources_partitions(
     source.create_topic(topic, 3, 1)
     host = start("A", topic)
     await host.until(lambda host: host.tasks == [f"{topic}-0,{topic}-1,{topic}-2"])
-    assert target.topics()[f"A.{topic}"] == 3
+    await told(target, f"A.{topic}", 3)
 
 
 async def test_a_source_topic_that_grows_takes_its_remote_topic_along(
@@ -125,7 +129,7 @@ async def test_a_source_topic_that_grows_takes_its_remote_topic_along(
     await host.until(lambda host: host.tasks == [f"{topic}-0"])
     assert not grow_topics(source, {topic: 2})
     await host.until(lambda host: host.tasks == [f"{topic}-0,{topic}-1"])
-    assert target.topics()[f"A.{topic}"] == 2
+    await told(target, f"A.{topic}", 2)
 
 
 @pytest.mark.kafka_test("DedicatedMirrorIntegrationTest.testClusterWithEmitOffsetDisabled")
@@ -141,9 +145,9 @@ async def test_topics_of_offset_syncs_and_runs_are_made_unless_they_are_switched
     host = start(alias, topic, target__cluster__alias=other, **{"emit.offset-syncs.enabled": str(emitted).lower()})
     await host.until(lambda host: host.tasks == [f"{topic}-0"])
     syncs, runs = f"mm2-offset-syncs.{other}.internal", f"mm2-offset-runs.{alias}.internal"
-    async with asyncio.timeout(60):  # brokers may tell of new topics a moment later
-        while (syncs in source.topics(), runs in target.topics()) != (emitted, emitted):
-            await asyncio.sleep(0.1)
+    await state_reached(
+        lambda: (syncs in source.topics(), runs in target.topics()) == (emitted, emitted), "the topics of mappings", 60
+    )
 
 
 async def test_filters_choose_among_the_topics_there_are(
@@ -156,6 +160,7 @@ async def test_filters_choose_among_the_topics_there_are(
     await host.until(lambda host: host.tasks)
     # What came from B is never sent back to it.
     assert host.tasks == [f"{topic}.in-0"]
+    await told(target, f"A.{topic}.in", 1)
     assert {name for name in target.topics() if topic in name} == {f"A.{topic}.in"}
 
 
@@ -165,9 +170,11 @@ async def test_a_replication_factor_that_is_too_large_is_told_and_existing_topic
     there, missing = topic_name("there"), topic_name("missing")
     for topic in (there, missing):
         source.create_topic(topic, 1, 1)
+        await told(source, topic, 1)
     target.create_topic(f"A.{there}", 1, 1)
+    await told(target, f"A.{there}", 1)
     host = start("A", f"{there},{missing}", replication__factor="3")
-    await host.until(lambda host: host.tasks is not None)
+    await host.until(lambda host: host.tasks is not None and host.trouble is not None)
     assert host.tasks == [f"{there}-0"]
     assert host.trouble is not None
     assert f"topic A.{missing} was not created" in host.trouble

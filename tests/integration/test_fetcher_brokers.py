@@ -190,8 +190,10 @@ async def test_a_replica_in_the_clients_rack_is_read_and_given_up_when_it_dies(b
     await produce(brokers, "racks", 10)
     partition = SourcePartition("racks", 0)
     async with copying(brokers) as asking:
-        await asking.cluster.refresh(["racks"])
-        leader = asking.cluster.leader(*partition).node_id
+        async with asyncio.timeout(60):  # the broker that is asked may not know the topic yet
+            while (found := asking.cluster.leader(*partition)) is None:
+                await asking.cluster.refresh(["racks"])
+        leader = found.node_id
     follower = leader % 3 + 1
     async with copying(brokers, client_rack=f"rack-{follower}") as copy:
         copy.fetcher.add(partition, None)

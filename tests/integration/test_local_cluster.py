@@ -58,20 +58,20 @@ def guarded() -> Iterator[LocalCluster]:
 
 
 def topics(settings: Mapping[str, object]) -> set[str]:
-    return set(AdminClient(dict(settings)).list_topics(timeout=10).topics)
+    return set(AdminClient(dict(settings)).list_topics(timeout=60).topics)
 
 
 def write(cluster: LocalCluster, topic: str, value: bytes) -> None:
     producer = Producer(cluster.librdkafka())
     producer.produce(topic, value, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def read(cluster: LocalCluster, topic: str, count: int) -> list[bytes | None]:
     consumer = Consumer({**cluster.librdkafka(), "group.id": "reader", "auto.offset.reset": "earliest"})
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
-        return [message.value() for message in consumer.consume(count, timeout=30)]
+        return [message.value() for message in consumer.consume(count, timeout=60)]
     finally:
         consumer.close()
 
@@ -131,7 +131,7 @@ def test_suspended_broker_answers_again_when_resumed(source_cluster_of_own: Loca
     with pytest.raises(KafkaException):
         AdminClient(source_cluster_of_own.librdkafka()).list_topics(timeout=1)
     broker.resume()
-    assert AdminClient(source_cluster_of_own.librdkafka()).list_topics(timeout=30).brokers.keys() == {1}
+    assert AdminClient(source_cluster_of_own.librdkafka()).list_topics(timeout=60).brokers.keys() == {1}
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ def test_command_line_stays_until_ctrl_c_and_leaves_nothing() -> None:
             directory = Path(said[1].split(": ")[1].strip()).parent
             assert said[0].split()[1] == f"127.0.0.1:{port}"
             settings = {"bootstrap.servers": f"localhost:{port}"} | SASL
-            assert AdminClient(settings).list_topics(timeout=10).brokers.keys() == {1}
+            assert AdminClient(settings).list_topics(timeout=60).brokers.keys() == {1}
             os.killpg(process.pid, signal.SIGINT)
             assert (process.wait(60), directory.exists()) == (0, False)
         finally:
@@ -241,7 +241,7 @@ def test_what_is_no_port_is_named() -> None:
     assert (said.returncode, "'kafka' is no port: it has to be a number from 1 to 65535" in said.stderr) == (2, True)
 
 
-def until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

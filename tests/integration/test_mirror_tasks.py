@@ -123,16 +123,16 @@ def commit(cluster: LocalCluster, group: str, topic: str, offset: int, metadata:
     def taken() -> bool:
         (future,) = admin.alter_consumer_group_offsets(asked).values()
         # What a coordinator that is still loading refuses is no error of the call.
-        return not any(each.error for each in future.result(20).topic_partitions)
+        return not any(each.error for each in future.result(60).topic_partitions)
 
-    wait_for_state(taken, "the group's coordinator takes a position", 20)
+    wait_for_state(taken, "the group's coordinator takes a position")
 
 
 def committed(cluster: LocalCluster, group: str, topic: str) -> int | None:
     asked = [ConsumerGroupTopicPartitions(group)]
     admin = AdminClient(cluster.librdkafka())
     (future,) = admin.list_consumer_group_offsets(asked).values()
-    return next((each.offset for each in future.result(20).topic_partitions if each.topic == topic), None)
+    return next((each.offset for each in future.result(60).topic_partitions if each.topic == topic), None)
 
 
 def checkpoints(target: LocalCluster, group: str) -> list[Checkpoint]:
@@ -145,7 +145,7 @@ def places(target: LocalCluster, connector: str) -> list[tuple[str, bytes | None
     return [each for each in found if json.loads(each[0])[0] == connector]
 
 
-async def eventually(condition: Any, seconds: float = 20.0) -> Any:
+async def eventually(condition: Any, seconds: float = PATIENCE_S) -> Any:
     async with asyncio.timeout(seconds):
         while not (result := await asyncio.to_thread(condition)):
             await asyncio.sleep(0.05)
@@ -171,7 +171,7 @@ def member(cluster: LocalCluster, group: str, topic: str, **settings: Any) -> It
             consumer.poll(0.2)
             return bool(consumer.assignment())
 
-        wait_for_state(settled, "the group has settled", 30, 0)
+        wait_for_state(settled, "the group has settled", PATIENCE_S, 0)
         yield consumer
     finally:
         consumer.close()
@@ -363,7 +363,7 @@ async def test_a_group_that_goes_on_on_the_target_reads_the_next_record(
         await eventually(lambda: committed(target, group, f"A.{topic}") is not None)
     consumer = Consumer({**target.librdkafka(), "group.id": group, "auto.offset.reset": "error"})
     consumer.subscribe([f"A.{topic}"])
-    message = await asyncio.to_thread(consumer.poll, 30)
+    message = await asyncio.to_thread(consumer.poll, PATIENCE_S)
     consumer.close()
     assert message is not None
     assert message.value() == b"23"
@@ -385,7 +385,7 @@ async def test_under_the_identity_policy_a_group_goes_on_in_the_topic_of_the_sam
         "sync__group__offsets__interval__seconds": "1",
     }
     async with running(spec(source, target, "Checkpoint", group, **config), None, run_checkpoint_task) as task:
-        await eventually(lambda: committed(target, group, topic) == 33, PATIENCE_S)
+        await eventually(lambda: committed(target, group, topic) == 33)
         await task.finish()
     assert checkpoints(target, group) == [Checkpoint(group, topic, 0, 23, 33)]
 
@@ -499,11 +499,18 @@ async def test_a_share_group_is_told_from_those_of_consumers(source: LocalCluste
     topic, group = fresh_topic(), fresh_topic("share")
     source.create_topic(topic, 1)
     to = ["--bootstrap-server", "{bootstrap}", "--command-config", "{config}"]
-    arguments = [*to, "--topic", topic, "--group", group, "--timeout-ms", "3000"]
-    await asyncio.to_thread(source.run_tool, "org.apache.kafka.tools.consumer.ConsoleShareConsumer", arguments)
     cluster = Cluster(source.client_properties(), "test", "admin")
-    listed = await ConsumerGroups(cluster).listed()
-    await cluster.close()
+    try:
+        listed = await ConsumerGroups(cluster).listed()
+        # It ends when nothing came for so long, whether it is a member by then or not.
+        for timeout_ms in (3_000, 30_000):
+            if group not in listed:
+                arguments = [*to, "--topic", topic, "--group", group, "--timeout-ms", str(timeout_ms)]
+                tool = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
+                await asyncio.to_thread(source.run_tool, tool, arguments)
+                listed = await ConsumerGroups(cluster).listed()
+    finally:
+        await cluster.close()
     assert listed[group].kind is GroupKind.SHARE
 
 

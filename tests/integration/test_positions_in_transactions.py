@@ -33,28 +33,28 @@ class JavaTask:
             {
                 "bootstrap.servers": cluster.bootstrap_servers,
                 "transactional.id": f"java-{uuid.uuid4().hex[:8]}",
-                "transaction.timeout.ms": 60_000,
+                "transaction.timeout.ms": 300_000,
             }
         )
-        self.producer.init_transactions(30)
+        self.producer.init_transactions(60)
 
     def write(self, partition: dict[str, Any], offset: int) -> JavaTask:
         """Begins a transaction with one position, which is on the broker when this returns."""
         self.producer.begin_transaction()
         key, value = offset_key("mirror", partition), offset_value({"offset": offset})
         self.producer.produce(self.topic, key=key, value=value, partition=0)
-        assert self.producer.flush(20) == 0
+        assert self.producer.flush(60) == 0
         return self
 
     def commit(self) -> None:
-        self.producer.commit_transaction(20)
+        self.producer.commit_transaction(60)
 
     def abort(self) -> None:
-        self.producer.abort_transaction(20)
+        self.producer.abort_transaction(60)
 
 
 @asynccontextmanager
-async def opened(cluster: LocalCluster, topic: str, patience_s: float = 20.0) -> AsyncIterator[OffsetStore]:
+async def opened(cluster: LocalCluster, topic: str, patience_s: float = 60.0) -> AsyncIterator[OffsetStore]:
     clients = LogClients({"bootstrap.servers": cluster.bootstrap_servers}, "test")
     store = OffsetStore(KafkaTopicLog(clients, TopicPlan.for_offsets(topic, 1, 1)), patience_s)
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
+from confluent_kafka.admin import AclOperation, ResourceType
 
 from deploy.local import Listener, LocalCluster
 from mirror_connect.connectors.errors import NotAuthorized
@@ -21,11 +21,12 @@ from tests.integration.mirror_rig import (
     running,
     spec_for,
 )
+from tests.integration.rights import allow
 
 pytestmark = pytest.mark.brokers
 
 READER, WRITER, NOBODY = "User:reader", "User:writer", "nobody"
-TOPIC, TRANSACTIONAL_ID, CLUSTER = ResourceType.TOPIC, ResourceType.TRANSACTIONAL_ID, ResourceType.BROKER
+TOPIC, TRANSACTIONAL_ID = ResourceType.TOPIC, ResourceType.TRANSACTIONAL_ID
 ROWS = [{"value": b"%d" % number} for number in range(100)]
 
 
@@ -37,16 +38,8 @@ def cluster() -> Iterator[LocalCluster]:
         "rights", listeners=[Listener.SASL_PLAINTEXT], users=users, authorizer=True, super_users=["admin"]
     ) as made:
         made.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS)
-        allow(made, WRITER, AclOperation.WRITE, OFFSETS_TOPIC)
+        allow(made, WRITER, TOPIC, OFFSETS_TOPIC, AclOperation.WRITE)
         yield made
-
-
-def allow(
-    cluster: LocalCluster, principal: str, operation: AclOperation, name: str, kind: ResourceType = TOPIC
-) -> None:
-    binding = AclBinding(kind, name, ResourcePatternType.LITERAL, principal, "*", operation, AclPermissionType.ALLOW)
-    for done in cluster.admin().create_acls([binding]).values():
-        done.result(30)
 
 
 def mirrored(cluster: LocalCluster, *rights: str) -> str:
@@ -56,9 +49,9 @@ def mirrored(cluster: LocalCluster, *rights: str) -> str:
         cluster.create_topic(name)
     produce(cluster, topic, ROWS)
     if "READ" in rights:
-        allow(cluster, READER, AclOperation.READ, topic)
+        allow(cluster, READER, TOPIC, topic, AclOperation.READ)
     if "WRITE" in rights:
-        allow(cluster, WRITER, AclOperation.WRITE, f"A.{topic}")
+        allow(cluster, WRITER, TOPIC, f"A.{topic}", AclOperation.WRITE)
     return topic
 
 
@@ -71,8 +64,8 @@ def spec(cluster: LocalCluster, topics: list[str], *, writer: str = "writer", tr
         producer=cluster.client_properties(writer),
     )
     if transactions:
-        for operation in (AclOperation.WRITE, AclOperation.DESCRIBE):
-            allow(cluster, WRITER, operation, found.transactional_id, TRANSACTIONAL_ID)
+        rights = (AclOperation.WRITE, AclOperation.DESCRIBE)
+        allow(cluster, WRITER, TRANSACTIONAL_ID, found.transactional_id, *rights)
     return found
 
 
@@ -91,7 +84,7 @@ async def test_a_topic_that_may_not_be_written_to_is_named_and_copied_when_it_ma
         assert task.link.notices == [f"Not authorized to write to topic A.{bad} on the target; it is tried again"]
         await task.until(lambda: task.link.standing == tuple(task.link.notices))
         assert (came(cluster, good), came(cluster, bad)) == (WANTED, [])
-        allow(cluster, WRITER, AclOperation.WRITE, f"A.{bad}")
+        allow(cluster, WRITER, TOPIC, f"A.{bad}", AclOperation.WRITE)
         await task.copied(200)
         await task.until(lambda: task.link.standing == ())
         await task.finish()
@@ -102,7 +95,7 @@ async def test_a_topic_that_may_not_be_written_to_is_named_and_copied_when_it_ma
 async def test_a_topic_that_may_not_be_read_is_named_and_read_when_it_may(cluster: LocalCluster, sees: bool) -> None:
     good, bad = mirrored(cluster, "READ", "WRITE"), mirrored(cluster, "WRITE")
     if sees:
-        allow(cluster, READER, AclOperation.DESCRIBE, bad)
+        allow(cluster, READER, TOPIC, bad, AclOperation.DESCRIBE)
     async with running(spec(cluster, [good, bad])) as task:
         await task.copied(100)
         await task.until(lambda: bool(task.link.notices))
@@ -111,7 +104,7 @@ async def test_a_topic_that_may_not_be_read_is_named_and_read_when_it_may(cluste
         ]
         await task.until(lambda: task.link.standing == (task.link.notices[0],))
         assert (came(cluster, good), came(cluster, bad)) == (WANTED, [])
-        allow(cluster, READER, AclOperation.READ, bad)
+        allow(cluster, READER, TOPIC, bad, AclOperation.READ)
         await task.copied(200)
         await task.until(lambda: task.link.standing == ())
         await task.finish()
@@ -145,9 +138,9 @@ async def test_positions_that_may_not_be_written_are_named_while_records_are_cop
         await task.until(lambda: bool(task.link.notices))
         assert task.link.notices == [f"Not authorized to write to topic {elsewhere} on the target; it is tried again"]
         await task.until(lambda: task.link.standing == tuple(task.link.notices))
-        allow(cluster, WRITER, AclOperation.WRITE, elsewhere)
+        allow(cluster, WRITER, TOPIC, elsewhere, AclOperation.WRITE)
         await task.until(lambda: task.link.standing == ())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not any(True for _ in messages(cluster, elsewhere)):
                 await asyncio.sleep(0.2)
         await task.finish()

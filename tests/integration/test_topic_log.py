@@ -17,6 +17,7 @@ from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.kafka_io.topic_log_io import LogClients, LogRecord
 from mirror_connect.kafka_io.topic_plan import TopicPlan
+from tests.waiting import wait_for_state
 
 pytestmark = pytest.mark.brokers
 
@@ -38,26 +39,34 @@ async def opened(cluster: LocalCluster, plan: TopicPlan) -> AsyncIterator[tuple[
         clients.close()
 
 
+def told(cluster: LocalCluster, topic: str) -> dict[str, str | None]:
+    """The configs of a topic, as its broker has them."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    found = cluster.admin().describe_configs([resource])[resource].result(60)
+    return {name: each.value for name, each in found.items()}
+
+
 def delete_first_records(cluster: LocalCluster, topic: str, before: int) -> None:
     admin = cluster.admin()
     # Brokers refuse it for a topic that is only compacted.
     for policy in ("delete", "compact"):
         entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-        admin.incremental_alter_configs([resource])[resource].result(10)
+        admin.incremental_alter_configs([resource])[resource].result(60)
+        # The broker goes by it a moment later.
+        wait_for_state(lambda policy=policy: told(cluster, topic)["cleanup.policy"] == policy, f"{topic} is {policy}")
         if policy == "delete":
             partition = TopicPartition(topic, 0, before)
-            admin.delete_records([partition])[partition].result(10)
+            admin.delete_records([partition])[partition].result(60)
 
 
 async def test_absent_topic_is_made_compacted_with_the_settings_asked_for(one_broker: LocalCluster) -> None:
     plan = TopicPlan.for_offsets(name(), 7, -1, {"segment.ms": "3600000", "cleanup.policy": "delete"})
     async with opened(one_broker, plan) as (log, _):
         assert log.partitions == 7
-    resource = ConfigResource(ResourceType.TOPIC, plan.name)
-    settings = one_broker.admin().describe_configs([resource])[resource].result(10)
-    assert settings["cleanup.policy"].value == "compact"
-    assert settings["segment.ms"].value == "3600000"
+    settings = told(one_broker, plan.name)
+    assert settings["cleanup.policy"] == "compact"
+    assert settings["segment.ms"] == "3600000"
 
 
 async def test_a_log_whose_first_records_were_deleted_is_read_from_where_it_begins(one_broker: LocalCluster) -> None:
@@ -126,7 +135,7 @@ async def test_what_others_wrote_before_the_call_is_seen_after_it(one_broker: Lo
         other = Producer({"bootstrap.servers": one_broker.bootstrap_servers})
         for number in range(500):
             other.produce(plan.name, key=str(number), value=b"x")
-        assert other.flush(10) == 0
+        assert other.flush(60) == 0
         await log.read_to_end()
         assert len(records) == 500
 
@@ -135,13 +144,13 @@ async def test_end_behind_transaction_markers_and_aborted_records_is_reached(one
     plan = TopicPlan.for_configs(name(), 1)
     async with opened(one_broker, plan) as (log, records):
         writer = Producer({"bootstrap.servers": one_broker.bootstrap_servers, "transactional.id": plan.name})
-        await asyncio.to_thread(writer.init_transactions, 20)
+        await asyncio.to_thread(writer.init_transactions, 60)
         for key, finish in ((b"kept", writer.commit_transaction), (b"aborted", writer.abort_transaction)):
             writer.begin_transaction()
             writer.produce(plan.name, key=key, value=b"x")
-            writer.flush(10)
-            await asyncio.to_thread(finish, 10)
-        await log.read_to_end(10)
+            writer.flush(60)
+            await asyncio.to_thread(finish, 60)
+        await log.read_to_end(60)
         assert [record.key for record in records] == [b"kept"]
 
 

@@ -25,7 +25,7 @@ from mirror_connect.kafka_io.client_settings import librdkafka_config
 from mirror_connect.kafka_io.topic_config_admin import alter_topic_configs, describe_topic_configs
 from tests.fakes.part_host import FakeHost
 from tests.fakes.topic_log import FakeTopicLog
-from tests.waiting import state_reached
+from tests.waiting import state_reached, wait_for_state
 
 pytestmark = pytest.mark.brokers
 
@@ -118,7 +118,7 @@ async def start(source_broker: LocalCluster, target_broker: LocalCluster) -> Asy
     await store.stop()
 
 
-async def until(condition: Callable[[], Any], seconds: float = 20) -> None:
+async def until(condition: Callable[[], Any], seconds: float = 60) -> None:
     await state_reached(condition, "the target's configs and ACLs to be like that", seconds, 0.1, in_thread=True)
 
 
@@ -141,6 +141,7 @@ def test_configs_are_described_as_librdkafka_describes_them(
     topics = [topic_name(kind) for kind in ("plain", "set")]
     for topic, configs in zip(topics, ({}, {"cleanup.policy": "compact", "retention.ms": "12345"}), strict=True):
         source.create_topic(topic, 1, 1, configs)
+    wait_for_state(lambda: set(topics) <= source.topics().keys(), "the broker tells of both topics")
     client = AdminClient(librdkafka_config(source_broker.client_properties(ADMIN), "admin", None))
     for topic in topics:
         (future,) = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
@@ -161,6 +162,8 @@ async def test_a_new_remote_topic_has_what_is_set_on_its_source_and_nothing_of_t
     source.create_topic(topic, 1, 1, configs)
     host = start(topic, sync__topic__configs__enabled="false")
     await host.rounds()
+    # Brokers tell of a topic a moment after it was made.
+    await until(lambda: f"A.{topic}" in target.topics())
     # min.insync.replicas is in the default config.properties.exclude.
     assert own(target, f"A.{topic}") == {"cleanup.policy": "compact", "retention.ms": "12345"}
 
@@ -217,6 +220,7 @@ async def test_nothing_is_sent_where_both_sides_agree(
     topic = topic_name("agreed")
     for admin, name in ((source, topic), (target, f"A.{topic}")):
         admin.create_topic(name, 1, 1, {"flush.ms": "9"})
+        await until(lambda admin=admin, name=name: own(admin, name) == {"flush.ms": "9"})  # type: ignore[misc]
     config = {"name": "c", "connector.class": CLASS, "source.cluster.alias": "A"}
     sent: list[Mapping[str, Any]] = []
     monkeypatch.setattr(
@@ -234,7 +238,7 @@ async def test_a_topic_that_may_not_be_described_is_named_and_the_others_follow(
     good, bad = topic_name("good"), topic_name("bad")
     rights = [acl(topic, operation="DESCRIBE", principal=f"User:{READER}") for topic in (good, bad)]
     rights.append(acl(good, operation="DESCRIBE_CONFIGS", principal=f"User:{READER}"))
-    assert create_acls(source, rights) == {}
+    await grant(source, rights)
     for topic in (good, bad):
         source.create_topic(topic, 1, 1, {"flush.ms": "9"})
         target.create_topic(f"A.{topic}", 1, 1)
@@ -249,11 +253,11 @@ async def test_a_new_topic_that_may_not_be_described_waits_and_the_others_are_cr
     good, bad = topic_name("good"), topic_name("bad")
     rights = [acl(topic, operation="DESCRIBE", principal=f"User:{READER}") for topic in (good, bad)]
     rights.append(acl(good, operation="DESCRIBE_CONFIGS", principal=f"User:{READER}"))
-    assert create_acls(source, rights) == {}
+    await grant(source, rights)
     for topic in (good, bad):
         source.create_topic(topic, 1, 1)
     host = start(f"{good},{bad}", READER, sync__topic__acls__enabled="false")
-    await host.rounds()
+    await host.until(lambda heard: any(each[0] == "troubled" for each in heard))
     lines = [each[1] for each in host.heard if each[0] == "troubled"]
     assert [task["task.assigned.partitions"] for task in host.tasks] == [f"{good}-0"]
     assert lines[0].startswith(f"topic {bad} is not copied: ")
@@ -270,6 +274,12 @@ def acl(
     permission: str = "ALLOW",
 ) -> AclBinding:
     return AclBinding("TOPIC", pattern, name, principal, "*", operation, permission)
+
+
+async def grant(admin: ClusterAdmin, bindings: list[AclBinding]) -> None:
+    """Creates ACLs, and waits until the broker goes by them: the controller answers before."""
+    assert create_acls(admin, bindings) == {}
+    await until(lambda: set(bindings) <= (topic_acls(admin) or set()))
 
 
 def acls(admin: ClusterAdmin, topic: str) -> set[AclBinding]:
@@ -335,9 +345,11 @@ async def test_a_missing_right_to_acls_is_told_and_the_topics_are_copied(
     topic = topic_name("noacls")
     source.create_topic(topic, 1, 1)
     rights = [acl(topic, operation=each, principal=f"User:{READER}") for each in ("DESCRIBE", "DESCRIBE_CONFIGS")]
-    assert create_acls(source, rights) == {}
+    await grant(source, rights)
     host = start(topic, READER)
-    await host.until(lambda heard: any(each[0] == "troubled" for each in heard))
+    await host.until(
+        lambda heard: any(each[0] == "troubled" for each in heard) and any(isinstance(each, list) for each in heard)
+    )
     lines = [each[1] for each in host.heard if each[0] == "troubled"]
     assert lines[0].startswith("topic ACLs are not synced: The source cluster A at ")
     assert "Cluster authorization failed" in lines[0]

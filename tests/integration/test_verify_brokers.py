@@ -171,7 +171,7 @@ def test_aborted_transactions_of_the_source_are_left_out(
 def everything_ends(cluster: LocalCluster, topic: str, end: int) -> None:
     """Waits for the last marker: the coordinator writes it after the producer has had its answer."""
     place = TopicPartition(topic, 0)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while True:
         asked = cluster.admin().list_offsets(
             {place: OffsetSpec.latest()}, isolation_level=IsolationLevel.READ_COMMITTED

@@ -45,8 +45,11 @@ def target() -> Iterator[LocalCluster]:
 
 
 def fill(cluster: LocalCluster, topic: str) -> None:
-    """Record `number` of partition 0 lies at offset number + number // 50; that of partition 1 at its number."""
-    writer = Producer({**cluster.librdkafka(), "transactional.id": topic, "linger.ms": 50})
+    """Record `number` of partition 0 lies at offset number + number // 50; that of partition 1 at its number.
+
+    Batches are whole: they are sent by the flush, for which nothing lingers.
+    """
+    writer = Producer({**cluster.librdkafka(), "transactional.id": topic, "linger.ms": 10_000})
     writer.init_transactions(30)
     for transaction in range(TRANSACTIONS):
         writer.begin_transaction()
@@ -55,7 +58,7 @@ def fill(cluster: LocalCluster, topic: str) -> None:
                 writer.produce(topic, **one(transaction * 2 * BATCH + batch * BATCH + number))
             assert writer.flush(30) == 0
         (writer.abort_transaction if transaction % 2 else writer.commit_transaction)(30)
-    plain = Producer({**cluster.librdkafka(), "linger.ms": 50})
+    plain = Producer({**cluster.librdkafka(), "linger.ms": 10_000})
     for number in (998, LAST[0]):
         plain.produce(topic, **one(number))
     for number in range(1000, LAST[1] + 1):

@@ -20,11 +20,12 @@ from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import ProducerSettings
 from mirror_connect.spark_jobs.produce_outcome import FencedError
+from tests.waiting import state_reached
 
 pytestmark = pytest.mark.brokers
 
 LEASE_S = 3.0
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 # For what must not happen: far longer than a request to a broker on this machine takes.
 LOOK_S = 2.0
 
@@ -47,9 +48,7 @@ def zombie(cluster: LocalCluster, transactional_id: str, step: str) -> Iterator[
 
 
 async def until_stopped(process: psutil.Popen) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while process.status() != psutil.STATUS_STOPPED:
-            await asyncio.sleep(0.05)
+    await state_reached(lambda: process.status() == psutil.STATUS_STOPPED, "the process has stopped itself", PATIENCE_S)
 
 
 async def woken(process: psutil.Popen) -> list[str]:
@@ -60,6 +59,19 @@ async def woken(process: psutil.Popen) -> list[str]:
     with contextlib.suppress(TypeError):  # nothing there to be read
         return list(process.stdout)
     return []
+
+
+async def until_epoch(cluster: LocalCluster, transactional_id: str, epoch: int) -> None:
+    """Waits until the coordinator has given this epoch to somebody: to look at it takes none."""
+    connect = ["--bootstrap-server", "{bootstrap}", "--command-config", "{config}"]
+    arguments = [*connect, "describe", "--transactional-id", transactional_id]
+
+    def given() -> bool:
+        told = cluster.run_tool("org.apache.kafka.tools.TransactionsCommand", arguments)
+        names, values = (line.split() for line in told.splitlines()[-2:])
+        return int(values[names.index("ProducerEpoch")]) >= epoch
+
+    await state_reached(given, f"{transactional_id} has the epoch {epoch}", PATIENCE_S, in_thread=True)
 
 
 @asynccontextmanager
@@ -95,6 +107,7 @@ async def test_a_task_suspended_with_its_request_under_way_does_not_use_the_epoc
         async with rightful(one_broker, name) as producer:
             before = producer._producer
             assert await woken(process) == []
+            await until_epoch(one_broker, name, before.epoch + 1)
             # Nothing could keep the request back: the worker starts the rightful task anew, which has the newest epoch.
             with pytest.raises(FencedError):
                 await producer._identity.take(before)

@@ -5,6 +5,7 @@ All tests share one application, in the order written; those that kill its JVM o
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import tempfile
@@ -70,25 +71,28 @@ async def test_its_jvm_maps_the_archive_of_classes_that_setup_made(rig: SparkRig
 async def test_every_port_is_bound_to_loopback(rig: SparkRig) -> None:
     rig.supervisor.want({A: wanted("obedient", "t-0")})
     await rig.runs(A)
-    listening = {
-        connection.laddr.ip
-        for process in rig.tree()
-        for connection in process.net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN
-    }
+    listening = set()
+    for process in rig.tree():
+        with contextlib.suppress(psutil.NoSuchProcess):  # one that has just ended
+            connections = process.net_connections("inet")
+            listening |= {each.laddr.ip for each in connections if each.status == psutil.CONN_LISTEN}
     assert {address.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
 
 
 async def test_no_secret_is_in_arguments_or_environments_or_files(rig: SparkRig, scratch: Path) -> None:
     rig.supervisor.want({A: wanted("obedient", "t-0")})
     await rig.runs(A)
-    texts = [text for process in rig.tree() for text in (*process.cmdline(), *process.environ().values())]
-    texts += [path.read_text(errors="replace") for path in _files(scratch)]
+    texts = _texts(scratch)
+    for process in rig.tree():
+        with contextlib.suppress(psutil.NoSuchProcess):  # one that has just ended
+            texts += [*process.cmdline(), *process.environ().values()]
     secrets = (SECRET, WORKER_SECRET, rig.supervisor.driver_token, rig.run(A).token)
     assert [secret for secret in secrets if any(secret in text for text in texts)] == []
 
 
-async def test_a_task_that_is_told_to_finish_returns_by_itself(rig: SparkRig) -> None:
+async def test_a_task_that_is_told_to_finish_returns_by_itself(rig: SparkRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    # On a busy machine a process may take as long as it is given to hear of it.
+    monkeypatch.setattr(supervisor, "FINISH_PATIENCE_S", 60.0)
     rig.supervisor.want({A: wanted("obedient", "t-0")})
     await rig.runs(A)
     run = rig.run(A)
@@ -110,7 +114,7 @@ async def test_a_partition_moves_between_running_tasks(rig: SparkRig) -> None:
 
 async def test_a_task_that_raises_has_failed_and_its_secret_is_hidden(rig: SparkRig) -> None:
     rig.supervisor.want({A: wanted("failing", "t-0")})
-    await rig.until(lambda: rig.events.of(A) == ["FAILED"], "it has failed")
+    await rig.until(lambda: rig.events.of(A)[-1:] == ["FAILED"], "it has failed")
     trace = rig.events.trace(A) or ""
     assert trace.splitlines()[0] == "ValueError: the answer is not [hidden]"
     assert SECRET not in trace + "".join(rig.notices.lines)
@@ -182,9 +186,11 @@ async def test_what_is_killed_at_the_top_is_replaced_with_all_that_was_below(rig
     before = rig.pid(A)
     tree[part].kill()
     await rig.until(lambda: rig.is_running(A) and rig.pid(A) != before, "it runs on another application")
-    assert rig.events.of(A) == ["RUNNING", "UNASSIGNED", "UNASSIGNED", "RUNNING"]
+    first, *between, last = rig.events.of(A)
+    # Why, then that it waits for Spark, and on a busy machine that its process is late.
+    assert (first, set(between), len(between) >= 2, last) == ("RUNNING", {"UNASSIGNED"}, True, "RUNNING")
     assert "was ended by signal 9 (SIGKILL)" in (rig.events.states[1][2] or "")
-    assert [process for process in tree if lives(process)] == []
+    await rig.until(lambda: not any(lives(process) for process in tree), "nothing of the former one is left")
 
 
 async def test_the_end_of_the_pipe_ends_the_whole_tree_and_its_files(rig: SparkRig, scratch: Path) -> None:
@@ -195,12 +201,18 @@ async def test_the_end_of_the_pipe_ends_the_whole_tree_and_its_files(rig: SparkR
     assert pipe is not None
     assert pipe.stdin is not None
     pipe.stdin.close()
-    await rig.until(lambda: not any(lives(process) for process in tree), "no process is left", 5)
-    await rig.until(lambda: not any(each.exists() for each in directories), "no directory is left", 5)
+    await rig.until(lambda: not any(lives(process) for process in tree), "no process is left", 60)
+    await rig.until(lambda: not any(each.exists() for each in directories), "no directory is left", 60)
 
 
-def _files(directory: Path) -> list[Path]:
-    return [path for path in directory.rglob("*") if path.is_file()]
+def _texts(directory: Path) -> list[str]:
+    """What the files below it say."""
+    found = []
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            with contextlib.suppress(OSError):  # Spark removes and renames files all the time; sockets can't be read
+                found.append(Path(folder, name).read_text(errors="replace"))
+    return found
 
 
 def _directories(directory: Path) -> list[Path]:

@@ -415,16 +415,18 @@ async def test_of_too_many_connections_those_go_that_keep_the_server_waiting_lon
 
 
 async def test_a_request_that_is_being_answered_keeps_its_connection() -> None:
-    go_on = asyncio.Event()
+    came, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow(request: Request) -> Response:
+        came.set()
         await go_on.wait()
         return PlainTextResponse("done")
 
     application = Starlette(routes=[Route("/", slow)])
     async with serving(application=application, most_connections=5) as port:
         first = asyncio.create_task(asked(port))
-        await asyncio.sleep(0.1)
+        async with asyncio.timeout(PATIENCE_S):
+            await came.wait()
         idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
         await asyncio.sleep(0.1)
         go_on.set()

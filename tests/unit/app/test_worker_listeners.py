@@ -41,7 +41,7 @@ class Started:
         """The addresses that a line of the log names."""
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until and self.process.poll() is None:
-            if found := re.search(rf"{what} at ([^\s,]+(?:, [^\s,]+)*)", self.log.read_text()):
+            if found := re.search(rf"{what} at ([^\s,]+(?:, [^\s,]+)*)[^\n]*\n", self.log.read_text()):
                 return found[1].split(", ")
             time.sleep(0.02)
         raise AssertionError(self.log.read_text())

@@ -276,7 +276,7 @@ async def test_without_refreshing_it_looks_once(world: World, never: dict[str, s
     world.start(**never)
     going = world.parts[0]._rounds._going
     assert going is not None
-    await asyncio.wait_for(going, 5)
+    await asyncio.wait_for(going, 60)
     assert world.host.heard == ["started", ["orders-0,orders-1"]]
 
 

@@ -9,8 +9,9 @@ from itertools import count
 import pytest
 
 from deploy.local import LocalError, NotInTime
+from tests import waiting
 from tests.seeds import chance
-from tests.waiting import PROLONGED, WaitTimedOut, only_waited, state_reached, wait_for, wait_for_state
+from tests.waiting import WaitTimedOut, only_waited, state_reached, wait_for, wait_for_state
 
 
 def test_the_value_that_was_waited_for_is_returned() -> None:
@@ -35,11 +36,13 @@ def test_while_records_come_a_wait_goes_on() -> None:
     wait_for(lambda: time.monotonic() - began > 0.5, "half a second", 0.3, 0.01, lambda: next(numbers))
 
 
-def test_when_no_more_come_it_ends() -> None:
+def test_when_no_more_come_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "PROLONGED", 1_000)
     began = time.monotonic()
     with pytest.raises(AssertionError, match=r"^not within 0.1 s of the last arrival: ten records$"):
         wait_for(lambda: False, "ten records", 0.1, 0.01, lambda: 9)
-    assert time.monotonic() - began < 0.1 * PROLONGED
+    # On a machine that stands still for a while, too.
+    assert time.monotonic() - began < 50
 
 
 def test_it_does_not_go_on_for_ever() -> None:

@@ -30,6 +30,7 @@ def _fake_client(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def handed_over(monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:
     """What threads were to let go, each a list with a client that nobody else has."""
+    gc.collect()  # what earlier tests of this process have left
     found: list[list[object]] = []
     threads = SimpleNamespace(start_new_thread=lambda clear, _arguments: found.append(clear.__self__))
     monkeypatch.setattr(admin, "_thread", threads)

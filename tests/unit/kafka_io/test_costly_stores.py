@@ -158,7 +158,7 @@ def test_a_store_that_asks_for_endless_work_is_refused_while_everybody_else_goes
     assert "its encryption asks for " in str(caught.value)
     assert "\n" not in str(caught.value)
     assert PASSWORD not in str(caught.value)
-    assert longest < 2  # of the interpreter: it is what holds the lease
+    assert longest < 5  # of the interpreter: it is what holds the lease
 
 
 @pytest.mark.parametrize("iterations", [2_048, 600_000])

@@ -137,7 +137,7 @@ class Server(threading.Thread):
         with in_memory(stores.server.pem) as chain, in_memory(stores.server.key_pem()) as key:
             self.context.load_cert_chain(chain, key)
         self.socket = socket.create_server(("127.0.0.1", 0))
-        self.socket.settimeout(20)
+        self.socket.settimeout(60)
         self.port: int = self.socket.getsockname()[1]
 
     def run(self) -> None:
@@ -164,12 +164,12 @@ def server(stores: Stores) -> Iterator[Server]:
     yield made
     made.came.set()
     made.socket.close()
-    made.join(20)
+    made.join(60)
 
 
 def greet(server: Server, made: TlsSettings, host: str) -> bytes:
     with (
-        socket.create_connection(("127.0.0.1", server.port), timeout=20) as plain,
+        socket.create_connection(("127.0.0.1", server.port), timeout=60) as plain,
         made.context().wrap_socket(plain, server_hostname=host) as wrapped,
     ):
         return wrapped.recv(2)
@@ -184,7 +184,7 @@ def test_librdkafka_shows_its_certificate_with_the_whole_chain(stores: Stores, s
     client = AdminClient(
         {"bootstrap.servers": f"localhost:{server.port}", "security.protocol": "ssl", "log_level": 0, **config}
     )
-    server.came.wait(20)
+    server.came.wait(60)
     del client
     assert "client" in server.seen[0]
 

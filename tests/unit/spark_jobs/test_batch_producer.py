@@ -218,7 +218,7 @@ async def test_a_producer_that_was_fenced_stops_and_says_so(rig: Rig) -> None:
     rig.target.log("a.orders", 0).epoch = 5
     rig.feed(Feed(batches(3)))
     with pytest.raises(FencedError, match="group-connector-0"):
-        await asyncio.wait_for(rig.producer.failed, 5)
+        await asyncio.wait_for(rig.producer.failed, 60)
 
 
 async def test_a_batch_that_is_too_large_is_split_and_what_is_behind_it_follows(rig: Rig) -> None:

@@ -119,7 +119,7 @@ async def test_others_go_on_beside_partitions_that_are_not_taken_and_these_are_c
     monkeypatch.setattr(batch_producer, "STALLED_S", 0.1)
     async with world.running(world.spec_of(world.assigned, {"emit.offset-syncs.enabled": "false"})):
         await asyncio.sleep(1.0)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             for number in range(BACKLOG):
                 world.append("parcels", 0, number, VALUE)
                 await world.until(lambda copied=number + 1: len(world.copied("A.parcels")) == copied)  # type: ignore[misc]

@@ -856,7 +856,7 @@ async def test_nothing_is_wanted_any_more_once_it_stops(world: World) -> None:
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.005)
 
