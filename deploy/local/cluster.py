@@ -358,13 +358,15 @@ class LocalCluster:
         return len(found) == partitions and all(partition.leader >= 0 for partition in found.values())
 
     def _until(self, condition: Callable[[], bool], complaint: str, seconds: float = 60.0) -> None:
-        until = time.monotonic() + seconds
+        until, trouble = time.monotonic() + seconds, ""
         while True:
-            with contextlib.suppress(KafkaException):  # an answer that is late, or lost with a broker: asked for again
+            try:
                 if condition():
                     return
+            except KafkaException as error:  # an answer that is late, or lost with a broker: asked for again
+                trouble = f" ({error})"
             if time.monotonic() > until:
-                raise NotInTime(f"cluster {self.name}: {complaint} after {seconds:g} s")
+                raise NotInTime(f"cluster {self.name}: {complaint} after {seconds:g} s{trouble}")
             time.sleep(0.05)
 
     def _at_once(self, action: Callable[[Broker], None]) -> None:
