@@ -276,17 +276,17 @@ class LocalCluster:
     ) -> None:
         """Create `name` and wait until every partition has a leader; replication: 1 unless given."""
         topic = NewTopic(name, partitions, replication or 1, config=dict(config or {}))
-        self.admin().create_topics([topic], request_timeout=30)[name].result(30)
+        self.admin().create_topics([topic], request_timeout=60)[name].result(60)
         self._until(lambda: self._has_leaders(name, partitions), f"topic {name} has no leaders")
 
     def grow_topic(self, name: str, partitions: int) -> None:
         """Let `name` have so many partitions, and wait until each has a leader: a producer that finds fewer refuses more."""
-        self.admin().create_partitions([NewPartitions(name, partitions)], request_timeout=30)[name].result(30)
+        self.admin().create_partitions([NewPartitions(name, partitions)], request_timeout=60)[name].result(60)
         self._until(lambda: self._has_leaders(name, partitions), f"topic {name} has no {partitions} partitions")
 
     def delete_topic(self, name: str) -> None:
         """Delete `name` and wait until the brokers no longer know it, and would make it again."""
-        self.admin().delete_topics([name], request_timeout=30)[name].result(30)
+        self.admin().delete_topics([name], request_timeout=60)[name].result(60)
         self._until(lambda: name not in self.admin().list_topics(timeout=5).topics, f"topic {name} is still there")
         if self._zookeeper is not None:
             # There it goes on to exist for a while after no broker names it any more.
@@ -339,13 +339,13 @@ class LocalCluster:
                     UserScramCredentialUpsertion(user, ScramCredentialInfo(_scram(mechanism), 4096), password.encode())
                     for user, password in self._config.users.items()
                 ]
-                for done in self.admin().alter_user_scram_credentials(upserts, request_timeout=30).values():
-                    done.result(30)
+                for done in self.admin().alter_user_scram_credentials(upserts, request_timeout=60).values():
+                    done.result(60)
 
     def _could_create(self, topic: str) -> bool:
-        asked = self.admin().create_topics([NewTopic(topic, 1, 1)], validate_only=True, request_timeout=30)
+        asked = self.admin().create_topics([NewTopic(topic, 1, 1)], validate_only=True, request_timeout=60)
         try:
-            asked[topic].result(30)
+            asked[topic].result(60)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
@@ -357,13 +357,15 @@ class LocalCluster:
         return len(found) == partitions and all(partition.leader >= 0 for partition in found.values())
 
     def _until(self, condition: Callable[[], bool], complaint: str, seconds: float = 60.0) -> None:
-        until = time.monotonic() + seconds
+        until, trouble = time.monotonic() + seconds, ""
         while True:
-            with contextlib.suppress(KafkaException):  # an answer that is late, or lost with a broker: asked for again
+            try:
                 if condition():
                     return
+            except KafkaException as error:  # an answer that is late, or lost with a broker: asked for again
+                trouble = f" ({error})"
             if time.monotonic() > until:
-                raise NotInTime(f"cluster {self.name}: {complaint} after {seconds:g} s")
+                raise NotInTime(f"cluster {self.name}: {complaint} after {seconds:g} s{trouble}")
             time.sleep(0.05)
 
     def _at_once(self, action: Callable[[Broker], None]) -> None:

@@ -91,7 +91,7 @@ def read(target: LocalCluster, topic: str, ends: Mapping[int, int]) -> dict[int,
     found = {partition: Arrived([], Counter()) for partition in ends}
     seen: dict[int, set[int]] = {partition: set() for partition in ends}
     open_partitions = {partition for partition, end in ends.items() if end > 0}
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180
     try:
         while open_partitions:
             assert time.monotonic() < until, f"{topic} can't be read to {dict(ends)}"

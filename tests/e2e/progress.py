@@ -73,8 +73,8 @@ class Progress:
     def look(self) -> Mapping[Partition, int]:
         """The end offsets now."""
         with self._turn:
-            asked = self._admin.list_offsets(self._asked, request_timeout=30)
-            ends = {(each.topic, each.partition): found.result(30).offset for each, found in asked.items()}
+            asked = self._admin.list_offsets(self._asked, request_timeout=60)
+            ends = {(each.topic, each.partition): found.result(60).offset for each, found in asked.items()}
             self._samples.append((time.monotonic(), ends))
         return ends
 

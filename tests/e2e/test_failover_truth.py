@@ -103,7 +103,7 @@ def failover() -> Iterator[Failover]:
         for name, config in connectors(source, target).items():
             product.put(name, config)
         wait_for_state(
-            lambda: CHECKPOINTS in target.admin().list_topics(timeout=20).topics, "there is a place for checkpoints"
+            lambda: CHECKPOINTS in target.admin().list_topics(timeout=60).topics, "there is a place for checkpoints"
         )
         watch = stack.enter_context(CheckpointWatch(target))
         yield run(Stage(source, target, product, load), watch)

@@ -48,7 +48,7 @@ def link(product: Product, source_cluster: LocalCluster, target_cluster: LocalCl
     produce(source_cluster, topic, ({"value": b"%d" % number, "partition": 0} for number in range(RECORDS)))
     commit(source_cluster, group, topic, READ)
     # Where the group stands, as the source connector of another worker may have told it.
-    if SYNCS not in source_cluster.admin().list_topics(timeout=20).topics:
+    if SYNCS not in source_cluster.admin().list_topics(timeout=60).topics:
         source_cluster.create_topic(SYNCS, 1, {"cleanup.policy": "compact"})
     sync = OffsetSync(topic, 0, READ, READ)
     produce(source_cluster, SYNCS, [{"key": sync.key(), "value": sync.value(), "partition": 0}])
@@ -131,7 +131,7 @@ def test_the_tasks_name_their_groups_as_kafka_does(link: Link) -> None:
 
 @pytest.mark.parametrize("topic", ["heartbeats", CHECKPOINTS])
 def test_a_topic_has_as_many_replicas_as_the_cluster_can_hold(link: Link, topic: str) -> None:
-    partitions = link.target.admin().list_topics(timeout=20).topics[topic].partitions
+    partitions = link.target.admin().list_topics(timeout=60).topics[topic].partitions
     assert [len(each.replicas) for each in partitions.values()] == [1]
 
 

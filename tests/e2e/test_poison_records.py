@@ -63,7 +63,7 @@ def write(cluster: LocalCluster, topic: str, records: Sequence[tuple[bytes | Non
     failed: list[str] = []
     for key, value in records:
         producer.produce(topic, value=value, key=key, on_delivery=lambda error, _: error and failed.append(str(error)))
-    assert (producer.flush(30), failed) == (0, [])
+    assert (producer.flush(60), failed) == (0, [])
 
 
 def write_orders(source: LocalCluster, topic: str, count: int) -> None:

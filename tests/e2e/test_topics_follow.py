@@ -57,7 +57,7 @@ def write(cluster: LocalCluster, topic: str, partitions: Sequence[int], text: st
 
 def partition_count(cluster: LocalCluster, topic: str) -> int:
     """0 if there is no such topic; asking creates none."""
-    known = cluster.admin().list_topics(timeout=20).topics
+    known = cluster.admin().list_topics(timeout=60).topics
     return len(known[topic].partitions) if topic in known else 0
 
 
@@ -150,7 +150,7 @@ def test_only_what_is_asked_for_is_copied(
     for topic in wanted:
         wait_ends(flow.target, f"A.{topic}", {0: 1})
     time.sleep(SEVERAL_LOOKS_S)
-    there = {topic for topic in flow.target.admin().list_topics(timeout=20).topics if prefix in topic}
+    there = {topic for topic in flow.target.admin().list_topics(timeout=60).topics if prefix in topic}
     assert there == {f"A.{topic}" for topic in wanted}
 
 
@@ -173,7 +173,7 @@ def test_the_policy_names_the_remote_topic(
     write(flow.source, topic, range(2), "by name")
     flow.product.put(flow.connector, mirror_config(flow.source, flow.target, topic, **settings))
     wait_ends(flow.target, remote.format(topic), {0: 1, 1: 1})
-    there = [name for name in flow.target.admin().list_topics(timeout=20).topics if name.endswith(topic)]
+    there = [name for name in flow.target.admin().list_topics(timeout=60).topics if name.endswith(topic)]
     assert there == [remote.format(topic)]
 
 
@@ -264,7 +264,7 @@ def test_data_and_positions_go_to_the_cluster_that_the_connector_names(
 
     assert values(third_cluster, f"A.{topic}", 2) == [[b"before 0", b"after 0"], [b"before 1", b"after 1"]]
     assert end_offsets(flow.target, f"A.{topic}") == {}
-    described = third_cluster.admin().list_topics(timeout=20).topics[f"A.{topic}"]
+    described = third_cluster.admin().list_topics(timeout=60).topics[f"A.{topic}"]
     assert {len(partition.replicas) for partition in described.partitions.values()} == {2}
     keys = {
         b'["%s",{"cluster":"A","partition":%d,"topic":"%s"}]' % (flow.connector.encode(), p, topic.encode())

@@ -67,7 +67,7 @@ class Mesh:
 
     def topics(self, alias: str, topic: str) -> set[str]:
         """Names on a cluster that end with `topic`."""
-        return {name for name in self.clusters[alias].admin().list_topics(timeout=20).topics if name.endswith(topic)}
+        return {name for name in self.clusters[alias].admin().list_topics(timeout=60).topics if name.endswith(topic)}
 
 
 @pytest.fixture(scope="module")

@@ -81,7 +81,7 @@ def commit(cluster: LocalCluster, group: str, topic: str) -> bool:
 
 def checkpoints(cluster: LocalCluster, group: str) -> list[tuple[str, int]]:
     topic = "U.checkpoints.internal"
-    if topic not in cluster.admin().list_topics(timeout=20).topics:
+    if topic not in cluster.admin().list_topics(timeout=60).topics:
         return []
     found = [Checkpoint.decode(message.key(), message.value()) for message in messages(cluster, topic, 0)]
     return [(each.topic, each.downstream) for each in found if each.group == group]
@@ -101,7 +101,7 @@ def test_topics_groups_and_positions_go_by_them(link: Link, topic_name: Callable
     # Until the copying task has recorded what lies where, the group is not translated to the very record.
     translated = f"{topic}_from_U", READ
     wait_for(lambda: checkpoints(link.target, group)[-1:] == [translated], "the group is translated")
-    there = [name for name in link.target.admin().list_topics(timeout=20).topics if other in name]
+    there = [name for name in link.target.admin().list_topics(timeout=60).topics if other in name]
     assert there == []
 
 

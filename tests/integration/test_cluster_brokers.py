@@ -78,7 +78,7 @@ async def test_records_are_copied_over_tls(brokers: LocalCluster) -> None:
     topic = fresh_topic("tls")
     for name in (topic, f"A.{topic}"):
         brokers.create_topic(name, 1)
-    if OFFSETS_TOPIC not in brokers.admin().list_topics(timeout=20).topics:
+    if OFFSETS_TOPIC not in brokers.admin().list_topics(timeout=60).topics:
         brokers.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS)
     produce(brokers, topic, [{"value": b"%d" % number, "partition": 0} for number in range(500)])
     tls = brokers.client_properties(listener="SSL")
@@ -121,7 +121,7 @@ async def test_metadata_of_an_absent_topic_does_not_create_it(brokers: LocalClus
         await cluster.refresh(["absent"])
         assert (cluster.topic_error("absent"), cluster.leader("absent", 0)) == (3, None)
     await asyncio.sleep(0.5)
-    assert "absent" not in brokers.admin().list_topics(timeout=10).topics
+    assert "absent" not in brokers.admin().list_topics(timeout=60).topics
 
 
 async def test_a_produced_batch_comes_back_byte_for_byte(brokers: LocalCluster) -> None:

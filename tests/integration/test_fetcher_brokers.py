@@ -146,7 +146,7 @@ async def test_the_whole_cluster_may_go_and_come_back(brokers: LocalCluster) -> 
 async def test_deleted_records_are_told_as_a_gap_of_known_size(brokers: LocalCluster) -> None:
     await create(brokers, "gap")
     await produce(brokers, "gap", 100)
-    brokers.admin().delete_records([TopicPartition("gap", 0, 60)])[TopicPartition("gap", 0)].result(30)
+    brokers.admin().delete_records([TopicPartition("gap", 0, 60)])[TopicPartition("gap", 0)].result(60)
     partition = SourcePartition("gap", 0)
     async with copying(brokers) as copy:
         copy.fetcher.add(partition, 10)
@@ -163,7 +163,7 @@ async def test_a_topic_is_never_created_by_asking_for_it(brokers: LocalCluster) 
         copy.fetcher.add(partition, None)
         await until(lambda: bool(copy.notices))
         await asyncio.sleep(1)
-        assert "asked-for" not in brokers.admin().list_topics(timeout=10).topics
+        assert "asked-for" not in brokers.admin().list_topics(timeout=60).topics
         await create(brokers, "asked-for")
         await produce(brokers, "asked-for", 5)
         await copy.reached(partition, 5)

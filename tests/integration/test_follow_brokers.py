@@ -231,7 +231,7 @@ async def test_what_retention_took_first_is_no_fault(one_broker: LocalCluster, t
 
 def delete_before(cluster: LocalCluster, topic: str, offset: int) -> None:
     for future in cluster.admin().delete_records([TopicPartition(topic, 0, offset)]).values():
-        future.result(30)
+        future.result(60)
 
 
 async def test_a_restarted_broker_is_waited_for(

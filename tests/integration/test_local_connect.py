@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.brokers, pytest.mark.mm2]
 def produce(cluster: LocalCluster, topic: str, value: bytes) -> None:
     producer = Producer(cluster.librdkafka())
     producer.produce(topic, value)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def first_value(cluster: LocalCluster, topic: str) -> bytes | None:

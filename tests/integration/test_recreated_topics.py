@@ -33,7 +33,7 @@ WITHOUT = {"emit.offset-syncs.enabled": "false"}
 def clusters(source_cluster: LocalCluster, target_cluster: LocalCluster) -> tuple[LocalCluster, LocalCluster]:
     """The session's, with the internal topics that a worker and a connector's part would have made."""
     for cluster, topics in ((source_cluster, {SYNCS: 1}), (target_cluster, {OFFSETS: 5, RUNS: 1})):
-        there = cluster.admin().list_topics(timeout=20).topics
+        there = cluster.admin().list_topics(timeout=60).topics
         for topic, partitions in topics.items():
             if topic not in there:
                 cluster.create_topic(topic, partitions, COMPACTED)
@@ -81,7 +81,7 @@ class Link:
     def topic_id(self, cluster: LocalCluster | None = None) -> str:
         """As the cluster itself tells it, by another client than ours."""
         cluster, topic = (self.source, self.topic) if cluster is None else (cluster, f"A.{self.topic}")
-        found = cluster.admin().describe_topics(TopicCollection([topic]))[topic].result(30).topic_id
+        found = cluster.admin().describe_topics(TopicCollection([topic]))[topic].result(60).topic_id
         halves = [found.get_most_significant_bits(), found.get_least_significant_bits()]
         whole = b"".join(half.to_bytes(8, "big", signed=True) for half in halves)
         assert uuid.UUID(bytes=whole).int != 0
@@ -240,7 +240,7 @@ async def test_records_gone_before_they_were_copied_are_a_line_with_their_number
         await task.finish()
     await link.put(100, 100)
     place = TopicPartition(link.topic, 0, 150)
-    link.source.admin().delete_records([place])[place].result(30)
+    link.source.admin().delete_records([place])[place].result(60)
     async with running(link.spec(), link.target) as task:
         await task.copied(50)
         await task.finish()
@@ -262,7 +262,7 @@ async def test_without_a_reset_records_that_are_gone_stop_their_partition_in_fro
         await task.finish()
     await link.put(100, 100)
     place = TopicPartition(link.topic, 0, 150)
-    link.source.admin().delete_records([place])[place].result(30)
+    link.source.admin().delete_records([place])[place].result(60)
     async with running(link.spec(auto_offset_reset="none"), link.target) as task:
         with pytest.raises(PartitionRefusedError) as failed:
             await task.until(lambda: False)

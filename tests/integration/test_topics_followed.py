@@ -147,7 +147,7 @@ def test_configs_are_described_as_librdkafka_describes_them(
         (future,) = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
         theirs = {
             (each.name, each.value, each.source, each.is_read_only, each.is_sensitive)
-            for each in future.result(30).values()
+            for each in future.result(60).values()
         }
         ours = describe_topic_configs(source, [topic]).configs[topic]
         assert {(each.name, each.value, each.source, each.read_only, each.sensitive) for each in ours} == theirs

@@ -70,7 +70,7 @@ def clusters(request: pytest.FixtureRequest, kept: LocalCluster) -> Iterator[tup
     source = LocalCluster("unclean", 3, properties=BROKERS, heap="256m", version=version)
     with contextlib.closing(source):
         start_all(source, *([] if kept.brokers[0].alive else [kept]))
-        if OFFSETS_TOPIC not in kept.admin().list_topics(timeout=20).topics:
+        if OFFSETS_TOPIC not in kept.admin().list_topics(timeout=60).topics:
             kept.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS)
         yield source, kept
 
@@ -86,7 +86,7 @@ class Unclean:
         self.topic = fresh_topic("unclean")
         self.key = TopicPartition(self.topic, 0)
         new = NewTopic(self.topic, 1, replica_assignment=[[leader, follower]])
-        self.source.admin().create_topics([new])[self.topic].result(30)
+        self.source.admin().create_topics([new])[self.topic].result(60)
         self.target.create_topic(f"A.{self.topic}")
         self.connector = fresh_topic("mirror")
         self.numbers = itertools.count()
@@ -354,7 +354,7 @@ async def test_an_unclean_election_among_brokers_of_an_older_release_is_told_wit
 ) -> None:
     source, target = clusters
     # With ZooKeeper a controller that stands still keeps the leader from going on alone for half a minute.
-    controller = source.admin().describe_cluster().result(30).controller.id
+    controller = source.admin().describe_cluster().result(60).controller.id
     leader, follower, _ = sorted((1, 2, 3), key=lambda node: node == controller)
     seen, unseen = (Unclean(clusters, leader, follower) for _ in range(2))
     async with running(seen.spec(), target) as task:

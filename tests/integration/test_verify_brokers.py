@@ -146,16 +146,16 @@ def test_aborted_transactions_of_the_source_are_left_out(
 ) -> None:
     topic = both(one_broker, target)
     producer = Producer({**one_broker.librdkafka(), "transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(60)
     for number in range(6):
         producer.begin_transaction()
         for record in some(50, 50 * number):
             producer.produce(topic, **record)
-        producer.flush(30)  # an abort would throw away what hasn't left yet
+        producer.flush(60)  # an abort would throw away what hasn't left yet
         if number % 2:
-            producer.abort_transaction(30)
+            producer.abort_transaction(60)
         else:
-            producer.commit_transaction(30)
+            producer.commit_transaction(60)
     everything_ends(one_broker, topic, 306)
     committed = [record for number in (0, 2, 4) for record in some(50, 50 * number)]
     produce(target, f"A.{topic}", committed)
@@ -176,7 +176,7 @@ def everything_ends(cluster: LocalCluster, topic: str, end: int) -> None:
         asked = cluster.admin().list_offsets(
             {place: OffsetSpec.latest()}, isolation_level=IsolationLevel.READ_COMMITTED
         )
-        found = asked[place].result(30).offset
+        found = asked[place].result(60).offset
         if found >= end:
             return
         assert time.monotonic() < deadline, f"committed up to {found} only"
@@ -268,12 +268,12 @@ def test_what_the_targets_retention_took_is_not_missing(one_broker: LocalCluster
 def delete_before(cluster: LocalCluster, topic: str, offset: int) -> None:
     asked = cluster.admin().delete_records([TopicPartition(topic, 0, offset)])
     for future in asked.values():
-        future.result(30)
+        future.result(60)
 
 
 async def test_a_link_that_lags_is_compared_up_to_its_position(one_broker: LocalCluster, target: LocalCluster) -> None:
     topic = both(one_broker, target)
-    if OFFSETS_TOPIC not in target.admin().list_topics(timeout=20).topics:
+    if OFFSETS_TOPIC not in target.admin().list_topics(timeout=60).topics:
         target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS, config={"cleanup.policy": "compact"})
     produce(one_broker, topic, some(300))
     spec = spec_for(one_broker, target, {topic: 1})
@@ -309,7 +309,7 @@ def test_a_topic_of_which_nothing_is_copied_yet_is_named_and_no_success(
     topic = fresh_topic()
     one_broker.create_topic(topic, 1)
     produce(one_broker, topic, some(50))
-    if OFFSETS_TOPIC not in target.admin().list_topics(timeout=20).topics:
+    if OFFSETS_TOPIC not in target.admin().list_topics(timeout=60).topics:
         target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS, config={"cleanup.policy": "compact"})
     code, report = verify(one_broker, target, topic, "--offsets-topic", OFFSETS_TOPIC)
     (found,) = report["partitions"]

@@ -50,20 +50,20 @@ def fill(cluster: LocalCluster, topic: str) -> None:
     Batches are whole: they are sent by the flush, for which nothing lingers.
     """
     writer = Producer({**cluster.librdkafka(), "transactional.id": topic, "linger.ms": 10_000})
-    writer.init_transactions(30)
+    writer.init_transactions(60)
     for transaction in range(TRANSACTIONS):
         writer.begin_transaction()
         for batch in range(2):
             for number in range(BATCH):
                 writer.produce(topic, **one(transaction * 2 * BATCH + batch * BATCH + number))
-            assert writer.flush(30) == 0
+            assert writer.flush(60) == 0
         (writer.abort_transaction if transaction % 2 else writer.commit_transaction)(30)
     plain = Producer({**cluster.librdkafka(), "linger.ms": 10_000})
     for number in (998, LAST[0]):
         plain.produce(topic, **one(number))
     for number in range(1000, LAST[1] + 1):
         plain.produce(topic, **one(number))
-    assert plain.flush(30) == 0
+    assert plain.flush(60) == 0
 
 
 def one(number: int) -> dict[str, Any]:

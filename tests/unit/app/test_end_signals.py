@@ -46,7 +46,7 @@ def ended(on_signal: str, in_loop: str, number: int = signal.SIGTERM, patience_s
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
             process.send_signal(number)
-            return process.wait(30), process.communicate()[1]
+            return process.wait(120), process.communicate()[1]
         finally:
             process.kill()
 

@@ -14,7 +14,7 @@ import pytest
 from mirror_connect.connectors import bounded_file
 from mirror_connect.connectors.bounded_file import MOST_BYTES, UNREADABLE, CantRead, OutsideError, read_file
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = pytest.mark.timeout(60)
 
 
 @pytest.fixture(autouse=True)

@@ -271,5 +271,7 @@ def test_files_are_named_with_the_time_that_their_tests_took(planted: Planted) -
     code = "import time\n@pytest.fixture\ndef slow(): time.sleep(0.4)\ndef test_it(slow): time.sleep(0.4)\n"
     run = planted(PASSES, code, two=True, more=["--slowest-files=1"])
     below = run.text.partition("slowest files, with what their tests share")[2].splitlines()
-    assert (run.code, re.sub(r"0\.[89]", "0.8", below[1])) == (0, "   0.8 s test_planted_1.py")
+    took, name = below[1].split(" s ")
+    # No less than what test and fixture slept; how much more is the machine's matter.
+    assert (run.code, float(took) >= 0.8, name) == (0, True, "test_planted_1.py")
     assert len(below) == 3

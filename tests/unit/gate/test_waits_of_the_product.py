@@ -9,9 +9,11 @@ import psutil
 import pytest
 
 from deploy.local import LocalCluster
-from tests.e2e import product
+from tests.e2e import kills, product
+from tests.e2e.kills import Kill, Survived, ended_by
 from tests.e2e.product import Product, wait_ends, wait_gone
 from tests.e2e.progress import EVERY_S, Progress
+from tests.e2e.reading import Batch
 from tests.waiting import WaitTimedOut, only_waited
 
 
@@ -94,3 +96,20 @@ def test_how_long_a_cluster_answered_nobody_is_seen_in_the_looks_at_it(looks: li
     progress = Progress.__new__(Progress)
     progress._samples = [(looked, {}) for looked in looks]
     assert progress.stalled(100.0, 2.0) == pytest.approx(stalled - EVERY_S)
+
+
+COPY = ("A.t", 0)
+
+
+def test_whose_request_comes_late_was_ended_by_the_kill_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    progress = Progress.__new__(Progress)
+    # Kills at 10 and 20. What lies at 5 to 9 was on its way at the first one, and is seen when the next writer is at work.
+    progress._samples = [(at, {COPY: end}) for at, end in ((9.0, 5), (10.5, 5), (11.5, 12), (19.0, 30), (21.0, 40))]
+    starts = ((0, 0), (5, 0), (10, 1), (25, 1), (35, 2))
+    written = [Batch(base, 0, 0, 0, 0, (7, epoch), 1, b"") for base, epoch in starts]
+    monkeypatch.setattr(kills, "batches", lambda *_: written)
+    cluster = cast(LocalCluster, None)
+    survived = Survived(cluster, cluster, progress, [Kill(10.0, {COPY: 5}), Kill(20.0, {COPY: 30})])
+    index = ended_by(survived, [COPY])
+    assert [index(COPY, offset) for offset in (4, 9, 10, 34)] == [0, 0, 1, 1]
+    assert (progress.missed(COPY, 9), progress.written(COPY, 9)) == (10.5, 11.5)

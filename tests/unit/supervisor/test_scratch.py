@@ -34,7 +34,7 @@ def test_a_removed_directory_is_gone_with_its_content() -> None:
 
 def test_the_directory_of_a_killed_worker_is_stale(tmp_path: Path) -> None:
     code = "import os; from mirror_connect.app.supervisor.scratch import Scratch; Scratch(); os.kill(os.getpid(), 9)"
-    subprocess.run([sys.executable, "-c", code], env={"TMPDIR": str(tmp_path)}, check=False, timeout=20)
+    subprocess.run([sys.executable, "-c", code], env={"TMPDIR": str(tmp_path)}, check=False, timeout=120)
     left = list(tmp_path.glob(f"{PREFIX}*"))
     remove_stale()
     assert (len(left), list(tmp_path.iterdir())) == (1, [])
