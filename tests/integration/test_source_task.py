@@ -308,12 +308,12 @@ async def test_a_target_broker_killed_under_load_costs_and_doubles_no_record(
         topic = fresh_topic()
         source.create_topic(topic, 4)
         target.create_topic(f"A.{topic}", 4)
-        produce(source, topic, lines(200_000, 4), **{"batch.num.messages": 50})
+        produce(source, topic, lines(100_000, 4), **{"batch.num.messages": 50})
         async with running(spec_for(source, target, {topic: 4})) as task:
-            await task.copied(dice.randrange(1_000, 60_000))
+            await task.copied(dice.randrange(1_000, 40_000))
             await asyncio.to_thread(target.kill)
             await asyncio.to_thread(target.start)
-            await task.copied(200_000)
+            await task.copied(100_000)
             await task.finish()
         assert read(target, f"A.{topic}") == read(source, topic)
 
@@ -326,11 +326,11 @@ async def test_a_leader_that_dies_under_load_costs_and_doubles_no_record(source:
         topic = fresh_topic()
         source.create_topic(topic, 4)
         target.create_topic(f"A.{topic}", 4, replication=3)
-        produce(source, topic, lines(200_000, 4), **{"batch.num.messages": 50})
+        produce(source, topic, lines(100_000, 4), **{"batch.num.messages": 50})
         async with running(spec_for(source, target, {topic: 4})) as task:
-            await task.copied(dice.randrange(1_000, 60_000))
+            await task.copied(dice.randrange(1_000, 40_000))
             await asyncio.to_thread(target.brokers[2].kill)
-            await task.copied(200_000)
+            await task.copied(100_000)
             await task.finish()
         assert read(target, f"A.{topic}") == read(source, topic)
 
@@ -341,7 +341,7 @@ async def test_a_task_killed_under_load_loses_nothing_and_repeats_little(
 ) -> None:
     topic = mirrored_topic(source, target, 2)
     spec = spec_for(source, target, {topic: 2})
-    produce(source, topic, lines(300_000, 2), **{"batch.num.messages": 20})
+    produce(source, topic, lines(150_000, 2), **{"batch.num.messages": 20})
     positions = tmp_path / "positions.json"
     positions.write_text("[]")
     process = subprocess.Popen(  # noqa: ASYNC220 - only started here
@@ -362,7 +362,7 @@ async def test_a_task_killed_under_load_loses_nothing_and_repeats_little(
         process.kill()
     killed_at = stored_positions(target, spec.connector)
     async with running(spec, target) as task:
-        await task.copied(sum(149_999 - killed_at.get((topic, partition), -1) for partition in range(2)))
+        await task.copied(sum(74_999 - killed_at.get((topic, partition), -1) for partition in range(2)))
         await task.finish()
     got, wanted = read(target, f"A.{topic}"), read(source, topic)
     assert killed_at != {}
