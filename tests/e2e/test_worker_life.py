@@ -71,7 +71,9 @@ def appears(product: Product, part: str, before: set[int]) -> bool:
     return bool(product.pids(part) - before)
 
 
-def test_the_rest_answers_while_spark_dies_and_starts(running: Product, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_rest_answers_while_spark_dies_and_starts_and_the_status_says_why(
+    running: Product, capsys: pytest.CaptureFixture[str]
+) -> None:
     slowest: list[float] = []
     stop = threading.Event()
 
@@ -87,8 +89,12 @@ def test_the_rest_answers_while_spark_dies_and_starts(running: Product, capsys: 
     for part in (DRIVER, JVM):
         before = running.pids(part)
         running.kill(part)
+        if part == JVM:
+            trace = wait_for_state(lambda: unassigned(running, "copier"), "the task says why it is unassigned", 20)
+            assert trace.startswith("Spark ended: its JVM was ended by signal 9 (SIGKILL)")
         wait_for_state(partial(appears, running, part, before), f"a new {part}", 40)
         running.wait_running("copier")
+        assert [task.get("trace") for task in running.status("copier")["tasks"]] == [None]
     stop.set()
     asking.join()
     with capsys.disabled():
@@ -96,14 +102,7 @@ def test_the_rest_answers_while_spark_dies_and_starts(running: Product, capsys: 
     assert max(slowest) < 1.0
 
 
-def test_status_and_log_tell_what_happens_to_spark_and_no_more(
-    clusters: tuple[LocalCluster, LocalCluster], running: Product
-) -> None:
-    running.kill(JVM)
-    trace = wait_for_state(lambda: unassigned(running, "copier"), "the task says why it is unassigned", 20)
-    assert trace.startswith("Spark ended: its JVM was ended by signal 9 (SIGKILL)")
-    running.wait_running("copier")
-    assert [task.get("trace") for task in running.status("copier")["tasks"]] == [None]
+def test_status_and_log_tell_what_happens_to_spark_and_no_more(running: Product) -> None:
     running.stop()
     said = len(running.log_text())
     running.start()
