@@ -183,7 +183,13 @@ def test_a_kill_loses_nothing_and_repeats_a_second_at_most(
 
 
 @pytest.mark.parametrize(
-    "parts", [(WORKER,), (JVM,), (WORKER, DRIVER, JVM, DAEMON, TASK)], ids=["worker", "jvm", "all"]
+    "parts",
+    [
+        pytest.param((WORKER,), id="worker"),
+        # The JVM is suspended among all, too; alone it ends no lease.
+        pytest.param((JVM,), id="jvm", marks=pytest.mark.long),
+        pytest.param((WORKER, DRIVER, JVM, DAEMON, TASK), id="all"),
+    ],
 )
 def test_a_suspension_longer_than_the_session_loses_nothing(
     link: Link, capsys: pytest.CaptureFixture[str], dice: Random, parts: tuple[str, ...]

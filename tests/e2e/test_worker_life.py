@@ -79,11 +79,18 @@ def traces_written(product: Product, name: str) -> list[str | None]:
     return [json.loads(value).get("trace") for value in of_task if value is not None]
 
 
+def first_trace(product: Product, name: str, written: int) -> str | None:
+    """The first trace behind so many statuses of the connector's first task; None while there is none."""
+    return next(filter(None, traces_written(product, name)[written:]), None)
+
+
 def appears(product: Product, part: str, before: set[int]) -> bool:
     return bool(product.pids(part) - before)
 
 
-def test_the_rest_answers_while_spark_dies_and_starts(running: Product, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_rest_answers_while_spark_dies_and_starts_and_the_status_says_why(
+    running: Product, capsys: pytest.CaptureFixture[str]
+) -> None:
     slowest: list[float] = []
     stop = threading.Event()
 
@@ -98,10 +105,16 @@ def test_the_rest_answers_while_spark_dies_and_starts(running: Product, capsys: 
     asking.start()
     try:
         for part in (DRIVER, JVM):
-            before = running.pids(part)
+            before, written = running.pids(part), len(traces_written(running, "copier"))
             running.kill(part)
+            if part == JVM:
+                # Each is there for a moment, until the next application is started: what is asked for may be the next one.
+                told = partial(first_trace, running, "copier", written)
+                trace = wait_for_state(told, "the task says why it is unassigned")
+                assert trace.startswith("Spark ended: its JVM was ended by signal 9 (SIGKILL)")
             wait_for_state(partial(appears, running, part, before), f"a new {part}", 120)
             running.wait_running("copier")
+            assert [task.get("trace") for task in running.status("copier")["tasks"]] == [None]
     finally:
         stop.set()
         asking.join()
@@ -113,16 +126,7 @@ def test_the_rest_answers_while_spark_dies_and_starts(running: Product, capsys: 
     assert slowest[-1] < 5.0
 
 
-def test_status_and_log_tell_what_happens_to_spark_and_no_more(
-    clusters: tuple[LocalCluster, LocalCluster], running: Product
-) -> None:
-    before = len(traces_written(running, "copier"))
-    running.kill(JVM)
-    # Each is there for a moment, until the next application is started: what is asked for may be the next one.
-    first = wait_for_state(lambda: [*filter(None, traces_written(running, "copier")[before:])], "the task says why")[0]
-    assert first.startswith("Spark ended: its JVM was ended by signal 9 (SIGKILL)")
-    running.wait_running("copier")
-    assert [task.get("trace") for task in running.status("copier")["tasks"]] == [None]
+def test_status_and_log_tell_what_happens_to_spark_and_no_more(running: Product) -> None:
     running.stop()
     said = len(running.log_text())
     running.start()

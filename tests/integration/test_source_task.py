@@ -333,12 +333,12 @@ async def test_a_target_broker_killed_under_load_costs_and_doubles_no_record(
         topic = fresh_topic()
         source.create_topic(topic, 4)
         target.create_topic(f"A.{topic}", 4)
-        produce(source, topic, lines(200_000, 4), **{"batch.num.messages": 50})
+        produce(source, topic, lines(100_000, 4), **{"batch.num.messages": 50})
         async with running(spec_for(source, target, {topic: 4})) as task:
-            await task.copied(dice.randrange(1_000, 60_000))
+            await task.copied(dice.randrange(1_000, 40_000))
             await asyncio.to_thread(target.kill)
             await asyncio.to_thread(target.start)
-            await task.copied(200_000)
+            await task.copied(100_000)
             await task.finish()
         assert read(target, f"A.{topic}") == read(source, topic)
 
@@ -351,11 +351,11 @@ async def test_a_leader_that_dies_under_load_costs_and_doubles_no_record(source:
         topic = fresh_topic()
         source.create_topic(topic, 4)
         target.create_topic(f"A.{topic}", 4, replication=3)
-        produce(source, topic, lines(200_000, 4), **{"batch.num.messages": 50})
+        produce(source, topic, lines(100_000, 4), **{"batch.num.messages": 50})
         async with running(spec_for(source, target, {topic: 4})) as task:
-            await task.copied(dice.randrange(1_000, 60_000))
+            await task.copied(dice.randrange(1_000, 40_000))
             await asyncio.to_thread(target.brokers[2].kill)
-            await task.copied(200_000)
+            await task.copied(100_000)
             await task.finish()
         assert read(target, f"A.{topic}") == read(source, topic)
 
@@ -366,7 +366,7 @@ async def test_a_task_killed_under_load_loses_nothing_and_repeats_little(
 ) -> None:
     topic = mirrored_topic(source, target, 2)
     spec = spec_for(source, target, {topic: 2})
-    produce(source, topic, lines(300_000, 2), **{"batch.num.messages": 20})
+    produce(source, topic, lines(150_000, 2), **{"batch.num.messages": 20})
     positions = tmp_path / "positions.json"
     positions.write_text("[]")
     process = subprocess.Popen(  # noqa: ASYNC220 - only started here
@@ -390,7 +390,7 @@ async def test_a_task_killed_under_load_loses_nothing_and_repeats_little(
         # A commit that was on its way may still have come: how much is left is not known here.
         async with asyncio.timeout(180):
             while await asyncio.to_thread(stored_positions, target, spec.connector) != dict.fromkeys(
-                ((topic, 0), (topic, 1)), 149_999
+                ((topic, 0), (topic, 1)), 74_999
             ):
                 task.check_running()
                 await asyncio.sleep(0.2)

@@ -43,6 +43,8 @@ Sizes = tuple[tuple[int, ...], tuple[int, ...]]
 ALL_SIZES: Final[Sizes] = ((1, 1, 1, 2, 5, 10, 30), (0, 10, 100, 400))
 # None is merged with its neighbours: so several are in flight at a time.
 LARGE: Final[Sizes] = ((30, 31), (400,))
+# Most are merged, until there are as many as a batch takes.
+SINGLE: Final[Sizes] = ((1, 1, 1, 2), (400,))
 # Bytes a second. The largest batch comes through alone within request.timeout.ms, two of them don't.
 THIN: Final = 500
 SOMETIMES_THIN: Final = (None,) * 9 + (THIN,)
