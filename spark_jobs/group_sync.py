@@ -13,8 +13,9 @@ from typing import Protocol
 
 from mirror_connect.connectors.checkpoints import CheckpointMemory
 from mirror_connect.connectors.group_moves import moves
+from mirror_connect.connectors.rights import TARGET_USER, MissingRight, on_topic
 from mirror_connect.kafka_io.consumer_groups import UNKNOWN_MEMBER_ID, GroupKind, ListedGroup, Position, Positions, Read
-from mirror_connect.kafka_io.wire_codec import NONE, error_name
+from mirror_connect.kafka_io.wire_codec import NONE, TOPIC_AUTHORIZATION_FAILED, error_name
 
 ACTIVE = "is active on the target: its positions there are its own, and are left alone until it is idle"
 _SHOWN = 5
@@ -85,7 +86,7 @@ class GroupSync:
         if UNKNOWN_MEMBER_ID in refused:
             return ACTIVE
         return "; ".join(
-            f"was not moved on the target in {_in_short(partitions)}: {error_name(code)}"
+            f"was not moved on the target in {_in_short(partitions)}: {_why(code, partitions[0])}"
             for code, partitions in sorted(refused.items())
         )
 
@@ -111,6 +112,14 @@ def _untouchable(listed: ListedGroup | None) -> str | None:
             what = f"one of protocol type {listed.protocol_type}"
         return f"is no consumer group on the target but {what}: it is left alone"
     return ACTIVE if listed.active else None
+
+
+def _why(code: int, partition: str) -> str:
+    if code != TOPIC_AUTHORIZATION_FAILED:
+        return error_name(code)
+    return str(
+        MissingRight("not authorized to read there", on_topic("READ", partition.rpartition("-")[0]), TARGET_USER)
+    )
 
 
 def _in_short(names: Iterable[str]) -> str:

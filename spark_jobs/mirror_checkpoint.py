@@ -28,6 +28,7 @@ from mirror_connect.connectors.offset_runs import offset_runs_topic
 from mirror_connect.connectors.offset_syncs import offset_syncs_place
 from mirror_connect.connectors.position_translation import PositionTranslator
 from mirror_connect.connectors.replication_policy import replication_policy
+from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER, on_topic
 from mirror_connect.kafka_io.client_keys import Kind
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import ConnectionLost
@@ -77,7 +78,7 @@ class CheckpointTask:
             if self._place.cluster == "source"
             else self._target_reader
         )
-        self._groups = ConsumerGroups(self._source)
+        self._groups = ConsumerGroups(self._source, SOURCE_USER)
         self._memory = CheckpointMemory(frozenset(spec.assigned_groups))
         self._translated = asyncio.Event()
         # What is tried in vain at present.
@@ -123,7 +124,7 @@ class CheckpointTask:
 
     async def _sync_for_ever(self, pace_s: float) -> None:
         told = _told.setdefault(self._spec.run_id, {})
-        sync = GroupSync(ConsumerGroups(self._target), self._link.lease_valid, self._link.notice, told)
+        sync = GroupSync(ConsumerGroups(self._target, TARGET_USER), self._link.lease_valid, self._link.notice, told)
         # The first round may know more than what was told before. But a source that is gone for good is when it counts
         # that groups get to where they were told to go on.
         with contextlib.suppress(TimeoutError):
@@ -145,9 +146,10 @@ class CheckpointTask:
                 f"{counted(len(problems), 'record')} of topic {checkpoints} skipped, the first: {problems[0]}"
             )
         if not readable:
+            may_read = on_topic("READ", checkpoints).grant(TARGET_USER)
             self._link.notice(
                 f"Topic {checkpoints} can't be read on the target, so what was translated before isn't known: only offset "
-                "syncs from now on are used, as older ones might take groups back. Allow READ on it"
+                f"syncs from now on are used, as older ones might take groups back: {may_read}"
             )
         self._translator = self._new_translator(must_read_to_end=not readable)
 

@@ -147,6 +147,7 @@ class WritingTask:
     def _tell_standing(self) -> None:
         lines = [each.line for each in (self._away, *self._outages.values())]
         refused = [] if self._away.line else [writer.target.trouble for writer in self._writers.values()]
+        refused.append(self.producer.trouble)
         self.link.standing = told({}, (*lines, *refused))
 
     async def _write_places(self, places: dict[bytes, None]) -> None:
