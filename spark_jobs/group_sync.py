@@ -35,7 +35,10 @@ class TargetGroups(Protocol):
 
 
 class GroupSync:
-    """`may_write` tells whether the target may be written to at this moment; `told` outlives a task's epoch."""
+    """`may_write` tells whether the target may be written to at this moment; `told` outlives a task's epoch.
+
+    `stuck`: a line for the status of each group that should have been moved in the last pass and could not be.
+    """
 
     def __init__(
         self,
@@ -48,6 +51,7 @@ class GroupSync:
         self._may_write = may_write
         self._notice = notice
         self._told = {} if told is None else told
+        self.stuck: list[str] = []
 
     async def run(self, memory: CheckpointMemory) -> int:
         """One pass; returns how many groups were moved. ClusterUnreachable, NotAuthorized."""
@@ -67,6 +71,13 @@ class GroupSync:
             if outcome:
                 troubles[group] = outcome
             moved += outcome == ""
+        # An active one is as it should be.
+        left_alone = {group for group in troubles if group not in idle}
+        self.stuck = [
+            f"Group {group} {problem}"
+            for group, problem in sorted(troubles.items())
+            if group not in left_alone and problem != ACTIVE
+        ]
         self._tell(troubles)
         return moved
 

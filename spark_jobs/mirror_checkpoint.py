@@ -86,6 +86,8 @@ class CheckpointTask:
         self._unreadable: dict[str, str] = {}
         self._syncs_missed = False
         self._translator = self._new_translator(must_read_to_end=False)
+        self._group_sync: GroupSync | None = None
+        self._frame.troubles = self._troubles
 
     async def run(self) -> None:
         """From the first connection to the end."""
@@ -98,6 +100,11 @@ class CheckpointTask:
             await cluster.close()
 
     # --- the whole --------------------------------------------------------------------------------------------------
+
+    def _troubles(self) -> list[str]:
+        readers = {self._target_reader: None, self._syncs_reader: None}
+        stuck = [] if self._group_sync is None else self._group_sync.stuck
+        return [*(line for reader in readers for line in reader.troubles), *stuck]
 
     async def _work(self) -> None:
         readers = {self._target_reader, self._syncs_reader}
@@ -124,7 +131,8 @@ class CheckpointTask:
 
     async def _sync_for_ever(self, pace_s: float) -> None:
         told = _told.setdefault(self._spec.run_id, {})
-        sync = GroupSync(ConsumerGroups(self._target, TARGET_USER), self._link.lease_valid, self._link.notice, told)
+        target_groups = ConsumerGroups(self._target, TARGET_USER)
+        sync = self._group_sync = GroupSync(target_groups, self._link.lease_valid, self._link.notice, told)
         # The first round may know more than what was told before. But a source that is gone for good is when it counts
         # that groups get to where they were told to go on.
         with contextlib.suppress(TimeoutError):

@@ -325,6 +325,8 @@ async def test_where_earlier_checkpoints_cannot_be_read_only_new_syncs_count(wor
         assert any(
             "grant READ on topic A.checkpoints.internal to the target user" in line for line in task.link.notices
         )
+        await task.until(lambda: len(task.link.standing) == 1)
+        assert "grant READ on topic A.checkpoints.internal to the target user" in task.link.standing[0]
 
 
 async def test_offset_syncs_that_do_not_exist_yet_are_named_once_and_read_when_they_do(world: World) -> None:
