@@ -18,6 +18,11 @@ SOURCE_USER: Final = "the source user"
 TARGET_USER: Final = "the target user"
 
 
+def user_at(side: str) -> str:
+    """Of the cluster at that side of a link, source or target."""
+    return SOURCE_USER if side == "source" else TARGET_USER
+
+
 class Resource(Enum):
     """What a right is about, as people say it."""
 

@@ -6,7 +6,7 @@ import time
 from typing import Final, NamedTuple
 
 from mirror_connect.connectors.positions import NO_EPOCH
-from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER, MissingRight, on_topic
+from mirror_connect.connectors.rights import MissingRight, on_topic, user_at
 from mirror_connect.kafka_io import wire_codec as codes
 from mirror_connect.kafka_io.wire import NO_TOPIC_ID, FetchPartition
 from mirror_connect.spark_jobs.fetched import SourcePartition
@@ -208,8 +208,7 @@ class PartitionWork:
         self._denied = code == codes.TOPIC_AUTHORIZATION_FAILED
         explained = _EXPLAINED.get(code, "").format(side=self.side)
         if self._denied:
-            user = SOURCE_USER if self.side == "source" else TARGET_USER
-            explained = str(MissingRight("may not be read", on_topic("READ", self.key[0]), user))
+            explained = str(MissingRight("may not be read", on_topic("READ", self.key[0]), user_at(self.side)))
         line = f"{self} " + (explained or f"can't be read at offset {self.position}: {codes.error_name(code)}")
         if self.error == line:
             return None

@@ -18,7 +18,7 @@ from mirror_connect.connectors.mirror_source import MirrorSource
 from mirror_connect.connectors.offset_runs import offset_runs_topic
 from mirror_connect.connectors.offset_syncs import SyncsPlace, offset_syncs_place
 from mirror_connect.connectors.replication_policy import replication_policy
-from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER
+from mirror_connect.connectors.rights import user_at
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.offset_runs_reader import read_newest
@@ -155,7 +155,7 @@ def offset_mapping(
         place.topic,
         f"{place.cluster} cluster {spec.source_alias if place.cluster == 'source' else spec.target_alias}",
         settings.integer("offset.lag.max"),
-        user=SOURCE_USER if place.cluster == "source" else TARGET_USER,
+        user=user_at(place.cluster),
         lease=link.lease_valid,
         notice=link.notice,
         counters=link.counters,
