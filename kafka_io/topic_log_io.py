@@ -99,9 +99,11 @@ class LogClients:
 
     def librdkafka(self, kind: Kind, name: str) -> dict[str, Any]:
         """The configuration of one client; ConfigError where the settings are wrong."""
-        # Errors go to callbacks and results; librdkafka's own lines on standard error would double them.
+        # Errors go to callbacks and results, which librdkafka's own lines would double, but for the gravest: these are
+        # records of the log. Without a logger they would go to standard error.
         client_id = f"{self.client_id}-{name}"
-        return librdkafka_config(self.settings, kind, client_id) | {"log_level": 2, "error_cb": self.noticed}
+        own = {"log_level": 2, "error_cb": self.noticed, "logger": log}
+        return librdkafka_config(self.settings, kind, client_id) | own
 
     async def end_offsets(
         self, topic: str, partitions: Iterable[int], timeout: float, *, last_stable: bool = False
@@ -322,7 +324,9 @@ class Follower:
             elif error.code() == KafkaError._PARTITION_EOF:
                 # The end may lie behind the last record: transaction markers and compacted-away records take offsets.
                 positions[message.partition()] = message.offset()
-            else:
+            elif (
+                error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED
+            ):  # no group is joined, librdkafka asks for it unbidden
                 self._trouble(error)
         if positions:
             self.denied = None
