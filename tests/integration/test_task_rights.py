@@ -136,6 +136,7 @@ async def test_without_the_transactional_id_it_is_said_once_and_copied(cluster: 
     wanted = spec(cluster, [topic], transactions=False)
     async with running(wanted) as task:
         await task.copied(100)
+        await task.until(lambda: bool(task.link.standing))
         await task.finish()
     assert len(task.link.notices) == 1
     right = f"WRITE and DESCRIBE on transactional id {wanted.transactional_id} to the producing user"
