@@ -122,13 +122,16 @@ class ConnectorExists(Conflict):
 class NotLeader(Conflict):
     """Another worker of the group writes. Passes with time, or elsewhere; clients repeat it.
 
-    The first sentence is Connect's. `leader_url`: where the request is to be sent, None while nobody leads.
+    The first sentence is Connect's. `leader_url`: where the request is to be sent, None while nobody leads; `why`: a
+    sentence on why nobody does, as far as that is known.
     """
 
-    def __init__(self, leader_url: str | None = None) -> None:
+    def __init__(self, leader_url: str | None = None, why: str | None = None) -> None:
         text = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
         if leader_url is not None:
             text += f". This worker stands by; send the request to the leader, {leader_url}"
+        elif why is not None:
+            text += f". {why}"
         super().__init__(text)
 
 

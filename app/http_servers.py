@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mirror_connect.app.errors import ShuttingDown
+from mirror_connect.connectors.counted import counted
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +76,8 @@ def server_settings(
         server_header=False,
         # Connect doesn't believe X-Forwarded-… either: anybody can send them.
         proxy_headers=False,
-        timeout_graceful_shutdown=END_PATIENCE_S,
+        # Never to be reached, see _Server.
+        timeout_graceful_shutdown=END_PATIENCE_S + 1,
     )
     settings.load()
     settings.ssl = tls
@@ -88,6 +90,17 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def _wait_tasks_to_complete(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(END_PATIENCE_S):
+                await super()._wait_tasks_to_complete()
+                return
+        # As uvicorn itself would when its own time is over; but that is an error to it, and here it is how it goes.
+        if open_requests := list(self.server_state.tasks):
+            log.info("%s not answered at the worker's end, and told so", counted(len(open_requests), "request"))
+        for request in open_requests:
+            request.cancel()
 
 
 class _Impatient(H11Protocol):

@@ -39,6 +39,7 @@ from mirror_connect.app.supervisor.internal_api import create_internal_applicati
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.app.worker_config import StorageTopic, WorkerConfig
 from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.rights import PRODUCING_USER, WORKER_USER
 from mirror_connect.kafka_io.admin import ClusterAdmin
 from mirror_connect.kafka_io.leader_producer import LeaderProducer
 from mirror_connect.kafka_io.leader_writer import LeaderWriter
@@ -190,7 +191,7 @@ class Worker:
         await self._supervisor.start(f"http://127.0.0.1:{internal.getsockname()[1]}")
 
     def _admin(self) -> ClusterAdmin:
-        return ClusterAdmin(self._config.own_client("admin"), "the worker's cluster", timeout=10.0)
+        return ClusterAdmin(self._config.own_client("admin"), "the worker's cluster", timeout=10.0, user=WORKER_USER)
 
     async def _cluster_id(self) -> str:
         return await asyncio.to_thread(lambda: self._admin().cluster_id())
@@ -212,7 +213,7 @@ class Worker:
 
     async def _open_other(self, target: Target) -> OpenStore:
         """The offset topic on another cluster that a connector writes to."""
-        clients = LogClients(target.producer, self._config.client_id, self._lease)
+        clients = LogClients(target.producer, self._config.client_id, self._lease, PRODUCING_USER)
         log_there = KafkaTopicLog(clients, _offset_plan(self._config.offset_storage))
         store = OffsetStore(log_there)
 

@@ -32,6 +32,7 @@ from benchmarks.rig import VERSION, Rig
 from benchmarks.sides import LABELS, MM2, OURS, Side, connector_config, open_side
 from deploy.local import LocalCluster
 from deploy.local.watchdog import watchdog
+from mirror_connect.connectors.rights import TARGET_USER
 from mirror_connect.kafka_io.admin import ClusterAdmin
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.consumer_groups import ConsumerGroups, Position
@@ -197,7 +198,7 @@ class _Stage:
         cluster = Cluster(self._rig.source.client_properties(), "many-groups")
         try:
             await cluster.connect()
-            groups = ConsumerGroups(cluster)
+            groups = ConsumerGroups(cluster, TARGET_USER)
             await asyncio.gather(
                 *(
                     groups.write(group, {place: Position(offset, "") for place in self._places(number)})

@@ -162,6 +162,10 @@ def print_report(report: Report, console: Console) -> None:
 def _verdict(report: Report) -> str:
     if report.nothing_copied and report.outcome == NOT_COMPARED:
         return "Nothing is copied yet that could be compared."
+    if report.strict and report.faults and not sum(each.findings.faults() for each in report.results):
+        again = [each.findings for each in report.results]
+        told = repeats(sum(each.repeated for each in again), sum(each.equal for each in again))
+        return f"The copy differs from its source by repeats alone, which --strict counts as faults: {told}."
     if report.outcome != EQUAL:
         return _WORDS[report.outcome]
     limits, details = [], []

@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
 )
 
 from mirror_connect.connectors.acl_rules import AclBinding
+from mirror_connect.connectors.rights import on_cluster
 from mirror_connect.kafka_io.admin import ClusterAdmin
 from mirror_connect.kafka_io.wire_acls import AclEntry, DescribeTopicAcls
 
@@ -37,7 +38,7 @@ def topic_acls(admin: ClusterAdmin) -> set[AclBinding] | None:
     if answer.error == SECURITY_DISABLED:
         return None
     if answer.error:
-        raise admin.refusal(WHAT, answer.error)
+        raise admin.refusal(WHAT, answer.error, on_cluster("DESCRIBE"))
     return {binding for each in answer.acls if (binding := _ours(each)) is not None}
 
 
@@ -75,6 +76,7 @@ def _refused(admin: ClusterAdmin, bindings: Sequence[AclBinding], ask: Any, how:
         answers = admin.each(
             lambda client, left, some=some: dict(zip(some, ask(client, some, left), strict=True)),  # type: ignore[misc]
             lambda binding: f"ACL {told(binding)} {how}",
+            lambda _: on_cluster("ALTER"),
         )
         refused |= {binding: str(answer) for binding, answer in answers.items() if isinstance(answer, Exception)}
     return refused

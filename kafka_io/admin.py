@@ -24,6 +24,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPar
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from mirror_connect.connectors.errors import AddressUnknown, ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.rights import MissingRight, Right, on_cluster, on_topic, to_create
 from mirror_connect.kafka_io.all_topics import all_topics
 from mirror_connect.kafka_io.client_settings import librdkafka_config
 from mirror_connect.kafka_io.cluster import Cluster
@@ -84,18 +85,24 @@ class ConfigValue:
 class ClusterAdmin:
     """An admin client of the cluster that `properties` (Java client properties) lead to.
 
-    `what` names the cluster in error texts ("source cluster"); `timeout` in seconds is for each call. Making one reads
-    key stores and raises ConfigError; nothing is connected to before the first call.
+    `what` names the cluster in error texts ("source cluster"), `user` who logs in (rights.py); `timeout` in seconds is for
+    each call. Making one reads key stores and raises ConfigError; nothing is connected to before the first call.
     Every call raises ClusterUnreachable, NotAuthorized (credentials or a right), AdminError (refused otherwise).
     """
 
     def __init__(
-        self, properties: Mapping[str, str], what: str, timeout: float = 60.0, client_id: str | None = None
+        self,
+        properties: Mapping[str, str],
+        what: str,
+        timeout: float = 60.0,
+        client_id: str | None = None,
+        user: str | None = None,
     ) -> None:
         config = librdkafka_config(properties, "admin", client_id)
         self._properties = dict(properties)
         self._client_id = client_id or ""
         self._what = what
+        self._user = user or f"the user of {what}"
         self._timeout = timeout
         self._addresses: str = config["bootstrap.servers"]
         self._protocol: str = config["security.protocol"].upper()
@@ -144,17 +151,26 @@ class ClusterAdmin:
         self._answer(
             f"topic {topic} was not created",
             lambda left: self._client.create_topics([new], operation_timeout=left, request_timeout=left)[topic],
+            to_create(topic),
         )
 
     def topic_configs(self, topics: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
         """The settings of topics, by topic and name. AdminError for a topic that doesn't exist."""
         return {
-            name: self._configs(ResourceType.TOPIC, name, f"asked for the configs of topic {name}") for name in topics
+            name: self._configs(
+                ResourceType.TOPIC, name, f"asked for the configs of topic {name}", on_topic("DESCRIBE_CONFIGS", name)
+            )
+            for name in topics
         }
 
     def broker_configs(self, node_id: int) -> dict[str, ConfigValue]:
         """The settings of a broker."""
-        return self._configs(ResourceType.BROKER, str(node_id), f"asked for the configs of broker {node_id}")
+        return self._configs(
+            ResourceType.BROKER,
+            str(node_id),
+            f"asked for the configs of broker {node_id}",
+            on_cluster("DESCRIBE_CONFIGS"),
+        )
 
     def end_offsets(
         self, partitions: Iterable[tuple[str, int]], *, read_committed: bool = False
@@ -170,21 +186,24 @@ class ClusterAdmin:
             asked.update(self._client.list_offsets(wanted, isolation_level=level, request_timeout=left))
             return next(iter(asked.values()))
 
-        self._answer("asked for end offsets", ask)
+        self._answer("asked for end offsets", ask, on_topic("DESCRIBE", next(iter(wanted)).topic))
         return {
             (each.topic, each.partition): self._wait(
-                f"asked for the end offset of {each.topic}-{each.partition}", future
+                f"asked for the end offset of {each.topic}-{each.partition}", future, on_topic("DESCRIBE", each.topic)
             ).offset
             for each, future in asked.items()
         }
 
     def each(
-        self, ask: Callable[[AdminClient, float], Mapping[Thing, Future[Any]]], what: Callable[[Thing], str]
+        self,
+        ask: Callable[[AdminClient, float], Mapping[Thing, Future[Any]]],
+        what: Callable[[Thing], str],
+        right: Callable[[Thing], Right],
     ) -> dict[Thing, Any]:
         """One request about many things: what came of each, or the NotAuthorized or AdminError that it met.
 
-        `ask` gets the client and a request timeout in seconds; `what` tells of one thing in its error. ClusterUnreachable
-        is no matter of one thing, and raised. For the siblings of this module.
+        `ask` gets the client and a request timeout in seconds; `what` tells of one thing in its error, `right` what
+        it takes. ClusterUnreachable is no matter of one thing, and raised. For the siblings of this module.
         """
         try:
             asked = ask(self._client, self._timeout)
@@ -193,7 +212,7 @@ class ClusterAdmin:
         found: dict[Thing, Any] = {}
         for thing, future in asked.items():
             try:
-                found[thing] = self._wait(what(thing), future)
+                found[thing] = self._wait(what(thing), future, right(thing))
             except (NotAuthorized, AdminError) as error:
                 found[thing] = error
         return found
@@ -224,28 +243,28 @@ class ClusterAdmin:
         except UnsupportedByBroker as error:
             raise AdminError(f"{what}: {error} ({self._named()})", KafkaError.UNSUPPORTED_VERSION) from None
 
-    def refusal(self, what: str, code: int, message: str | None = None) -> Exception:
+    def refusal(self, what: str, code: int, right: Right, message: str | None = None) -> Exception:
         """What an error code in such an answer means to the caller; `message`: the broker's own, if it has one."""
-        return self._explained(what, KafkaError(code, message) if message else KafkaError(code))
+        return self._explained(what, KafkaError(code, message) if message else KafkaError(code), right)
 
-    def _configs(self, kind: ResourceType, name: str, what: str) -> dict[str, ConfigValue]:
+    def _configs(self, kind: ResourceType, name: str, what: str, right: Right) -> dict[str, ConfigValue]:
         resource = ConfigResource(kind, name)
         found = self._answer(
-            what, lambda left: self._client.describe_configs([resource], request_timeout=left)[resource]
+            what, lambda left: self._client.describe_configs([resource], request_timeout=left)[resource], right
         )
         return {entry.name: ConfigValue(entry.value, bool(entry.is_default)) for entry in found.values()}
 
     def _metadata(self, what: str) -> Any:
-        return self._wait(what, all_topics(self._client, self._timeout))
+        return self._wait(what, all_topics(self._client, self._timeout), on_cluster("DESCRIBE"))
 
-    def _answer(self, what: str, ask: Callable[[float], Future[Any]]) -> Any:
+    def _answer(self, what: str, ask: Callable[[float], Future[Any]], right: Right) -> Any:
         try:
             future = ask(self._timeout)
         except KafkaException as problem:
             raise self._explained(what, problem.args[0]) from None
-        return self._wait(what, future)
+        return self._wait(what, future, right)
 
-    def _wait(self, what: str, future: Future[Any]) -> Any:
+    def _wait(self, what: str, future: Future[Any], right: Right) -> Any:
         """The result; meanwhile the client's reports are heard, so that hopeless cases end early."""
         started = time.monotonic()
         deadline = started + self._timeout + 1.0
@@ -260,7 +279,7 @@ class ClusterAdmin:
         try:
             result = future.result()
         except KafkaException as problem:
-            raise self._explained(what, problem.args[0]) from None
+            raise self._explained(what, problem.args[0], right) from None
         with self._lock:
             self._trouble = self._all_down_since = None
         return result
@@ -284,11 +303,13 @@ class ClusterAdmin:
             return self._unreachable(what, None)
         return None
 
-    def _explained(self, what: str, error: KafkaError) -> Exception:
-        if error.code() in _RIGHTS:
+    def _explained(self, what: str, error: KafkaError, right: Right | None = None) -> Exception:
+        if error.code() in _RIGHTS and right is not None:
             # Of a request that a broker handed on to the controller the text is that whole request, in Java's words.
             text = KafkaError(error.code()).str() if error.str().startswith("Request Request(") else error.str()
-            return NotAuthorized(f"The {self._named()} denied it ({what}): {text} ({self._identity})")
+            return MissingRight(
+                f"The {self._named()} denied it ({what}): {text.rstrip('.')} ({self._identity})", right, self._user
+            )
         if error.code() in _CREDENTIALS:
             with self._lock:
                 self._trouble = None  # the next call tries anew

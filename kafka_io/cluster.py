@@ -23,7 +23,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.rights import MissingRight, on_group, on_transactional_id
 from mirror_connect.kafka_io import wire_codec as codes
 from mirror_connect.kafka_io.broker_link import BrokerLink
 from mirror_connect.kafka_io.canonical_names import CANONICAL, canonical_names
@@ -150,8 +151,8 @@ class Cluster:
         reasons = sorted(set(failures.values()))
         raise ClusterUnreachable(f"no broker answers at {', '.join(sorted(failures))}: {'; '.join(reasons)}")
 
-    async def coordinator(self, kind: Literal["group", "transaction"], key: str) -> int:
-        """The node id of the coordinator of a group or transactional id.
+    async def coordinator(self, kind: Literal["group", "transaction"], key: str, user: str) -> int:
+        """The node id of the coordinator of a group or transactional id; `user`: who logs in, for errors.
 
         Retried for default.api.timeout.ms while none is available. Raises ClusterUnreachable, NotAuthorized.
         """
@@ -165,7 +166,8 @@ class Cluster:
                 return found.node_id
             what = f"{'transactional.id' if kind == 'transaction' else 'group.id'} {key}"
             if found.error in (codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _GROUP_AUTHORIZATION_FAILED):
-                raise NotAuthorized(f"not authorized to use {what}: {error_name(found.error)}")
+                right = on_transactional_id(key) if kind == "transaction" else on_group("DESCRIBE", key)
+                raise MissingRight(f"not authorized to use {what}", right, user)
             if found.error not in _COORDINATOR_LATER or time.monotonic() > deadline:
                 raise ClusterUnreachable(f"no coordinator for {what}: {found.message or error_name(found.error)}")
             await asyncio.sleep(self._settings.retry_backoff_ms / 1000)

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Final, NamedTuple, TypeVar
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.rights import MissingRight, Resource, Right, on_group
 from mirror_connect.kafka_io import wire_codec as codes
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
@@ -79,10 +80,14 @@ class Read:
 
 
 class ConsumerGroups:
-    """Asks the brokers of one cluster. What concerns one group only is a line about that group, never an error."""
+    """Asks the brokers of one cluster. What concerns one group only is a line about that group, never an error.
 
-    def __init__(self, cluster: Cluster) -> None:
+    `user`: who logs in, for these lines.
+    """
+
+    def __init__(self, cluster: Cluster, user: str) -> None:
         self._cluster = cluster
+        self._user = user
         self._coordinators: dict[str, int] = {}
         self._room = asyncio.Semaphore(_AT_ONCE)
 
@@ -121,7 +126,10 @@ class ConsumerGroups:
         """
         offsets = {partition: (each.offset, each.metadata) for partition, each in positions.items()}
         answer = await self._asked(
-            group, lambda node: self._cluster.send(node, OffsetCommit(group, offsets)), _first_error
+            group,
+            lambda node: self._cluster.send(node, OffsetCommit(group, offsets)),
+            _first_error,
+            MissingRight(f"not authorized to set the positions of group {group}", on_group("READ", group), self._user),
         )
         return answer if isinstance(answer, str) else answer.errors
 
@@ -137,24 +145,32 @@ class ConsumerGroups:
                     return answer.groups
                 problem = f"broker {node} doesn't list its groups: {error_name(answer.error)}"
                 if answer.error == codes.CLUSTER_AUTHORIZATION_FAILED:
-                    raise NotAuthorized(f"{problem}; DESCRIBE on the groups or on the cluster is needed")
+                    right = Right("DESCRIBE", Resource.CLUSTER, note="or on its groups")
+                    raise MissingRight(problem, right, self._user)
             await asyncio.sleep(_PAUSE_S)
         raise ClusterUnreachable(problem)
 
     async def _fetched(self, group: str) -> FetchedOffsets | str:
         return await self._asked(
-            group, lambda node: self._cluster.send(node, OffsetFetch(group)), lambda answer: answer.error
+            group,
+            lambda node: self._cluster.send(node, OffsetFetch(group)),
+            lambda answer: answer.error,
+            MissingRight(
+                f"not authorized to see the positions of group {group}", on_group("DESCRIBE", group), self._user
+            ),
         )
 
-    async def _asked(self, group: str, ask: Callable[[int], Awaitable[T]], error_of: Callable[[T], int]) -> T | str:
-        """The answer of the group's coordinator, or a line if there is none."""
+    async def _asked(
+        self, group: str, ask: Callable[[int], Awaitable[T]], error_of: Callable[[T], int], denied: MissingRight
+    ) -> T | str:
+        """The answer of the group's coordinator, or a line if there is none. `denied`: what it says if that is why."""
         problem = ""
         async with self._room:
             for _ in range(_TRIES):
                 try:
                     node = self._coordinators.get(group)
                     if node is None:
-                        node = self._coordinators[group] = await self._cluster.coordinator("group", group)
+                        node = self._coordinators[group] = await self._cluster.coordinator("group", group, self._user)
                     answer = await ask(node)
                 except (ClusterUnreachable, ConnectionLost, UnsupportedByBroker) as error:
                     problem = str(error)
@@ -163,7 +179,7 @@ class ConsumerGroups:
                 else:
                     code = error_of(answer)
                     if code == GROUP_AUTHORIZATION_FAILED:
-                        return f"not authorized to see or set the positions of group {group}"
+                        return str(denied)
                     if code not in _ASK_AGAIN:
                         return answer if code in (codes.NONE, GROUP_ID_NOT_FOUND) else error_name(code)
                     problem = error_name(code)
@@ -174,7 +190,8 @@ class ConsumerGroups:
 
 def _first_error(answer: CommitAnswer) -> int:
     """What is wrong with the group as a whole; codes of single partitions are the caller's to read."""
-    return next((code for code in answer.errors.values() if code in _ASK_AGAIN), codes.NONE)
+    of_the_group = _ASK_AGAIN | {GROUP_AUTHORIZATION_FAILED}
+    return next((code for code in answer.errors.values() if code in of_the_group), codes.NONE)
 
 
 def _kind(entry: GroupEntry) -> GroupKind:

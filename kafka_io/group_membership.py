@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.rights import WORKER_USER, MissingRight, on_group
 from mirror_connect.kafka_io import wire_codec as codes
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import ConnectionLost
@@ -136,7 +137,7 @@ class GroupClient:
             if self._coordinator is None:
                 if not self._quick.nodes:
                     await self._quick.connect()
-                self._coordinator = await self._quick.coordinator("group", self._group.group_id)
+                self._coordinator = await self._quick.coordinator("group", self._group.group_id, WORKER_USER)
             cluster = self._quick
             if patient:
                 self._patient.nodes = self._quick.nodes
@@ -158,7 +159,7 @@ class GroupClient:
         if error in {_UNKNOWN_MEMBER_ID, _ILLEGAL_GENERATION}:
             raise MembershipLost(group)
         if error == _GROUP_AUTHORIZATION_FAILED:
-            raise NotAuthorized(f"not authorized to use group.id {group}: the worker's user needs Read on that group")
+            raise MissingRight(f"not authorized to use group.id {group}", on_group("READ", group), WORKER_USER)
         if error in {_INCONSISTENT_GROUP_PROTOCOL, _GROUP_ID_NOT_FOUND}:
             raise HeldByOthers(
                 f"group.id {group} is in use by members of another kind (Kafka Connect's Java workers or a consumer): "

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized, OutcomeUnknown
+from mirror_connect.connectors.rights import on_transactional_id
 from mirror_connect.kafka_io.leader_writer import Entry, TransactionalIdDenied
 
 if TYPE_CHECKING:
@@ -71,9 +72,11 @@ class LeaderProducer:
         except KafkaException as problem:
             error: KafkaError = problem.args[0]
             what = f"The transactional id {self._transactional_id} was not claimed"
+            right = on_transactional_id(self._transactional_id)
             if error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-                raise TransactionalIdDenied(f"{what}: {error.str()}") from None
-            raise self._clients.explained(what, error) from None
+                reason = error.str().rstrip(".")
+                raise TransactionalIdDenied(f"{what}: {reason}", right, self._clients.user) from None
+            raise self._clients.explained(what, error, right) from None
 
     def _write(self, topic: str, entries: Sequence[Entry], seconds: float) -> None:
         assert self._producer is not None
@@ -106,4 +109,4 @@ class LeaderProducer:
         # Without it, readers would wait until the broker does it. Either way nothing of this is ever committed.
         with contextlib.suppress(KafkaException):
             self._producer.abort_transaction(_ABORT_S)
-        return self._clients.explained(f"topic {topic}: a record was not written", error)
+        return self._clients.not_written(topic, error)

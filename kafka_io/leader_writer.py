@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.connectors.rights import MissingRight
 from mirror_connect.kafka_io.write_lease import WriteLease, lease_over
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ Entry = tuple[bytes, bytes | None]
 CLAIM_S: Final = 20.0
 
 
-class TransactionalIdDenied(NotAuthorized):
+class TransactionalIdDenied(MissingRight):
     """The right to use the transactional id is missing."""
 
 
@@ -127,12 +127,10 @@ class LeaderWriter:
         if transactions is not None:
             transactions.close()
 
-    def _tell(self, denied: NotAuthorized) -> None:
+    def _tell(self, denied: MissingRight) -> None:
         if not self._told:
             self._told = True
             log.warning(
-                "%s. WRITE and DESCRIBE on the transactional id %s are needed: without them a leader that was replaced "
-                "while it hung is kept from writing configs by its lease alone",
+                "%s. Without it a leader that was replaced while it hung is kept from writing configs by its lease alone",
                 denied,
-                self._transactional_id,
             )

@@ -28,6 +28,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.connectors.rights import MissingRight, on_topic
 from mirror_connect.kafka_io.client_settings import librdkafka_config
 
 # (offset, timestamp in ms, (key, value, headers))
@@ -99,8 +100,9 @@ class Found:
 class RecordReader:
     """One consumer, for one partition at a time. Not for two threads at once."""
 
-    def __init__(self, config: Mapping[str, Any], *, committed: bool, statistics: bool) -> None:
+    def __init__(self, config: Mapping[str, Any], user: str, *, committed: bool, statistics: bool) -> None:
         self._received = 0
+        self._user = user
         self._trouble: KafkaError | None = None
         self._consumer = Consumer(
             {
@@ -158,7 +160,7 @@ class RecordReader:
         records, size, append_time = found.records, 0, False
         for message in messages:
             if message.error() is not None:
-                _judge(message, found)
+                _judge(message, found, self._user)
                 continue
             kind, stamp = message.timestamp()
             key, value = message.key(), message.value()
@@ -205,7 +207,7 @@ class RecordReader:
         self._trouble = error
 
 
-def _judge(message: Message, found: Found) -> None:
+def _judge(message: Message, found: Found, user: str) -> None:
     """What comes in a record's place: an end, damage, trouble. NotAuthorized."""
     error = message.error()
     code = error.code()
@@ -216,7 +218,8 @@ def _judge(message: Message, found: Found) -> None:
     elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
         found.lost = True
     elif code in _RIGHTS:
-        found.refused = f"the cluster denied it ({error.str()})"
+        denied = f"the cluster denied it ({error.str().rstrip('.')})"
+        found.refused = str(MissingRight(denied, on_topic("READ", str(message.topic())), user))
     elif code in _LOGIN:
         raise NotAuthorized(f"the cluster refused the login: {error.str()}")
     elif code not in _OF_GROUPS:
@@ -226,8 +229,9 @@ def _judge(message: Message, found: Found) -> None:
 class OffsetAsker:
     """Offsets of partitions, asked of their leaders by librdkafka's admin client. May be used from several threads."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, Any], user: str) -> None:
         self._config = {**config, "log_level": 2}
+        self._user = user
         self._lock = threading.Lock()
         self._admin: AdminClient | None = None
 
@@ -255,9 +259,9 @@ class OffsetAsker:
             except KafkaException as problem:
                 error = problem.args[0]
                 if error.code() in _RIGHTS:
-                    raise NotAuthorized(
-                        f"the cluster denied the offsets of {place.topic}-{place.partition}: {error.str()}"
-                    ) from None
+                    reason = error.str().rstrip(".")
+                    denied = f"the cluster denied the offsets of {place.topic}-{place.partition} ({reason})"
+                    raise MissingRight(denied, on_topic("DESCRIBE", place.topic), self._user) from None
                 trouble = f"{place.topic}-{place.partition}: {error.str()}"
             except TimeoutError:
                 trouble = "no answer"
@@ -306,15 +310,18 @@ def _spec(wanted: int) -> OffsetSpec:
 class RecordReaders:
     """The readers of one cluster, which are used again: a new one has to connect first. `properties`: Java's, of a consumer.
 
-    `statistics`: readers know how many bytes they received. Raises ConfigError; connects to nothing before it is asked.
+    `user`: who logs in, for errors; `statistics`: readers know how many bytes they received. Raises ConfigError; connects to
+    nothing before it is asked.
     """
 
-    def __init__(self, properties: Mapping[str, str], *, committed: bool, client_id: str, statistics: bool) -> None:
+    def __init__(
+        self, properties: Mapping[str, str], user: str, *, committed: bool, client_id: str, statistics: bool
+    ) -> None:
         config = librdkafka_config(properties, "consumer", client_id)
         self._make: Callable[[], RecordReader] = lambda: RecordReader(
-            config, committed=committed, statistics=statistics
+            config, user, committed=committed, statistics=statistics
         )
-        self.asker = OffsetAsker(librdkafka_config(properties, "admin", client_id))
+        self.asker = OffsetAsker(librdkafka_config(properties, "admin", client_id), user)
         self._free: list[RecordReader] = []
         self._all: list[RecordReader] = []
         self._lock = threading.Lock()

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.connectors.rights import Right, on_topic, to_create
 from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
 
 # KRaft writes a record for each topic, partition and config, all those of a request at once, and refuses a request of
@@ -49,7 +50,12 @@ def create_topics(admin: ClusterAdmin, wanted: Mapping[str, NewRemote]) -> Refus
         return futures
 
     return _in_requests(
-        admin, wanted, lambda each: 1 + each.partitions + len(each.configs), ask, "topic {} was not created"
+        admin,
+        wanted,
+        lambda each: 1 + each.partitions + len(each.configs),
+        ask,
+        what="topic {} was not created",
+        right=to_create,
     )
 
 
@@ -61,7 +67,14 @@ def grow_topics(admin: ClusterAdmin, totals: Mapping[str, int]) -> Refused:
         futures: Mapping[str, Future[Any]] = client.create_partitions(new, operation_timeout=left, request_timeout=left)
         return futures
 
-    return _in_requests(admin, totals, lambda total: total, ask, "topic {} did not get more partitions")
+    return _in_requests(
+        admin,
+        totals,
+        lambda total: total,
+        ask,
+        what="topic {} did not get more partitions",
+        right=lambda topic: on_topic("ALTER", topic),
+    )
 
 
 def _in_requests(
@@ -69,11 +82,17 @@ def _in_requests(
     wanted: Mapping[str, Wanted],
     records: Callable[[Wanted], int],
     ask: Callable[[AdminClient, Mapping[str, Wanted], float], Mapping[str, Future[Any]]],
+    *,
     what: str,
+    right: Callable[[str], Right],
 ) -> Refused:
     refused: Refused = {}
     for some in _portions(wanted, records):
-        answers = admin.each(lambda client, left, some=some: ask(client, some, left), what.format)  # type: ignore[misc]
+        answers = admin.each(
+            lambda client, left, some=some: ask(client, some, left),  # type: ignore[misc]
+            what.format,
+            right,
+        )
         refused |= {name: error for name, error in answers.items() if isinstance(error, AdminError | NotAuthorized)}
     return refused
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from mirror_connect.connectors.rights import on_topic
 from mirror_connect.connectors.topic_configs import ConfigChange, TopicConfig
 from mirror_connect.kafka_io.admin import ClusterAdmin
 from mirror_connect.kafka_io.wire_topic_configs import DescribeTopicConfigs
@@ -43,7 +44,9 @@ def describe_topic_configs(admin: ClusterAdmin, topics: Collection[str]) -> Desc
             found.absent.add(described.topic)
         elif described.error:
             what = f"the configs of topic {described.topic} can't be read"
-            found.refused[described.topic] = str(admin.refusal(what, described.error, described.message))
+            found.refused[described.topic] = str(
+                admin.refusal(what, described.error, on_topic("DESCRIBE_CONFIGS", described.topic), described.message)
+            )
         else:
             found.configs[described.topic] = described.configs
     return found
@@ -67,6 +70,7 @@ def alter_topic_configs(admin: ClusterAdmin, changes: Mapping[str, Sequence[Conf
         answers = admin.each(
             lambda client, left, some=some: alter(client, some, left),  # type: ignore[misc]
             lambda topic: f"the configs of topic {topic.name} were not altered",
+            lambda topic: on_topic("ALTER_CONFIGS", topic.name),
         )
         refused |= {topic.name: str(answer) for topic, answer in answers.items() if isinstance(answer, Exception)}
     return refused

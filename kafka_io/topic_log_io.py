@@ -26,6 +26,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized, OutcomeUnknown
+from mirror_connect.connectors.rights import IDEMPOTENT_WRITE, WORKER_USER, MissingRight, Right, on_topic
 from mirror_connect.kafka_io.client_keys import Kind
 from mirror_connect.kafka_io.client_settings import librdkafka_config
 from mirror_connect.kafka_io.write_lease import WriteLease
@@ -65,11 +66,14 @@ class LogRecord:
 class LogClients:
     """The clients of one cluster that internal topics share. `settings` are Java client properties.
 
-    `lease`: what every write has to keep within; None: nobody else writes what is written here.
+    `lease`: what every write has to keep within; None: nobody else writes what is written here. `user`: who logs in.
     """
 
-    def __init__(self, settings: Mapping[str, str], client_id: str, lease: WriteLease | None = None) -> None:
+    def __init__(
+        self, settings: Mapping[str, str], client_id: str, lease: WriteLease | None = None, user: str = WORKER_USER
+    ) -> None:
         self.settings = settings
+        self.user = user
         self.client_id = client_id
         self._lease = lease
         self._message_timeout_s = min(WRITE_S, lease.message_timeout_s) if lease else WRITE_S
@@ -95,9 +99,11 @@ class LogClients:
 
     def librdkafka(self, kind: Kind, name: str) -> dict[str, Any]:
         """The configuration of one client; ConfigError where the settings are wrong."""
-        # Errors go to callbacks and results; librdkafka's own lines on standard error would double them.
+        # Errors go to callbacks and results, which librdkafka's own lines would double, but for the gravest: these are
+        # records of the log. Without a logger they would go to standard error.
         client_id = f"{self.client_id}-{name}"
-        return librdkafka_config(self.settings, kind, client_id) | {"log_level": 2, "error_cb": self.noticed}
+        own = {"log_level": 2, "error_cb": self.noticed, "logger": log}
+        return librdkafka_config(self.settings, kind, client_id) | own
 
     async def end_offsets(
         self, topic: str, partitions: Iterable[int], timeout: float, *, last_stable: bool = False
@@ -118,7 +124,8 @@ class LogClients:
             with self._lock:
                 if self._admin is admin:
                     self._admin = None
-            raise self.explained(f"topic {topic}: its end is unknown", problem.args[0]) from None
+            what, right = f"topic {topic}: its end is unknown", on_topic("DESCRIBE", topic)
+            raise self.explained(what, problem.args[0], right) from None
         return {asked_for.partition: answer.offset for asked_for, answer in zip(futures, answers, strict=True)}
 
     async def write(self, topic: str, entries: Sequence[tuple[bytes, bytes | None]], *, leased: bool = True) -> None:
@@ -150,15 +157,30 @@ class LogClients:
                     str(self.unreachable(f"topic {topic}: a record is not acknowledged, and may be written or not"))
                 ) from None
             cause = self._fatal if error.code() in _ENDED and self._fatal else error
-            raise self.explained(f"topic {topic}: a record was not written", cause) from None
+            raise self.not_written(topic, cause) from None
 
-    def explained(self, what: str, error: KafkaError) -> ClusterUnreachable | NotAuthorized:
-        """The error to raise for librdkafka's `error`, with the reason the connections gave if there is a better one."""
+    def not_written(self, topic: str, error: KafkaError) -> ClusterUnreachable | NotAuthorized:
+        """The error to raise for a write that librdkafka's `error` ended."""
+        # Who may not write anywhere gets no producer id.
+        nowhere = error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED
+        right = IDEMPOTENT_WRITE if nowhere else on_topic("WRITE", topic)
+        return self.explained(f"topic {topic}: a record was not written", error, right)
+
+    def explained(self, what: str, error: KafkaError, right: Right) -> ClusterUnreachable | NotAuthorized:
+        """The error to raise for librdkafka's `error`, with the reason the connections gave if there is a better one.
+
+        `right`: what it takes to do it.
+        """
         if error.code() in _DENIED:
-            return NotAuthorized(f"{what}: the cluster at {self._addresses()} denied it ({error.str()})")
+            return self.denied(what, error, right)
         if error.code() in _AUTHENTICATION:
             self._trouble = error
         return self.unreachable(what) if self._trouble else self._unreachable(f"{what}: {error.str()}")
+
+    def denied(self, what: str, error: KafkaError, right: Right) -> MissingRight:
+        """The error to raise, or to tell, where a right is missing."""
+        reason = error.str().rstrip(".")
+        return MissingRight(f"{what}: the cluster at {self._addresses()} denied it ({reason})", right, self.user)
 
     def unreachable(self, what: str) -> ClusterUnreachable | NotAuthorized:
         """The error to raise when something took too long, with the last trouble the connections reported."""
@@ -265,6 +287,8 @@ class Follower:
         self._deliver = deliver
         self._stopping = threading.Event()
         self._told: set[int] = set()
+        # The right to read is missing.
+        self.denied: MissingRight | None = None
         self._consumer = Consumer(
             clients.librdkafka("consumer", f"{topic}-reader")
             | {
@@ -310,13 +334,23 @@ class Follower:
             elif error.code() == KafkaError._PARTITION_EOF:
                 # The end may lie behind the last record: transaction markers and compacted-away records take offsets.
                 positions[message.partition()] = message.offset()
-            elif error.code() not in self._told:
-                self._told.add(error.code())
-                log.warning("Reading topic %s: %s", self._topic, error.str())
+            elif (
+                error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED
+            ):  # no group is joined, librdkafka asks for it unbidden
+                self._trouble(error)
         if positions:
+            self.denied = None
             self._told.clear()
             self._clients.recovered()
             self._deliver(records, positions)
+
+    def _trouble(self, error: KafkaError) -> None:
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            right = on_topic("READ", self._topic)
+            self.denied = self._clients.denied(f"topic {self._topic} can't be read", error, right)
+        if error.code() not in self._told:
+            self._told.add(error.code())
+            log.warning("Reading topic %s: %s", self._topic, self.denied or error.str())
 
 
 class _Acknowledgement:

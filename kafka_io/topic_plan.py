@@ -18,6 +18,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
 from mirror_connect.connectors.errors import ConfigError, NotAuthorized
+from mirror_connect.connectors.rights import on_topic, to_create
 from mirror_connect.kafka_io.all_topics import all_topics
 
 if TYPE_CHECKING:
@@ -93,14 +94,16 @@ def ensure_topic(clients: LogClients, plan: TopicPlan, timeout: float) -> int:
         except KafkaException as problem:
             error: KafkaError = problem.args[0]
             if not error.retriable() and error.code() > 0:
-                raise clients.explained(f"topic {plan.name}", error) from None
-            explained = clients.explained(f"topic {plan.name}: no broker answers", error)
+                raise clients.explained(f"topic {plan.name} was not created", error, to_create(plan.name)) from None
+            explained = clients.explained(f"topic {plan.name}: no broker answers", error, to_create(plan.name))
             if time.monotonic() + _LATER > deadline or isinstance(explained, NotAuthorized):
                 raise explained from None
         if time.monotonic() > deadline:
             if hidden:
                 denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
-                raise clients.explained(f"topic {plan.name} exists, but is shown only to who may DESCRIBE it", denied)
+                raise clients.denied(
+                    f"topic {plan.name} exists, but is not shown", denied, on_topic("DESCRIBE", plan.name)
+                )
             raise clients.unreachable(f"topic {plan.name} has not come into being in {timeout:g} s")
         time.sleep(pause)
         pause = min(2 * pause, _LATER)

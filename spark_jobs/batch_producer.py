@@ -22,6 +22,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.rights import PRODUCING_USER, MissingRight, on_topic
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import ConnectionLost, RequestTimedOut, UnsupportedByBroker
 from mirror_connect.kafka_io.wire import Produce, ProducePartition, ProduceResponse
@@ -127,6 +128,11 @@ class BatchProducer:
         self._producer = await self._identity.take()
         self._halted = False
         self._spawn(self._keep_metadata())
+
+    @property
+    def trouble(self) -> str:
+        """One line for the status about the producer itself, while there is something; "" otherwise."""
+        return self._identity.trouble
 
     def partition(self, topic: str, partition: int, feed: Feed, *, ahead: bool = False) -> TargetPartition:
         """The sending side of a partition. Asked for again after `release`, its sequences go on.
@@ -471,7 +477,9 @@ class BatchProducer:
         refused = code == codes.TOPIC_AUTHORIZATION_FAILED
         self._block(target, elsewhere=elsewhere, longest=5.0 if refused else self._settings.retry_backoff_max_s)
         if refused:
-            target.trouble = f"Not authorized to write to topic {target.topic} on the target; it is tried again"
+            what = f"Not authorized to write to topic {target.topic} on the target"
+            denied = MissingRight(what, on_topic("WRITE", target.topic), PRODUCING_USER)
+            target.trouble = f"{denied}; it is tried again"
             self._told.tell(str(target), code, target.trouble)
         elif target.failures_in_row >= QUIET_RETRIES:
             why = message if code == NOT_ANSWERED else codes.reason(code, message)

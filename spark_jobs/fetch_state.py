@@ -6,6 +6,7 @@ import time
 from typing import Final, NamedTuple
 
 from mirror_connect.connectors.positions import NO_EPOCH
+from mirror_connect.connectors.rights import MissingRight, on_topic, user_at
 from mirror_connect.kafka_io import wire_codec as codes
 from mirror_connect.kafka_io.wire import NO_TOPIC_ID, FetchPartition
 from mirror_connect.spark_jobs.fetched import SourcePartition
@@ -37,7 +38,6 @@ _SLOWEST_RETRY: Final = 5.0
 _QUIET_TRIES: Final = 6
 _EXPLAINED: Final = {
     codes.UNKNOWN_TOPIC_OR_PARTITION: "does not exist on the {side} cluster; it is read as soon as it does",
-    codes.TOPIC_AUTHORIZATION_FAILED: "may not be read: grant READ on the topic to the {side} user",
     codes.LEADER_NOT_AVAILABLE: "has no leader on the {side} cluster; it is read as soon as it has one",
 }
 
@@ -207,6 +207,8 @@ class PartitionWork:
         """Note an error that a user should hear of; returns the line unless it was said already."""
         self._denied = code == codes.TOPIC_AUTHORIZATION_FAILED
         explained = _EXPLAINED.get(code, "").format(side=self.side)
+        if self._denied:
+            explained = str(MissingRight("may not be read", on_topic("READ", self.key[0]), user_at(self.side)))
         line = f"{self} " + (explained or f"can't be read at offset {self.position}: {codes.error_name(code)}")
         if self.error == line:
             return None

@@ -13,8 +13,9 @@ from typing import Protocol
 
 from mirror_connect.connectors.checkpoints import CheckpointMemory
 from mirror_connect.connectors.group_moves import moves
+from mirror_connect.connectors.rights import TARGET_USER, MissingRight, on_topic
 from mirror_connect.kafka_io.consumer_groups import UNKNOWN_MEMBER_ID, GroupKind, ListedGroup, Position, Positions, Read
-from mirror_connect.kafka_io.wire_codec import NONE, error_name
+from mirror_connect.kafka_io.wire_codec import NONE, TOPIC_AUTHORIZATION_FAILED, error_name
 
 ACTIVE = "is active on the target: its positions there are its own, and are left alone until it is idle"
 _SHOWN = 5
@@ -34,7 +35,10 @@ class TargetGroups(Protocol):
 
 
 class GroupSync:
-    """`may_write` tells whether the target may be written to at this moment; `told` outlives a task's epoch."""
+    """`may_write` tells whether the target may be written to at this moment; `told` outlives a task's epoch.
+
+    `stuck`: a line for the status of each group that should have been moved in the last pass and could not be.
+    """
 
     def __init__(
         self,
@@ -47,6 +51,7 @@ class GroupSync:
         self._may_write = may_write
         self._notice = notice
         self._told = {} if told is None else told
+        self.stuck: list[str] = []
 
     async def run(self, memory: CheckpointMemory) -> int:
         """One pass; returns how many groups were moved. ClusterUnreachable, NotAuthorized."""
@@ -66,6 +71,13 @@ class GroupSync:
             if outcome:
                 troubles[group] = outcome
             moved += outcome == ""
+        # An active one is as it should be.
+        left_alone = {group for group in troubles if group not in idle}
+        self.stuck = [
+            f"Group {group} {problem}"
+            for group, problem in sorted(troubles.items())
+            if group not in left_alone and problem != ACTIVE
+        ]
         self._tell(troubles)
         return moved
 
@@ -85,7 +97,7 @@ class GroupSync:
         if UNKNOWN_MEMBER_ID in refused:
             return ACTIVE
         return "; ".join(
-            f"was not moved on the target in {_in_short(partitions)}: {error_name(code)}"
+            f"was not moved on the target in {_in_short(partitions)}: {_why(code, partitions[0])}"
             for code, partitions in sorted(refused.items())
         )
 
@@ -111,6 +123,14 @@ def _untouchable(listed: ListedGroup | None) -> str | None:
             what = f"one of protocol type {listed.protocol_type}"
         return f"is no consumer group on the target but {what}: it is left alone"
     return ACTIVE if listed.active else None
+
+
+def _why(code: int, partition: str) -> str:
+    if code != TOPIC_AUTHORIZATION_FAILED:
+        return error_name(code)
+    return str(
+        MissingRight("not authorized to read there", on_topic("READ", partition.rpartition("-")[0]), TARGET_USER)
+    )
 
 
 def _in_short(names: Iterable[str]) -> str:

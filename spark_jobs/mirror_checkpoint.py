@@ -28,6 +28,7 @@ from mirror_connect.connectors.offset_runs import offset_runs_topic
 from mirror_connect.connectors.offset_syncs import offset_syncs_place
 from mirror_connect.connectors.position_translation import PositionTranslator
 from mirror_connect.connectors.replication_policy import replication_policy
+from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER, on_topic
 from mirror_connect.kafka_io.client_keys import Kind
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import ConnectionLost
@@ -79,7 +80,7 @@ class CheckpointTask:
             if self._place.cluster == "source"
             else self._target_reader
         )
-        self._groups = ConsumerGroups(self._source)
+        self._groups = ConsumerGroups(self._source, SOURCE_USER)
         self._memory = CheckpointMemory(frozenset(spec.assigned_groups))
         self._translated = asyncio.Event()
         # What is tried in vain at present.
@@ -87,6 +88,8 @@ class CheckpointTask:
         self._unreadable: dict[str, str] = {}
         self._syncs_missed = False
         self._translator = self._new_translator(must_read_to_end=False)
+        self._group_sync: GroupSync | None = None
+        self._frame.troubles = self._troubles
 
     async def run(self) -> None:
         """From the first connection to the end."""
@@ -99,6 +102,11 @@ class CheckpointTask:
             await cluster.close()
 
     # --- the whole --------------------------------------------------------------------------------------------------
+
+    def _troubles(self) -> list[str]:
+        readers = {self._target_reader: None, self._syncs_reader: None}
+        stuck = [] if self._group_sync is None else self._group_sync.stuck
+        return [*(line for reader in readers for line in reader.troubles), *stuck]
 
     async def _work(self) -> None:
         readers = {self._target_reader, self._syncs_reader}
@@ -125,7 +133,8 @@ class CheckpointTask:
 
     async def _sync_for_ever(self, pace_s: float) -> None:
         told = _told.setdefault(self._spec.run_id, {})
-        sync = GroupSync(ConsumerGroups(self._target), self._link.lease_valid, self._link.notice, told)
+        target_groups = ConsumerGroups(self._target, TARGET_USER)
+        sync = self._group_sync = GroupSync(target_groups, self._link.lease_valid, self._link.notice, told)
         # The first round may know more than what was told before. But a source that is gone for good is when it counts
         # that groups get to where they were told to go on.
         with contextlib.suppress(TimeoutError):
@@ -147,9 +156,10 @@ class CheckpointTask:
                 f"{counted(len(problems), 'record')} of topic {checkpoints} skipped, the first: {problems[0]}"
             )
         if not readable:
+            may_read = on_topic("READ", checkpoints).grant(TARGET_USER)
             self._link.notice(
                 f"Topic {checkpoints} can't be read on the target, so what was translated before isn't known: only offset "
-                "syncs from now on are used, as older ones might take groups back. Allow READ on it"
+                f"syncs from now on are used, as older ones might take groups back: {may_read}"
             )
         self._translator = self._new_translator(must_read_to_end=not readable)
 

@@ -407,7 +407,7 @@ class SourceTask:
             await asyncio.sleep(interval)
             async with self._committing:
                 self._standing.give_back()
-                self._standing.tell(self._positions.trouble)
+                self._standing.tell((self._positions.trouble, self._producer.trouble, *self._mapping.troubles))
                 self._note_positions()
                 self._tell_passed()
                 # A crash in between leaves runs of records that are read again, which they foresee.

@@ -18,6 +18,7 @@ from mirror_connect.connectors.mirror_source import MirrorSource
 from mirror_connect.connectors.offset_runs import offset_runs_topic
 from mirror_connect.connectors.offset_syncs import SyncsPlace, offset_syncs_place
 from mirror_connect.connectors.replication_policy import replication_policy
+from mirror_connect.connectors.rights import user_at
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.offset_runs_reader import read_newest
@@ -73,6 +74,11 @@ class OffsetMapping:
             # What fences this task is told by its producer itself, so this is about runs alone.
             log.exception("Offset runs")
             self._runs.stop(f"{type(error).__name__}: {error}")
+
+    @property
+    def troubles(self) -> list[str]:
+        """A line for the status of each of the two, while it is in trouble."""
+        return [part.trouble for part in (self._syncs, self._runs) if part is not None and part.trouble]
 
     def committed(self) -> None:
         """Positions are on their way: syncs that only waited for that leave, too."""
@@ -149,6 +155,7 @@ def offset_mapping(
         place.topic,
         f"{place.cluster} cluster {spec.source_alias if place.cluster == 'source' else spec.target_alias}",
         settings.integer("offset.lag.max"),
+        user=user_at(place.cluster),
         lease=link.lease_valid,
         notice=link.notice,
         counters=link.counters,

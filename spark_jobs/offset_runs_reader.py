@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from mirror_connect.connectors.binary_records import INT32
+from mirror_connect.connectors.rights import TARGET_USER, MissingRight, on_topic
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.spark_jobs.record_reading import ReadRecord
 from mirror_connect.spark_jobs.topic_reader import TopicReader
@@ -21,9 +22,10 @@ async def read_newest(
     wanted: Collection[bytes],
     notice: Callable[[str], None],
 ) -> Mapping[bytes, tuple[bytes, bytes]] | None:
-    """Key prefix (all but the slot) → key and value of the newest segment; None if there is no such topic, or no right.
+    """Key prefix (all but the slot) → key and value of the newest segment; None if there is no such topic.
 
-    `properties`: those of a Java consumer of the target. ClusterUnreachable, NotAuthorized, ConfigError.
+    `properties`: those of a Java consumer of the target. ClusterUnreachable, NotAuthorized (also without the right to read
+    it), ConfigError.
     """
     newest: dict[bytes, tuple[bytes, bytes]] = {}
 
@@ -42,7 +44,9 @@ async def read_newest(
         await asyncio.wait({reading, ended}, return_when=asyncio.FIRST_COMPLETED)
         if reading.done():
             reading.result()
-        return newest if await ended else None
+        if not await ended:
+            raise MissingRight("it may not be read", on_topic("READ", topic), TARGET_USER)
+        return newest
     finally:
         tasks = [task for task in (reading, ended) if task is not None]
         for task in tasks:

@@ -19,6 +19,7 @@ from mirror_connect.connectors.binary_records import INT32, UnreadableRecord
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.job_contract import TaskPartition
 from mirror_connect.connectors.offset_runs import NO_ID, Segment
+from mirror_connect.connectors.rights import TARGET_USER, to_create
 from mirror_connect.kafka_io.connection import ConnectionLost
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.own_records import OwnRecords
@@ -37,8 +38,8 @@ MOST_WAITING: Final = 16_384
 
 SourceId = Callable[[TaskPartition], bytes | None]
 TopicId = Callable[[str], bytes | None]
-# Key prefixes (all but the ring's slot) in, the newest segment's key and value of each out; None: there is no such topic,
-# or it may not be read. ClusterUnreachable, NotAuthorized, ConnectionLost.
+# Key prefixes (all but the ring's slot) in, the newest segment's key and value of each out; None: there is no such topic.
+# ClusterUnreachable, NotAuthorized, ConnectionLost.
 ReadNewest = Callable[[set[bytes]], Awaitable[Mapping[bytes, tuple[bytes, bytes]] | None]]
 _SLOT_BYTES: Final = INT32.size
 
@@ -82,6 +83,15 @@ class OffsetRuns:
         self._late = 0.0
         self._told = False
         self._off = False
+        # Lines for the status: while it can't be read, and from `stop` on.
+        self._unread = ""
+        self._stopped = ""
+
+    @property
+    def trouble(self) -> str:
+        """One line for the status, while runs can't be read or written; "" otherwise."""
+        denied = "" if self._records is None else self._records.target.trouble
+        return self._stopped or self._unread or (denied and f"Offset runs are not recorded: {denied}")
 
     def add(self, partition: TaskPartition, reading_from: int | None) -> PartitionRuns:
         """A partition that is now this task's; `reading_from` as in RunRecorder.resume."""
@@ -150,6 +160,7 @@ class OffsetRuns:
                 self._all_known.set()
                 self._patient = True
                 self._news.clear()
+                self._unread = ""
                 await self._news.wait()
                 tries = 0
             trouble = await self._read(list(self._unknown))
@@ -159,10 +170,11 @@ class OffsetRuns:
             self._patient = False
             self._all_known.set()  # nobody waits for what can't be read
             if tries == QUIET_TRIES:
-                self._notice(
+                self._unread = (
                     f"Topic {self._topic} can't be read on the target: {trouble}. Copying goes on; groups' positions are "
                     "translated by offset syncs alone, and records repeat after a failover, until it can be"
                 )
+                self._notice(self._unread)
             await asyncio.sleep(min(RETRY_S * 2.0 ** min(tries - 1, 10), RETRY_MAX_S))
 
     def stop(self, why: str) -> None:
@@ -172,7 +184,8 @@ class OffsetRuns:
         self._dirty.clear()
         for runs in self._partitions.values():
             runs.stop()
-        self._notice(f"Offset runs are not recorded until this task starts again, copying goes on: {why}")
+        self._stopped = f"Offset runs are not recorded until this task starts again, copying goes on: {why}"
+        self._notice(self._stopped)
 
     async def close(self) -> None:
         """Nothing is written after this."""
@@ -191,7 +204,7 @@ class OffsetRuns:
         except TimeoutError:
             return f"not read to its end within {READ_S:g} s"
         if found is None:
-            return "it doesn't exist or may not be read: the connector needs the rights CREATE, READ and WRITE for it"
+            return f"it doesn't exist; its connector makes it: {to_create(self._topic).grant(TARGET_USER)}"
         for runs in asked:
             if runs in self._unknown:
                 del self._unknown[runs]

@@ -15,6 +15,7 @@ from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.offset_syncs import OffsetSync, OffsetSyncQueue
+from mirror_connect.connectors.rights import MissingRight, on_topic, to_create
 from mirror_connect.kafka_io import wire_codec as codes
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
@@ -41,7 +42,8 @@ class _NotWritten(Exception):
 class OffsetSyncs:
     """The syncs of one task. `queue` hears of acknowledged records; `run` writes until cancelled and never raises.
 
-    `properties`: Java producer properties. `where` is for notices: "source cluster A".
+    `properties`: Java producer properties. `where` and `user` are for notices: "source cluster A", and who logs in there.
+    `trouble`: one line for the status, while the topic can't be written to; "" otherwise.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class OffsetSyncs:
         where: str,
         lag_max: int,
         *,
+        user: str,
         lease: Callable[[], bool],
         notice: Callable[[str], None],
         counters: MutableMapping[str, int],
@@ -61,12 +64,13 @@ class OffsetSyncs:
         self._timeout_ms = producer_settings(properties).request_timeout_ms
         self._topic = topic
         self._where = where
+        self._user = user
         self._lease = lease
         self._notice = notice
         self._counters = counters
         self._writing = asyncio.Lock()
         self._failures = 0
-        self._told = False
+        self.trouble = ""
 
     async def run(self) -> None:
         """Writes what waits, again and again."""
@@ -110,7 +114,7 @@ class OffsetSyncs:
             leader = self._cluster.leader(self._topic, 0)
         if leader is None:
             code = self._cluster.topic_error(self._topic)
-            raise _NotWritten(_explained(code, "") if code else "it has no leader")
+            raise _NotWritten(self._explained(code, "") if code else "it has no leader")
         now = int(time.time() * 1000)
         batch = build([NewRecord(sync.key(), sync.value(), now) for sync in syncs])
         payload = stamp(batch, _NO_PRODUCER, -1, -1)
@@ -118,29 +122,28 @@ class OffsetSyncs:
         answer = await self._cluster.send(leader.node_id, request, purpose="produce")
         for entry in answer.partitions:
             if entry.error:
-                raise _NotWritten(_explained(entry.error, entry.message))
+                raise _NotWritten(self._explained(entry.error, entry.message))
 
     def _failed(self, why: str) -> None:
         self._failures += 1
-        if self._failures > QUIET_TRIES and not self._told:
-            self._told = True
-            self._notice(
+        if self._failures > QUIET_TRIES and not self.trouble:
+            self.trouble = (
                 f"Offset syncs can't be written to topic {self._topic} on the {self._where}: {why}. Copying goes on, but "
                 "Kafka's own readers can't translate newer positions; it is tried again"
             )
+            self._notice(self.trouble)
 
     def _recovered(self) -> None:
-        if self._told:
+        if self.trouble:
             self._notice(f"Offset syncs are written again to topic {self._topic} on the {self._where}")
-        self._failures, self._told = 0, False
+        self._failures, self.trouble = 0, ""
 
     def _pause(self) -> float:
         return min(BACKOFF_S * 2.0 ** min(self._failures - 1, 10), BACKOFF_MAX_S)
 
-
-def _explained(code: int, message: str) -> str:
-    if code == codes.UNKNOWN_TOPIC_OR_PARTITION:
-        return "it does not exist there (the connector needs the right to create it, or somebody else has to)"
-    if code == TOPIC_AUTHORIZATION_FAILED:
-        return "not authorized: allow WRITE on it"
-    return reason(code, message)
+    def _explained(self, code: int, message: str) -> str:
+        if code == codes.UNKNOWN_TOPIC_OR_PARTITION:
+            return f"it does not exist there; its connector makes it: {to_create(self._topic).grant(self._user)}"
+        if code == TOPIC_AUTHORIZATION_FAILED:
+            return str(MissingRight("not authorized", on_topic("WRITE", self._topic), self._user))
+        return reason(code, message)

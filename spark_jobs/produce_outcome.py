@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final
 
+from mirror_connect.connectors.rights import IDEMPOTENT_WRITE, PRODUCING_USER
+
 UNKNOWN_SERVER_ERROR: Final = -1
 NO_ERROR: Final = 0
 UNKNOWN_TOPIC_OR_PARTITION: Final = 3
@@ -105,7 +107,6 @@ _REASONS: Final[dict[int, str]] = {
     17: "the topic's name is not valid there",
     19: "fewer replicas are in sync than min.insync.replicas asks for",
     20: "fewer replicas are in sync than min.insync.replicas asks for",
-    31: "the right IDEMPOTENT_WRITE on its cluster is missing",
     32: "its timestamps are too old or too new for the topic",
     43: "the topic's message format is too old for it",
     44: "a policy of its cluster forbids it",
@@ -116,7 +117,7 @@ _REASONS: Final[dict[int, str]] = {
 # What to do about it.
 _ADVICE: Final[dict[int, str]] = {
     17: "choose another replication.policy or exclude the topic",
-    31: "give the connector's user that right",
+    31: IDEMPOTENT_WRITE.grant(PRODUCING_USER),
     32: "change message.timestamp.before.max.ms or message.timestamp.after.max.ms of the topic on the target",
     43: "raise message.format.version of the topic on the target",
     44: "look at the create and alter policies of the target",

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.rights import IDEMPOTENT_WRITE, PRODUCING_USER, MissingRight, on_transactional_id
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import ConnectionLost
 from mirror_connect.kafka_io.wire_codec import Writer
@@ -53,7 +54,10 @@ class _LeasedInit(InitProducerId):
 
 
 class ProducerIdentity:
-    """Takes producer ids. `fenced_by_others`: whether an epoch error means another owner rather than our own past."""
+    """Takes producer ids. `fenced_by_others`: whether an epoch error means another owner rather than our own past.
+
+    `trouble`: one line for the status, while the transactional id may not be used; "" otherwise.
+    """
 
     def __init__(
         self,
@@ -69,6 +73,7 @@ class ProducerIdentity:
         self._lease = lease
         self._notice = notice
         self._idempotent = idempotent
+        self.trouble = ""
 
     @property
     def fenced_by_others(self) -> bool:
@@ -127,15 +132,18 @@ class ProducerIdentity:
         if answer.error in FENCED and current is not None:
             raise FencedError(self._transactional_id or "")
         if answer.error == TRANSACTIONAL_ID_AUTHORIZATION_FAILED and self._transactional_id is not None:
-            self._notice(
-                f"Not authorized to use the transactional id {self._transactional_id} on the target (WRITE and DESCRIBE "
-                "are needed): a task that was replaced while it hung is held off by its lease alone"
+            what = f"Not authorized to use the transactional id {self._transactional_id} on the target"
+            denied = MissingRight(what, on_transactional_id(self._transactional_id), PRODUCING_USER)
+            self.trouble = (
+                f"{denied}, and restart the task; the lease alone holds off one that was replaced while it hung"
             )
+            self._notice(self.trouble)
             self._transactional_id = None
             return None
         if answer.error == CLUSTER_AUTHORIZATION_FAILED:
-            raise NotAuthorized(
-                "the target gives no producer id: allow IDEMPOTENT_WRITE on its cluster, or set "
-                "producer.override.enable.idempotence=false"
+            raise MissingRight(
+                "the target gives no producer id (it isn't asked for one with producer.override.enable.idempotence=false)",
+                IDEMPOTENT_WRITE,
+                PRODUCING_USER,
             )
         raise NotAuthorized(f"the target gives no producer id: error code {answer.error}")

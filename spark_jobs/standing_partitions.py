@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from mirror_connect.connectors.counted import counted
@@ -111,8 +111,11 @@ class StandingPartitions:
             self._given_back.discard(source)
             self._fetcher.add(source, flow.restart(), flow.topic_id, flow.leader_epoch)
 
-    def tell(self, trouble: str) -> None:
-        """What the task's status says of its partitions; `trouble` of its positions. The task ends if all need a user."""
+    def tell(self, troubles: Iterable[str]) -> None:
+        """What the task's status says of its partitions, and `troubles` of what it writes besides; some may be empty.
+
+        The task ends if all partitions need a user.
+        """
         lines: dict[SourcePartition, str] = {}
         waiting = len(self._flows)
         for source in self._perhaps_in_trouble():
@@ -137,8 +140,8 @@ class StandingPartitions:
                 waiting -= bool(line) and state.failed
             if line:
                 lines[source] = line
-        away = self._target_away.line or trouble
-        self._link.standing = told(lines, (*self._fetcher.outages(), away))
+        common = [self._target_away.line] if self._target_away.line else troubles
+        self._link.standing = told(lines, (*self._fetcher.outages(), *common))
         if self._flows and waiting == 0:
             self.all_stand.set()
 

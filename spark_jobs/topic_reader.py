@@ -48,6 +48,11 @@ class TopicReader:
         """Reads until cancelled. Raises NotAuthorized when the cluster refuses the credentials."""
         await self._fetcher.run()
 
+    @property
+    def troubles(self) -> list[str]:
+        """A line for the status of each topic that can't be read at present."""
+        return [self._fetcher.state(partition).error for partition in self._fetcher.in_trouble()]
+
     async def follow(self, topic: str, deliver: Deliver) -> bool:
         """Begins to read a topic, unless it is read already; False if it doesn't exist. ClusterUnreachable."""
         if topic in self._delivers:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final
 
 from mirror_connect.connectors.heartbeats import ALWAYS_ZERO
@@ -52,6 +52,8 @@ class WritingTask:
             self._target, settings, spec.transactional_id, link.lease_valid, link.notice, away=self._away
         )
         self._outages: dict[str, Outage] = {}
+        # Lines of what the work itself knows to be in trouble.
+        self.troubles: Callable[[], Iterable[str]] = tuple
         self._writers: dict[tuple[str, int], OwnRecords] = {}
         self._new_places: dict[bytes, None] = {}
         self._touched: dict[bytes, None] = {}
@@ -147,7 +149,8 @@ class WritingTask:
     def _tell_standing(self) -> None:
         lines = [each.line for each in (self._away, *self._outages.values())]
         refused = [] if self._away.line else [writer.target.trouble for writer in self._writers.values()]
-        self.link.standing = told({}, (*lines, *refused))
+        refused.append(self.producer.trouble)
+        self.link.standing = told({}, (*lines, *refused, *self.troubles()))
 
     async def _write_places(self, places: dict[bytes, None]) -> None:
         keys = list(places)

@@ -51,8 +51,7 @@ class ConfigSync:
         self._judge(described.configs.values())
         # Not without its configs: a compacted topic whose copy deletes would lose records silently.
         lines = {
-            topic: f"topic {topic} is not copied: {line}; grant DESCRIBE_CONFIGS on it to the user of source.admin.*, or "
-            "create its remote topic by hand"
+            topic: f"topic {topic} is not copied: {line}; or create its remote topic by hand"
             for topic, line in described.refused.items()
         } | {topic: f"topic {topic} is not copied: it is not there any more" for topic in described.absent}
         return NewConfigs(

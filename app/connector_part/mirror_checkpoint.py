@@ -20,6 +20,7 @@ from mirror_connect.connectors.config_table import Settings
 from mirror_connect.connectors.mirror_checkpoint import checkpoint_selection, deal_groups, is_active, task_configs
 from mirror_connect.connectors.mirror_settings import client_id, required_source_admin
 from mirror_connect.connectors.replication_policy import replication_policy
+from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER
 from mirror_connect.kafka_io.admin import ClusterAdmin
 
 log = logging.getLogger(__name__)
@@ -119,7 +120,8 @@ class MirrorCheckpointPart:
         troubles = [] if self._topic_made else self._make_topic(timeout)
         properties = required_source_admin(settings.originals)
         if self._source is None:
-            self._source = ClusterAdmin(properties, f"source cluster {settings.text('source.cluster.alias')}", timeout)
+            what = f"source cluster {settings.text('source.cluster.alias')}"
+            self._source = ClusterAdmin(properties, what, timeout, user=SOURCE_USER)
         # Says better than our own connections why a cluster can't be reached, or refuses.
         self._source.cluster_id()
         identity = client_id(settings.originals, "checkpoint-source-admin", configured=properties.get("client.id"))
@@ -130,7 +132,7 @@ class MirrorCheckpointPart:
     def _make_topic(self, timeout: float) -> list[str]:
         settings = self._settings
         what = f"target cluster {settings.text('target.cluster.alias')}"
-        admin = ClusterAdmin(self._targets.choose(settings.originals, timeout).admin, what, timeout)
+        admin = ClusterAdmin(self._targets.choose(settings.originals, timeout).admin, what, timeout, user=TARGET_USER)
         topic = replication_policy(settings.originals).checkpoints_topic(settings.text("source.cluster.alias"))
         setting = "checkpoints.topic.replication.factor"
         refused = make_internal_topic(admin, self._name, topic, setting, settings.integer(setting))

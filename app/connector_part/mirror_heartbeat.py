@@ -12,6 +12,7 @@ from mirror_connect.app.connector_part.target_choice import TargetChooser
 from mirror_connect.connectors.config_table import Settings
 from mirror_connect.connectors.heartbeats import HEARTBEATS_TOPIC
 from mirror_connect.connectors.mirror_heartbeat import task_configs
+from mirror_connect.connectors.rights import TARGET_USER
 from mirror_connect.kafka_io.admin import ClusterAdmin
 
 
@@ -55,7 +56,7 @@ class MirrorHeartbeatPart:
         settings = self._settings
         timeout = settings.integer("admin.timeout.ms") / 1000
         what = f"target cluster {settings.text('target.cluster.alias')}"
-        admin = ClusterAdmin(self._targets.choose(settings.originals, timeout).admin, what, timeout)
+        admin = ClusterAdmin(self._targets.choose(settings.originals, timeout).admin, what, timeout, user=TARGET_USER)
         setting = "heartbeats.topic.replication.factor"
         refused = make_internal_topic(admin, self._name, HEARTBEATS_TOPIC, setting, settings.integer(setting))
         return Found([refused] if refused else [])

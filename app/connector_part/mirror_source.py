@@ -22,6 +22,7 @@ from mirror_connect.connectors.assignment import Assignment, TopicPartition, red
 from mirror_connect.connectors.config_table import Settings
 from mirror_connect.connectors.mirror_settings import required_source_admin
 from mirror_connect.connectors.mirror_source import FOLLOWED, own_boolean, topic_selection
+from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER
 from mirror_connect.kafka_io.admin import ClusterAdmin
 
 log = logging.getLogger(__name__)
@@ -121,12 +122,12 @@ class MirrorSourcePart:
         timeout = settings.integer("admin.timeout.ms") / 1000
         if self._source is None:
             what = f"source cluster {settings.text('source.cluster.alias')}"
-            self._source = ClusterAdmin(required_source_admin(settings.originals), what, timeout)
+            self._source = ClusterAdmin(required_source_admin(settings.originals), what, timeout, user=SOURCE_USER)
         if self._target is None:
             chosen = self._targets.choose(settings.originals, timeout)
             what = f"target cluster {settings.text('target.cluster.alias')}"
             self._selection = self._selection.keeping(chosen.kept)
-            self._target = ClusterAdmin(chosen.admin, what, timeout)
+            self._target = ClusterAdmin(chosen.admin, what, timeout, user=TARGET_USER)
         # First of all, as in MirrorMaker: tasks write to them.
         troubles = [] if self._mapping_topics_made else make_mapping_topics(settings, self._source, self._target)
         self._mapping_topics_made = not troubles

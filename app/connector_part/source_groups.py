@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.mirror_checkpoint import CheckpointSelection
+from mirror_connect.connectors.rights import SOURCE_USER
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.consumer_groups import ConsumerGroups, GroupKind
 
@@ -43,7 +44,7 @@ def see_groups(
 async def _see(properties: Mapping[str, str], client_id: str, selection: CheckpointSelection) -> SeenGroups:
     cluster = Cluster(properties, client_id, kind="admin")
     try:
-        groups = ConsumerGroups(cluster)
+        groups = ConsumerGroups(cluster, SOURCE_USER)
         listed = await groups.listed()
         selection.judge_groups(listed)
         accepted = {name: each.kind for name, each in sorted(listed.items()) if selection.accepts_group(name)}

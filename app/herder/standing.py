@@ -99,12 +99,12 @@ class Standing:
             if self._ending:
                 raise ShuttingDown
             if not (self._membership.is_leader and self._reconciler.leading):
-                raise NotLeader(None if self._membership.is_leader else self._membership.leader_url)
+                raise self._not_leader()
             try:
                 # After a failed write another worker may have claimed the topic, and written.
                 yield self._configs.snapshot() if self._configs.claimed else await self._configs.claim()
             except LeaseOver as error:
-                raise NotLeader(None if self._membership.is_leader else self._membership.leader_url) from error
+                raise self._not_leader() from error
             except (ClusterUnreachable, NotAuthorized) as error:
                 raise ConnectError(str(error)) from error
 
@@ -122,7 +122,12 @@ class Standing:
                 return
         if self._membership.is_leader:
             raise NotReady(self._trouble or "it has not taken over yet")
-        raise NotReady("it has not joined its group yet") if self._membership.generation < 0 else NotLeader()
+        raise NotReady("it has not joined its group yet") if self._membership.generation < 0 else self._not_leader()
+
+    def _not_leader(self) -> NotLeader:
+        silence = self._membership.silence
+        why = None if silence is None else f"{silence}. It is tried again; repeat the request when the cluster answers"
+        return NotLeader(None if self._membership.is_leader else self._membership.leader_url, why)
 
     # --- leadership -------------------------------------------------------------------------------------------------
 

@@ -34,6 +34,8 @@ _LOOK_S: Final = 2.0
 _IDLE_MS: Final = 500
 # What a leader writes ends with a marker, and who asked for it waits until the log has been read to behind that.
 _BEHIND_A_MARKER_MS: Final = 100
+# A missing right to read doesn't heal while it is waited for.
+_DENIED_LOOK_S: Final = 0.5
 
 
 class TopicLog(Protocol):
@@ -138,11 +140,15 @@ class KafkaTopicLog:
         # The end is asked for after the call began: a record acknowledged before it is below it, whoever wrote it.
         while behind := [p for p, end in ends.items() if self._positions.get(p, 0) < end]:
             self._moved.clear()
-            try:
-                async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+            left = deadline - time.monotonic()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, min(left, _DENIED_LOOK_S))):
                     await self._moved.wait()
-            except TimeoutError:
-                raise await self._not_read(behind, ends, timeout) from None
+                continue
+            if self._follower is not None and self._follower.denied is not None:
+                raise self._follower.denied
+            if left <= _DENIED_LOOK_S:
+                raise await self._not_read(behind, ends, timeout)
 
     async def _not_read(
         self, behind: Sequence[int], ends: Mapping[int, int], timeout: float

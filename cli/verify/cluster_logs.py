@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeVar
 from mirror_connect.cli.verify.place import EARLIEST, LATEST, CannotCompareError, Key, Partition, Place
 from mirror_connect.cli.verify.rate import Rate
 from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.connectors.rights import user_at
 from mirror_connect.kafka_io.batch_heads import BatchHead, BatchHeads, HeadsUnknown
 from mirror_connect.kafka_io.record_reader import Found, FoundRecord, ReadingTrouble, RecordReader, RecordReaders, Told
 
@@ -63,7 +64,9 @@ class ClusterLogs:
         self.rate = rate
         self.patience_s = patience_s
         client_id = "mirror-connect-verify"
-        self._readers = RecordReaders(properties, committed=committed, client_id=client_id, statistics=rate.limited)
+        self._readers = RecordReaders(
+            properties, user_at(place), committed=committed, client_id=client_id, statistics=rate.limited
+        )
         self._heads = BatchHeads(properties, client_id)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"verify-{place}")
         self._leaders: dict[Partition, tuple[str, int]] = {}

@@ -109,6 +109,11 @@ class Comparer:
         self._findings.bytes = source.bytes + target.bytes
 
     @property
+    def explained(self) -> int:
+        """Every source offset below was found on the target, or is told of."""
+        return self._done_to
+
+    @property
     def last_producer(self) -> Producer | None:
         """Who wrote the target's last record that is explained."""
         return self._producer_before if self._last_at is None else self._target.producer_at(self._last_at)

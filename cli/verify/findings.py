@@ -88,7 +88,8 @@ class Findings:
     `repeated`: copied again from an earlier offset on after a restart, as at-least-once allows. `gone_from_source`,
     `gone_from_target`: on one side only, where the other side's log has a gap (compaction, retention);
     `before_source_start` and `before_target_start` of them before the first that both have, where a log now begins.
-    `behind`: offsets at the source's end that needn't be on the target yet. `error`: why it wasn't compared to its end.
+    `behind`: offsets at the source's end that needn't be on the target yet, and aren't. `error`: why it wasn't compared to
+    its end.
     """
 
     most_listed: int = 20

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from mirror_connect.cli.verify.cluster_logs import ClusterLogs
 from mirror_connect.cli.verify.link import Link
 from mirror_connect.cli.verify.place import EARLIEST, LATEST, CannotCompareError, Key
+from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER
 from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
 
 _ADMIN_S: Final = 30.0
@@ -60,8 +61,8 @@ async def topics_of(link: Link) -> Topics:
     """What there is on both sides. CannotCompareError …"""
     try:
         source, target = await asyncio.gather(
-            asyncio.to_thread(ClusterAdmin(link.source.admin, "the source cluster", _ADMIN_S).topics),
-            asyncio.to_thread(ClusterAdmin(link.target.admin, "the target cluster", _ADMIN_S).topics),
+            asyncio.to_thread(ClusterAdmin(link.source.admin, "the source cluster", _ADMIN_S, user=SOURCE_USER).topics),
+            asyncio.to_thread(ClusterAdmin(link.target.admin, "the target cluster", _ADMIN_S, user=TARGET_USER).topics),
         )
     except AdminError as error:
         raise CannotCompareError(str(error)) from None

@@ -14,6 +14,7 @@ from typing import Final
 from mirror_connect.cli.verify.place import CannotCompareError, Key, Place
 from mirror_connect.cli.verify.rate import Rate
 from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.rights import MissingRight, on_topic, user_at
 from mirror_connect.kafka_io import wire_codec as codes
 from mirror_connect.kafka_io.cluster import Cluster, Leader
 from mirror_connect.kafka_io.connection import ConnectionLost
@@ -134,7 +135,10 @@ class ClusterReader:
         return leader
 
     def _refused(self, topic: str, partition: int, error: int) -> str:
-        return f"{self.place} partition {topic}-{partition} can't be read: {error_name(error)}"
+        what = f"{self.place} partition {topic}-{partition} can't be read: {error_name(error)}"
+        if error != codes.TOPIC_AUTHORIZATION_FAILED:
+            return what
+        return str(MissingRight(what, on_topic("READ", topic), user_at(self.place)))
 
     async def _patiently(self, topics: Iterable[str], ask: Callable[[], Awaitable[bool]]) -> None:
         """Asks until the answer is whole; leaders may move, brokers restart."""

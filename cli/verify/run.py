@@ -246,14 +246,17 @@ async def _compare(job: Job, source: ClusterLogs, target: ClusterLogs, findings:
         await theirs.seek(begin)
         damaged = _damage_on_target(findings)
         right = RecordSide(theirs, damaged, expected=begin, holes=job.target_start, authors=True)
-        await Comparer(
+        comparer = Comparer(
             left,
             right,
             findings,
             until=job.until,
             start=job.start,
             progress=lambda offset: watcher.advanced(job, offset),
-        ).run()
+        )
+        await comparer.run()
+        # The positions are older than the target's ends: what came in between has been found, and isn't counted twice.
+        findings.behind = max(0, job.source_end - max(job.until, job.start, comparer.explained))
         findings.error = findings.error or unread(job, left, right)
         if not left.records and not right.records:
             findings.error = findings.error or await hidden(job, ours)

@@ -10,6 +10,7 @@ from mirror_connect.cli.verify.link import Client, Positions
 from mirror_connect.cli.verify.place import EARLIEST, LATEST, CannotCompareError, Partition
 from mirror_connect.cli.verify.rate import Rate
 from mirror_connect.connectors.positions import parse_position_key, parse_position_value
+from mirror_connect.connectors.rights import TARGET_USER
 from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
 
 _ADMIN_S: Final = 30.0
@@ -21,7 +22,8 @@ async def stored_positions(client: Client, topic: str, source_alias: str, connec
     `client`: of the cluster that has the topic. CannotCompareError if it isn't there or can't be read.
     """
     try:
-        partitions = await asyncio.to_thread(ClusterAdmin(client.admin, "the target cluster", _ADMIN_S).topics)
+        admin = ClusterAdmin(client.admin, "the target cluster", _ADMIN_S, user=TARGET_USER)
+        partitions = await asyncio.to_thread(admin.topics)
     except AdminError as error:
         raise CannotCompareError(str(error)) from None
     if topic not in partitions:

@@ -192,8 +192,9 @@ def test_every_partition_that_stands_still_is_a_line_of_the_running_task(standin
         assert line.startswith(f"{topic}-0 stops at offset {AT}: its batch is corrupt (its CRC does not fit its bytes)")
     assert small.startswith(f"{SMALL}-0 stands still at offset {AT}: ")
     assert f"raise max.message.bytes of topic A.{SMALL} on the target, now 2000 " in small
-    assert unread == f"source partition {UNREAD}-0 may not be read: grant READ on the topic to the source user"
-    assert unwritten == f"Not authorized to write to topic A.{UNWRITTEN} on the target; it is tried again"
+    assert unread == f"source partition {UNREAD}-0 may not be read: grant READ on topic {UNREAD} to the source user"
+    right = f"grant WRITE on topic A.{UNWRITTEN} to the producing user"
+    assert unwritten == f"Not authorized to write to topic A.{UNWRITTEN} on the target: {right}; it is tried again"
 
 
 def test_the_list_of_connectors_shows_the_same_lines(standing: tuple[World, str]) -> None:

@@ -25,9 +25,11 @@ class TopicRequests:
         """One topic."""
         raise NotImplementedError
 
-    def each(self, ask: Callable[[Any, float], Mapping[Any, Future[Any]]], what: object) -> dict[Any, Any]:
+    def each(
+        self, ask: Callable[[Any, float], Mapping[Any, Future[Any]]], what: object, right: object
+    ) -> dict[Any, Any]:
         """As ClusterAdmin has it."""
-        del what
+        del what, right
         self.requests += 1
         found: dict[Any, Any] = {}
         for thing, future in ask(self, 1.0).items():

@@ -126,7 +126,7 @@ class FakeCluster(FakeSource):
         await super().refresh(set(topics))
         self.known = {**known, **self.known}
 
-    async def coordinator(self, kind: str, key: str) -> int:
+    async def coordinator(self, kind: str, key: str, _user: str) -> int:
         return 1
 
     async def any_node(self, request: Any) -> Any:

@@ -12,6 +12,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from deploy.local import Listener, LocalCluster
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.rights import TARGET_USER
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.wire import (
     EARLIEST,
@@ -146,7 +147,7 @@ async def test_a_produced_batch_comes_back_byte_for_byte(brokers: LocalCluster) 
 
 async def test_each_producer_id_asked_for_with_a_transactional_id_has_the_next_epoch(brokers: LocalCluster) -> None:
     async with connected(brokers.client_properties()) as cluster:
-        node = await cluster.coordinator("transaction", "fenced")
+        node = await cluster.coordinator("transaction", "fenced", TARGET_USER)
         epochs = []
         while len(epochs) < 2:
             answer = await cluster.send(node, InitProducerId("fenced"))

@@ -22,6 +22,7 @@ from mirror_connect.connectors.heartbeats import Heartbeat
 from mirror_connect.connectors.job_contract import TaskSpec
 from mirror_connect.connectors.offset_runs import RunRecorder
 from mirror_connect.connectors.offset_syncs import OffsetSync
+from mirror_connect.connectors.rights import TARGET_USER
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.consumer_groups import ConsumerGroups, GroupKind, Position
 from mirror_connect.spark_jobs.mirror_checkpoint import run_checkpoint_task
@@ -486,7 +487,7 @@ async def test_groups_are_listed_with_what_they_are_and_whether_they_are_active(
         member(source, new, topic, **{"group.protocol": "consumer"}),
     ):
         cluster = Cluster(source.client_properties(), "test", "admin")
-        listed = await ConsumerGroups(cluster).listed()
+        listed = await ConsumerGroups(cluster, TARGET_USER).listed()
         await cluster.close()
     assert {group: (listed[group].kind, listed[group].active) for group in (idle, classic, new)} == {
         idle: (GroupKind.CONSUMER, False),
@@ -501,14 +502,14 @@ async def test_a_share_group_is_told_from_those_of_consumers(source: LocalCluste
     to = ["--bootstrap-server", "{bootstrap}", "--command-config", "{config}"]
     cluster = Cluster(source.client_properties(), "test", "admin")
     try:
-        listed = await ConsumerGroups(cluster).listed()
+        listed = await ConsumerGroups(cluster, TARGET_USER).listed()
         # It ends when nothing came for so long, whether it is a member by then or not.
         for timeout_ms in (3_000, 30_000):
             if group not in listed:
                 arguments = [*to, "--topic", topic, "--group", group, "--timeout-ms", str(timeout_ms)]
                 tool = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
                 await asyncio.to_thread(source.run_tool, tool, arguments)
-                listed = await ConsumerGroups(cluster).listed()
+                listed = await ConsumerGroups(cluster, TARGET_USER).listed()
     finally:
         await cluster.close()
     assert listed[group].kind is GroupKind.SHARE
@@ -521,7 +522,7 @@ async def test_positions_written_are_read_with_their_notes(source: LocalCluster,
     wanted: Mapping[tuple[str, int], Any] = {(topic, 0): (3, metadata), (topic, 1): (5, metadata)}
     cluster = Cluster(source.client_properties(), "test", "admin")
     await cluster.connect()
-    groups = ConsumerGroups(cluster)
+    groups = ConsumerGroups(cluster, TARGET_USER)
     answer = await groups.write(group, {key: Position(*each) for key, each in wanted.items()})
     read = await groups.read([group, "of-nobody"])
     await cluster.close()

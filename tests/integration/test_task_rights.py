@@ -69,6 +69,11 @@ def spec(cluster: LocalCluster, topics: list[str], *, writer: str = "writer", tr
     return found
 
 
+def unwritten(topic: str) -> str:
+    right = f"grant WRITE on topic {topic} to the producing user"
+    return f"Not authorized to write to topic {topic} on the target: {right}; it is tried again"
+
+
 def came(cluster: LocalCluster, topic: str) -> list[bytes | None]:
     return [message.value() for message in messages(cluster, f"A.{topic}")]
 
@@ -81,7 +86,7 @@ async def test_a_topic_that_may_not_be_written_to_is_named_and_copied_when_it_ma
     async with running(spec(cluster, [good, bad])) as task:
         await task.copied(100)
         await task.until(lambda: bool(task.link.notices))
-        assert task.link.notices == [f"Not authorized to write to topic A.{bad} on the target; it is tried again"]
+        assert task.link.notices == [unwritten(f"A.{bad}")]
         await task.until(lambda: task.link.standing == tuple(task.link.notices))
         assert (came(cluster, good), came(cluster, bad)) == (WANTED, [])
         allow(cluster, WRITER, TOPIC, f"A.{bad}", AclOperation.WRITE)
@@ -100,7 +105,7 @@ async def test_a_topic_that_may_not_be_read_is_named_and_read_when_it_may(cluste
         await task.copied(100)
         await task.until(lambda: bool(task.link.notices))
         assert task.link.notices == [
-            f"source partition {bad}-0 may not be read: grant READ on the topic to the source user"
+            f"source partition {bad}-0 may not be read: grant READ on topic {bad} to the source user"
         ]
         await task.until(lambda: task.link.standing == (task.link.notices[0],))
         assert (came(cluster, good), came(cluster, bad)) == (WANTED, [])
@@ -115,7 +120,7 @@ async def test_a_user_that_may_write_nothing_fails_the_task_with_the_right_that_
     cluster: LocalCluster,
 ) -> None:
     async with running(spec(cluster, [mirrored(cluster, "READ")], writer=NOBODY)) as task:
-        with pytest.raises(NotAuthorized, match=r"^[^\n]*allow IDEMPOTENT_WRITE on its cluster[^\n]*$"):
+        with pytest.raises(NotAuthorized, match=r"^[^\n]*grant IDEMPOTENT_WRITE on the cluster [^\n]*$"):
             await task.copied(1)
 
 
@@ -124,9 +129,12 @@ async def test_without_the_transactional_id_it_is_said_once_and_copied(cluster: 
     wanted = spec(cluster, [topic], transactions=False)
     async with running(wanted) as task:
         await task.copied(100)
+        await task.until(lambda: bool(task.link.standing))
         await task.finish()
     assert len(task.link.notices) == 1
-    assert f"transactional id {wanted.transactional_id} on the target (WRITE and DESCRIBE" in task.link.notices[0]
+    right = f"WRITE and DESCRIBE on transactional id {wanted.transactional_id} to the producing user"
+    assert f"grant {right}" in task.link.notices[0]
+    assert task.link.standing == tuple(task.link.notices)
     assert came(cluster, topic) == WANTED
 
 
@@ -136,7 +144,7 @@ async def test_positions_that_may_not_be_written_are_named_while_records_are_cop
     async with running(replace(spec(cluster, [topic]), offsets_topic=elsewhere)) as task:
         await task.copied(100)
         await task.until(lambda: bool(task.link.notices))
-        assert task.link.notices == [f"Not authorized to write to topic {elsewhere} on the target; it is tried again"]
+        assert task.link.notices == [unwritten(elsewhere)]
         await task.until(lambda: task.link.standing == tuple(task.link.notices))
         allow(cluster, WRITER, TOPIC, elsewhere, AclOperation.WRITE)
         await task.until(lambda: task.link.standing == ())

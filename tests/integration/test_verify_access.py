@@ -73,6 +73,7 @@ async def test_who_may_see_a_topic_and_not_read_it_is_told(guarded: LocalCluster
     (found,) = [each.findings for each in report.results]
     assert (report.outcome, found.compared) == (NOT_COMPARED, 0)
     assert (found.error or "").startswith(f"target partition A.{topic}-0 can't be read: the cluster denied it (")
+    assert (found.error or "").endswith(f"): grant READ on topic A.{topic} to the target user")
 
 
 async def test_a_rate_is_kept_to(guarded: LocalCluster) -> None:

@@ -24,6 +24,7 @@ from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.rights import WORKER_USER, on_transactional_id
 from mirror_connect.kafka_io.connection import ConnectionLost
 from mirror_connect.kafka_io.leader_writer import LeaderWriter, TransactionalIdDenied
 from mirror_connect.kafka_io.topic_log_io import LogRecord
@@ -101,7 +102,7 @@ class Worker:
 
         def transactions() -> SimulatedTransactions:
             if fault is not None:
-                raise TransactionalIdDenied("a fault put back: no fence")
+                raise TransactionalIdDenied("a fault put back: no fence", on_transactional_id("leader"), WORKER_USER)
             return SimulatedTransactions(process, topic, lambda: self.membership.generation)
 
         leader = LeaderWriter("connect-cluster-g", transactions, plain, lease)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -383,6 +384,7 @@ async def test_half_a_handshake_does_not_hold_the_end_up(tmp_path: Path, made: A
 
 
 async def test_a_request_in_work_at_the_end_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     working = asyncio.Event()
 
     async def never(_: Request) -> Response:
@@ -397,6 +399,9 @@ async def test_a_request_in_work_at_the_end_is_told_so(caplog: pytest.LogCapture
     assert answer.startswith("HTTP/1.1 503 ")
     assert "shutting down" in answer
     assert "Exception in ASGI" not in caplog.text
+    # In our words, and no error: asking a worker to end is nothing that went wrong.
+    assert [each.levelname for each in caplog.records if each.levelno >= logging.WARNING] == []
+    assert "1 request not answered at the worker's end, and told so" in caplog.text
 
 
 async def test_of_too_many_connections_those_go_that_keep_the_server_waiting_longest() -> None:

@@ -96,6 +96,17 @@ def test_repeated_records_are_faults_for_the_strict_only() -> None:
     assert report(Findings(equal=100, repeated=3), strict=True).outcome == DIFFERENT
 
 
+def test_repeats_that_are_faults_are_told_as_such() -> None:
+    last = printed(report(Findings(equal=100, repeated=3), strict=True)).splitlines()[-1]
+    assert last.startswith(
+        "The copy differs from its source by repeats alone, which --strict counts as faults: 3 records are there again, so "
+        "more than once (a restart repeats some)."
+    )
+    found = Findings(equal=100, repeated=3)
+    found.add(Fault(Kind.MISSING, (1, 1), None))
+    assert "The copy differs from its source." in printed(report(found, strict=True))
+
+
 def test_a_partition_that_was_not_compared_is_no_success() -> None:
     assert report(Findings(error="gone")).outcome == NOT_COMPARED
     assert Report("m").outcome == NOT_COMPARED

@@ -24,7 +24,7 @@ class Targets(TargetChooser):
 
 
 class Admin:
-    def __init__(self, *_: object) -> None:
+    def __init__(self, *_: object, **__: object) -> None:
         pass
 
     def cluster_id(self) -> str:

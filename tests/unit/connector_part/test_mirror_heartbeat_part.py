@@ -45,7 +45,7 @@ async def start(
         return refusals.pop(0) if refusals else None
 
     monkeypatch.setattr(mirror_heartbeat, "make_internal_topic", make)
-    monkeypatch.setattr(mirror_heartbeat, "ClusterAdmin", lambda *_: None)
+    monkeypatch.setattr(mirror_heartbeat, "ClusterAdmin", lambda *_, **__: None)
     monkeypatch.setattr(rounds, "RETRY_S", (0.01,))
 
     def started(**more: str) -> FakeHost:

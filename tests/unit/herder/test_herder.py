@@ -23,6 +23,7 @@ from mirror_connect.app.errors import (
     UnknownConnector,
     UnknownTask,
 )
+from mirror_connect.app.herder import standing
 from mirror_connect.app.herder.herder import TopicTracking
 from mirror_connect.app.herder.last_heard import Silence, as_last_heard
 from mirror_connect.app.herder.lifecycle import TargetState
@@ -649,6 +650,23 @@ async def test_a_standby_answers_reads_and_refuses_writes() -> None:
         assert standby.parts.log == []
         with pytest.raises(NotLeader, match=r"the leader, http://other$"):
             await standby.herder.pause("a")
+
+
+async def test_a_write_that_finds_no_leader_says_that_the_cluster_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    membership = FakeMembership()
+    async with FakeWorker(membership=membership).running() as worker:
+        await running_a(worker)
+        monkeypatch.setattr(standing, "LEADER_WAIT_S", 0.1)
+        membership.is_leader, membership.leader_url, membership.silence = False, None, SILENCE
+        worker.herder.standing_changed()
+        with pytest.raises(NotLeader) as caught:
+            await worker.herder.stop_connector("a")
+    assert str(caught.value) == (
+        "Cannot complete request because of a conflicting operation (e.g. worker rebalance). This worker has no word from "
+        "its own cluster since 2023-11-14 22:13:20 UTC: broker a:9092: Connection refused. It is tried again; repeat the "
+        "request when the cluster answers"
+    )
+    assert caught.value.status == 409
 
 
 async def test_a_write_waits_for_the_group_to_be_joined() -> None:

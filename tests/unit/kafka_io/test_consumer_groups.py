@@ -16,6 +16,7 @@ from aiokafka.protocol.commit import (
 )
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.rights import SOURCE_USER
 from mirror_connect.kafka_io import consumer_groups
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import ConnectionLost
@@ -111,7 +112,7 @@ class FakeCluster:
     async def refresh(self, topics: object) -> None:
         await asyncio.sleep(0)
 
-    async def coordinator(self, kind: str, group: str) -> int:
+    async def coordinator(self, kind: str, group: str, _user: str) -> int:
         if self.denied:
             raise NotAuthorized(f"not authorized to use group.id {group}")
         return self.coordinators.get(group, 1)
@@ -131,7 +132,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def groups_of(cluster: FakeCluster) -> ConsumerGroups:
-    return ConsumerGroups(cast("Cluster", cluster))
+    return ConsumerGroups(cast("Cluster", cluster), SOURCE_USER)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import ListOffsetsResultInfo
 
+from mirror_connect.connectors.rights import SOURCE_USER
 from mirror_connect.kafka_io import record_reader
 from mirror_connect.kafka_io.record_reader import OffsetAsker, Told
 
@@ -41,7 +42,7 @@ def test_no_offset_without_an_error_is_no_answer_and_no_empty_log(
             return dict.fromkeys(asked, answer)
 
     monkeypatch.setattr(record_reader, "AdminClient", Admin)
-    told, why = OffsetAsker({}).offsets({("t", 0): wanted}, committed=True, timeout=1)
+    told, why = OffsetAsker({}, SOURCE_USER).offsets({("t", 0): wanted}, committed=True, timeout=1)
     if found is None:
         assert (told, why) == ({}, "t-0: its leader has told no offset")
     else:

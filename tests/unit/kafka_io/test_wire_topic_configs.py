@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from aiokafka.protocol.admin import DescribeConfigsRequest_v1, DescribeConfigsResponse_v1
 
+from mirror_connect.connectors.rights import SOURCE_USER
 from mirror_connect.connectors.topic_configs import ConfigSource, TopicConfig
 from mirror_connect.kafka_io.admin import ClusterAdmin
 from mirror_connect.kafka_io.topic_config_admin import AT_ONCE, Described, describe_topic_configs
@@ -80,12 +81,12 @@ def test_each_topic_is_told_refused_or_absent(
     there, denied = DescribedConfigs("there", 0, None, [RETENTION]), DescribedConfigs("denied", 29, "no rights", [])
     odd = DescribedConfigs("odd", 42, "cannot", [])
     answering({"there": there, "denied": denied, "odd": odd})
-    admin = ClusterAdmin({"bootstrap.servers": "127.0.0.1:1"}, "source cluster")
+    admin = ClusterAdmin({"bootstrap.servers": "127.0.0.1:1"}, "source cluster", user=SOURCE_USER)
     found = describe_topic_configs(admin, {"there", "denied", "odd", "gone"})
     assert (found.configs, found.absent) == ({"there": [RETENTION]}, {"gone"})
     assert found.refused == {
         "denied": "The source cluster at 127.0.0.1:1 denied it (the configs of topic denied can't be read): no rights "
-        "(plaintext)",
+        "(plaintext): grant DESCRIBE_CONFIGS on topic denied to the source user",
         "odd": "the configs of topic odd can't be read: cannot (source cluster at 127.0.0.1:1)",
     }
 

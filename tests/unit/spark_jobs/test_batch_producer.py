@@ -486,7 +486,10 @@ async def test_a_partition_without_a_leader_waits_for_one(rig: Rig) -> None:
     ("code", "line"),
     [
         pytest.param(
-            TOPIC_DENIED, "Not authorized to write to topic a.orders on the target; it is tried again", id="not_allowed"
+            TOPIC_DENIED,
+            "Not authorized to write to topic a.orders on the target: grant WRITE on topic a.orders to the producing user; "
+            "it is tried again",
+            id="not_allowed",
         ),
         pytest.param(
             UNKNOWN_TOPIC,

@@ -113,6 +113,21 @@ async def test_a_partition_that_is_refused_is_named_once_and_the_others_move() -
     )
 
 
+async def test_a_right_that_is_missing_is_named_and_a_line_of_the_status_while_it_is() -> None:
+    world = World(g=IDLE, h=ACTIVE)
+    for group in ("g", "h"):
+        world.told(group, 60)
+    world.groups.codes[ORDERS] = 29
+    await world.sync.run(world.memory)
+    assert world.sync.stuck == [
+        "Group g was not moved on the target in A.orders-0: not authorized to read there: grant READ on topic A.orders to "
+        "the target user"
+    ]
+    world.groups.codes.clear()
+    await world.sync.run(world.memory)
+    assert world.sync.stuck == []
+
+
 async def test_a_group_that_cannot_be_read_keeps_no_other_back() -> None:
     world = World(g=IDLE, h=IDLE)
     for group in ("g", "h"):

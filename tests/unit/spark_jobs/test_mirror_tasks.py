@@ -286,8 +286,8 @@ async def test_a_group_that_cannot_be_read_is_named_once_and_the_others_are_tran
         assert (world.checkpoints, task.link.notices) == (
             [("h", 100, 200)],
             [
-                "Group g can't be read at the source: not authorized to see or set the positions of group g; "
-                "the others are translated"
+                "Group g can't be read at the source: not authorized to see the positions of group g: grant DESCRIBE on "
+                "group g to the source user; the others are translated"
             ],
         )
 
@@ -329,7 +329,11 @@ async def test_where_earlier_checkpoints_cannot_be_read_only_new_syncs_count(wor
     async with running(world, world.spec("Checkpoint", "g", "h")) as task:
         await task.until(lambda: world.checkpoints)
         assert world.checkpoints == [("h", 1000, 1000)]
-        assert any("Allow READ on it" in line for line in task.link.notices)
+        assert any(
+            "grant READ on topic A.checkpoints.internal to the target user" in line for line in task.link.notices
+        )
+        await task.until(lambda: len(task.link.standing) == 1)
+        assert "grant READ on topic A.checkpoints.internal to the target user" in task.link.standing[0]
 
 
 async def test_offset_syncs_that_do_not_exist_yet_are_named_once_and_read_when_they_do(world: World) -> None:

@@ -148,6 +148,8 @@ async def test_missing_topics_are_told_once_each_and_hold_nothing_up(world: Mapp
         world.records(10)
         await world.copied(10)
         await world.until(lambda: len(world.link.notices) >= 2)
+        await world.until(lambda: len(world.link.standing) == 2)
+        assert set(world.link.standing) == set(world.link.notices)
         world.records(10)
         await world.copied(20)
         await asyncio.sleep(0.2)
@@ -161,10 +163,13 @@ async def test_syncs_that_may_not_be_written_are_told_once_and_follow_when_they_
         for _ in range(5):
             world.records(10)
             await world.copied(10)
-        await world.until(lambda: bool(world.notices("not authorized: allow WRITE on it")))
+        told = f"not authorized: grant WRITE on topic {SYNCS} to the source user"
+        await world.until(lambda: bool(world.notices(told)))
+        await world.until(lambda: any(told in line for line in world.link.standing))
         world.source.producers.before = lambda _request: 0
         await world.until(lambda: bool(world.syncs()) and world.syncs()[-1] == (49, 49))
         await world.until(lambda: bool(world.notices("Offset syncs are written again")))
+        await world.until(lambda: world.link.standing == ())
     assert len(world.notices("Offset syncs can't be written")) == 1
     assert world.syncs() == sorted(world.syncs())
 

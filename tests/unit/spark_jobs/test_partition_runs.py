@@ -7,6 +7,7 @@ import pytest
 from mirror_connect.connectors.job_contract import TaskPartition
 from mirror_connect.connectors.offset_run_index import Kind, RunIndex
 from mirror_connect.connectors.offset_runs import Segment
+from mirror_connect.connectors.rights import SOURCE_USER
 from mirror_connect.spark_jobs import offset_syncs_writer
 from mirror_connect.spark_jobs.offset_mapping import OffsetMapping
 from mirror_connect.spark_jobs.offset_runs_writer import OffsetRuns
@@ -57,7 +58,15 @@ async def test_a_batch_of_unknown_place_makes_no_sync_and_leaves_a_gap_of_unknow
 ) -> None:
     monkeypatch.setattr(offset_syncs_writer, "Cluster", FakeClusters({"a": FakeBroker()}))
     syncs = offset_syncs_writer.OffsetSyncs(
-        {"bootstrap.servers": "a"}, "id", SYNCS, "source cluster A", 0, lease=bool, notice=print, counters={}
+        {"bootstrap.servers": "a"},
+        "id",
+        SYNCS,
+        "source cluster A",
+        0,
+        user=SOURCE_USER,
+        lease=bool,
+        notice=print,
+        counters={},
     )
     parts.partition.known(None)
     mapping = OffsetMapping(syncs, parts.runs, print)
