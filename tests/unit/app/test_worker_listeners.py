@@ -19,6 +19,7 @@ import pytest
 
 from mirror_connect.connectors.bounded_file import UNREADABLE
 from tests.fakes.certificates import Party, party
+from tests.waiting import wait_for_state
 
 PATIENCE_S = 60
 PROPERTIES = """
@@ -170,9 +171,10 @@ def test_wrong_settings_of_listeners_are_wrong_settings(tmp_path: Path, more: st
 def test_a_listener_that_asks_nobody_who_they_are_is_told(tmp_path: Path) -> None:
     started = start(tmp_path, "listeners=http://127.0.0.1:0,http://0.0.0.0:0,http://localhost:0\n")
     try:
-        started.urls("REST listens")
-        [line] = [line for line in started.log.read_text().splitlines() if "Whoever reaches" in line]
-        assert "Whoever reaches http://0.0.0.0:0 may do anything here" in line
+        line = wait_for_state(
+            lambda: re.search(r"Whoever reaches .*\n", started.log.read_text()), "it is told", PATIENCE_S
+        )
+        assert "Whoever reaches http://0.0.0.0:0 may do anything here" in line[0]
     finally:
         started.process.kill()
         started.process.wait(PATIENCE_S)
