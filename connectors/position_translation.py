@@ -75,10 +75,9 @@ class PositionTranslator:
             "have gone longest without a record there are not translated. Look who writes to these topics"
         )
 
-    @property
-    def has_runs(self) -> bool:
-        """Whether any partition's positions can be translated by runs."""
-        return len(self._runs) > 0
+    def has_runs(self, topics: Collection[str]) -> bool:
+        """Whether positions in any of these topics can be translated by runs; without topics, whether there are any runs."""
+        return any(not topics or partition.topic in topics for partition in self._runs)
 
     def syncs_read_to_end(self) -> None:
         """The offset-syncs topic has been read to where it ended; before this no sync translates anything."""

@@ -6,6 +6,7 @@ partition that is copied at present, unless there are more of these than the lim
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
 
 from mirror_connect.connectors.assignment import TopicPartition
@@ -25,6 +26,9 @@ class RecentPartitions(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self._known)
 
     def get(self, partition: TopicPartition) -> T | None:
         """What was put last."""

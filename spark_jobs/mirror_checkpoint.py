@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import struct
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final
 
 from mirror_connect.connectors.checkpoints import Checkpoint, CheckpointMemory, checkpoint_position_key
@@ -86,6 +86,7 @@ class CheckpointTask:
         # What is tried in vain at present.
         self._vain: set[str] = set()
         self._unreadable: dict[str, str] = {}
+        self._syncs_exist = True
         self._syncs_missed = False
         self._translator = self._new_translator(must_read_to_end=False)
         self._group_sync: GroupSync | None = None
@@ -173,23 +174,27 @@ class CheckpointTask:
                 async with asyncio.timeout(RUNS_PATIENCE_S):
                     await self._target_reader.at_end(runs)
         syncs = self._place.topic
-        if await self._begin(self._syncs_reader, syncs, self._skipping(syncs, translator.add_sync)):
+        self._syncs_exist = await self._begin(self._syncs_reader, syncs, self._skipping(syncs, translator.add_sync))
+        return not self._syncs_exist or await self._syncs_reader.at_end(syncs)
+
+    def _tell_of_missing_syncs(self, topics: Collection[str]) -> None:
+        """`topics`: where groups are, of those that are translated."""
+        if self._syncs_exist:
             self._goes(BY_SYNCS)
-            return await self._syncs_reader.at_end(syncs)
-        missing = f"topic {syncs} doesn't exist on the {self._place.cluster} cluster"
-        if not translator.has_runs:
+            return
+        missing = f"topic {self._place.topic} doesn't exist on the {self._place.cluster} cluster"
+        if not self._translator.has_runs(topics):
             # In the status, too: who has set another place than the source connector's would see a task that does nothing.
             self._say(
                 BY_SYNCS,
                 f"{missing}: nothing can be translated before a MirrorSourceConnector with the same "
                 "offset-syncs.topic.location has written to it",
             )
-            return True
+            return
         self._goes(BY_SYNCS)
         if not self._syncs_missed:
             self._syncs_missed = True
             self._link.notice(f"T{missing[1:]}: positions are translated by runs alone, what no run covers is not")
-        return True
 
     async def _begin(self, reader: TopicReader, topic: str, deliver: Callable[[ReadRecord], None]) -> bool:
         while True:
@@ -245,6 +250,7 @@ class CheckpointTask:
         # Beside the loop: an expression that is slow for a name takes a second of it.
         await asyncio.to_thread(translator.judge, named, self._selection.judge_topics)
         topics = {topic for committed in read.positions.values() for topic in translator.accepted(committed)}
+        self._tell_of_missing_syncs(topics)
         # Their ids, which tell whether they are still the topics that the runs are of.
         await asyncio.gather(
             self._source.refresh(topics),
