@@ -271,7 +271,8 @@ MISSING: Final = [
     Missing(SOURCE_USER, "READ", "topic", SYNCS, lambda world: world.restart(CHECKPOINT)),
     # As for those on the source, and as long: it is tried again after half a minute.
     pytest.param(
-        Missing(TARGET_USER, "WRITE", "topic", SYNCS_ON_TARGET, lambda world: world.produce(MOVED)), marks=pytest.mark.long
+        Missing(TARGET_USER, "WRITE", "topic", SYNCS_ON_TARGET, lambda world: world.produce(MOVED)),
+        marks=pytest.mark.long,
     ),
     Missing(TARGET_USER, "CREATE", "topic", f"A.{NEW}", new_topic),
     Missing(TARGET_USER, "ALTER", "topic", f"A.{MOVED}", more_partitions),
