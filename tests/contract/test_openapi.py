@@ -11,7 +11,7 @@ from tests.seeds import chance
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
-EXAMPLES = 5
+EXAMPLES = 3
 
 
 def test_every_answer_to_whatever_is_sent_is_one_of_the_contract(target_cluster: LocalCluster) -> None:

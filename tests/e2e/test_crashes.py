@@ -153,7 +153,7 @@ def settled_ends(link: Link, seconds: float = 1.0) -> dict[int, int]:
     [
         pytest.param((TASK,), (TASK,), id="task", marks=pytest.mark.long),
         pytest.param((DAEMON,), (DAEMON, TASK), id="daemon", marks=pytest.mark.long),
-        pytest.param((JVM,), (JVM, DAEMON, TASK, DRIVER), id="jvm"),
+        pytest.param((JVM,), (JVM, DAEMON, TASK, DRIVER), id="jvm", marks=pytest.mark.long),
         pytest.param((DRIVER,), (DRIVER, JVM, DAEMON, TASK), id="driver", marks=pytest.mark.long),
         pytest.param((WORKER,), (DRIVER, JVM, DAEMON, TASK), id="worker"),
         pytest.param((), (DRIVER, JVM, DAEMON, TASK), id="everything"),
@@ -185,7 +185,7 @@ def test_a_kill_loses_nothing_and_repeats_a_second_at_most(
 @pytest.mark.parametrize(
     "parts",
     [
-        pytest.param((WORKER,), id="worker"),
+        pytest.param((WORKER,), id="worker", marks=pytest.mark.long),
         # The JVM is suspended among all, too; alone it ends no lease.
         pytest.param((JVM,), id="jvm", marks=pytest.mark.long),
         pytest.param((WORKER, DRIVER, JVM, DAEMON, TASK), id="all"),

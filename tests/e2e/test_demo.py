@@ -196,6 +196,8 @@ def test_two_at_once_one_of_a_new_clone_leave_nothing_even_if_a_terminal_is_clos
         assert _left(staying) == []
 
 
+# Without a terminal it shows the same and ends.
+@pytest.mark.long
 def test_on_a_terminal_it_stays_and_every_command_it_prints_works(tmp_path: Path) -> None:
     with _demo(tmp_path, terminal=True) as demo:
         demo.wait_until_it_says("until Ctrl-C")

@@ -185,6 +185,8 @@ def test_batches_copied_as_they_are_keep_their_bytes_through_kills(survived: Com
         rewinds(was, data_batches(survived.target, f"{ALIAS}.{topic}", partition))
 
 
+# What it reads is compared record by record above; without kills it reads a copy in each run (test_identity.py).
+@pytest.mark.long
 def test_kafkas_own_tool_reads_the_source_with_jumps_back(
     survived: Compared, jumps: dict[Partition, list[Rewind]]
 ) -> None:

@@ -54,7 +54,10 @@ def old_clusters() -> Iterator[dict[str, LocalCluster]]:
         cluster.close()
 
 
-@pytest.fixture(scope="module", params=[f"{OLDEST}-4.3.1", f"{OLD}-4.3.1", f"4.3.1-{OLDEST}", f"4.3.1-{OLD}"])
+@pytest.fixture(
+    scope="module",
+    params=[f"{OLDEST}-4.3.1", f"{OLD}-4.3.1", f"4.3.1-{OLDEST}", pytest.param(f"4.3.1-{OLD}", marks=pytest.mark.long)],
+)
 def link(
     request: pytest.FixtureRequest,
     old_clusters: dict[str, LocalCluster],

@@ -234,6 +234,7 @@ def delete_before(cluster: LocalCluster, topic: str, offset: int) -> None:
         future.result(60)
 
 
+@pytest.mark.long
 async def test_a_restarted_broker_is_waited_for(
     one_broker: LocalCluster, own_broker: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -291,6 +291,8 @@ async def compared(
         return await verify(link, Options(), watcher)
 
 
+# The election under load above asks verify, too; this one does so in the middle of a comparison.
+@pytest.mark.long
 async def test_verify_calls_nothing_equal_that_an_unclean_election_took_meanwhile(
     clusters: tuple[LocalCluster, LocalCluster],
 ) -> None:
