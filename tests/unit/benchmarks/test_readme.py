@@ -42,5 +42,5 @@ def test_what_follow_compared_is_the_stored_share() -> None:
     assert said.groups() == (f"{100 * figures['compared']:.1f}", f"{100 * figures['counted']:.0f}")
 
 
-def test_old_figures_are_called_old() -> None:
-    assert "**These figures are old**" in README
+def test_an_old_figure_is_called_old() -> None:
+    assert "**The idle memory is old**" in README
