@@ -71,12 +71,9 @@ class GroupSync:
             if outcome:
                 troubles[group] = outcome
             moved += outcome == ""
-        # An active one is as it should be.
-        left_alone = {group for group in troubles if group not in idle}
+        # Those that became active meanwhile are as they should be, as are all that are left alone.
         self.stuck = [
-            f"Group {group} {problem}"
-            for group, problem in sorted(troubles.items())
-            if group not in left_alone and problem != ACTIVE
+            f"Group {group} {troubles[group]}" for group in sorted(idle) if troubles.get(group, ACTIVE) != ACTIVE
         ]
         self._tell(troubles)
         return moved
@@ -90,15 +87,16 @@ class GroupSync:
         answer = await self._groups.write(group, positions)
         if isinstance(answer, str):
             return f"was not moved on the target: {answer}"
-        refused: dict[int, list[str]] = {}
-        for (topic, partition), code in sorted(answer.items()):
+        refused: dict[int, list[tuple[str, int]]] = {}
+        for place, code in sorted(answer.items()):
             if code != NONE:
-                refused.setdefault(code, []).append(f"{topic}-{partition}")
+                refused.setdefault(code, []).append(place)
         if UNKNOWN_MEMBER_ID in refused:
             return ACTIVE
         return "; ".join(
-            f"was not moved on the target in {_in_short(partitions)}: {_why(code, partitions[0])}"
-            for code, partitions in sorted(refused.items())
+            f"was not moved on the target in {_in_short(f'{topic}-{partition}' for topic, partition in places)}: "
+            f"{_why(code, places[0][0])}"
+            for code, places in sorted(refused.items())
         )
 
     def _tell(self, troubles: dict[str, str]) -> None:
@@ -125,12 +123,10 @@ def _untouchable(listed: ListedGroup | None) -> str | None:
     return ACTIVE if listed.active else None
 
 
-def _why(code: int, partition: str) -> str:
+def _why(code: int, topic: str) -> str:
     if code != TOPIC_AUTHORIZATION_FAILED:
         return error_name(code)
-    return str(
-        MissingRight("not authorized to read there", on_topic("READ", partition.rpartition("-")[0]), TARGET_USER)
-    )
+    return str(MissingRight("not authorized to read there", on_topic("READ", topic), TARGET_USER))
 
 
 def _in_short(names: Iterable[str]) -> str:

@@ -120,7 +120,10 @@ class KafkaTopicLog:
             loop.call_soon_threadsafe(self._receive, records, positions)
 
         self._follower = Follower(
-            *(self._clients, self._plan.name, range(self._partitions), deliver),
+            self._clients,
+            self._plan.name,
+            range(self._partitions),
+            deliver,
             empty_after_ms=_IDLE_MS if self._leader is None else _BEHIND_A_MARKER_MS,
         )
         try:

@@ -10,22 +10,30 @@ batch. So that one waits until they can't land any more.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
+from typing import Final
 
 from mirror_connect.app.supervisor.run import Partitions, Run
+from mirror_connect.connectors.counted import counted
 from mirror_connect.connectors.job_contract import TaskId
+
+log = logging.getLogger(__name__)
+# As long as a client of Kafka's waits for an answer by default. What a process had sent has landed then, or never will.
+LANDING_S: Final = 30.0
 
 
 class Landing:
-    """The partitions to which requests of tasks that have ended may still be on their way."""
+    """The partitions to which requests of tasks that have ended may still be on their way. Times are in seconds."""
 
     def __init__(self) -> None:
         self._until: dict[TaskId, dict[tuple[str, int], float]] = {}
 
-    def note(self, task: TaskId, partitions: Partitions, until: float) -> None:
-        """A process of the task is at its end, and left requests for these."""
-        if partitions:
-            self._until.setdefault(task, {}).update(dict.fromkeys(partitions, until))
+    def take_over(self, run: Run, now: float) -> None:
+        """Notes what processes of the run have left behind that are at their end."""
+        if run.left:
+            self._until.setdefault(run.task, {}).update(dict.fromkeys(run.left, now + LANDING_S))
+            run.left = frozenset()
 
     def held_against(self, task: TaskId) -> Partitions:
         """What this task may not have yet, as another one of its connector left requests for it."""
@@ -44,18 +52,30 @@ class Landing:
         return freed
 
 
-def regrant(runs: Collection[Run], landing: Landing | None = None) -> bool:
-    """Revokes what is no longer wanted, grants what is wanted and free; returns whether any grant changed.
+def regrant(runs: Collection[Run], landing: Landing, now: float) -> None:
+    """Revokes what is no longer wanted, and grants what is wanted and free.
 
     `runs`: all runs of one connector that have not ended, also those told to finish.
     """
-    before = {run: run.version for run in runs}
+    for run in runs:
+        landing.take_over(run, now)
     active = [run for run in runs if not run.is_over]
     for run in active:
         run.grant(run.granted & run.wanted)
     for run in active:
         taken = frozenset[tuple[str, int]]().union(*(other.held for other in runs if other is not run))
-        if landing is not None:
-            taken |= landing.held_against(run.task)
-        run.grant(run.granted | (run.wanted - taken))
-    return any(run.version != before[run] for run in runs)
+        landing_there = landing.held_against(run.task)
+        run.grant(run.granted | (run.wanted - taken - landing_there))
+        _tell(run, (run.wanted - run.granted) & landing_there)
+
+
+def _tell(run: Run, withheld: Partitions) -> None:
+    if withheld - run.withheld:
+        log.info(
+            "Task %s gets %s within %g s: the task that had copied them ended with requests under way, which may still be "
+            "written",
+            run.task,
+            counted(len(withheld), "partition"),
+            LANDING_S,
+        )
+    run.withheld = withheld

@@ -52,8 +52,6 @@ NO_SLOT_S: Final = 5.0
 # A tick that comes so late says that this worker was suspended: what tasks said meanwhile is still to be read.
 SUSPENDED_S: Final = 5.0
 STEADY_S: Final = 120.0
-# As long as a client of Kafka's waits for an answer by default. What a process had sent has landed then, or never will.
-LANDING_S: Final = 30.0
 # A task whose process dies again and again is FAILED rather than tried for ever.
 DEATHS_UNTIL_FAILED: Final = 3
 # Pauses before a task that was fenced is started anew; when none is left, it is FAILED. A process that was suspended and
@@ -375,32 +373,14 @@ class Supervisor:
     def _forget_ended(self) -> None:
         for run in [each for each in self._runs.values() if each.phase is Phase.ENDED]:
             del self._runs[run.run_id]
-            self._note_left(run)
+            self._landing.take_over(run, self._clock())
             self._plan_moved()
             if run.task not in self._wanted and self._events:
                 self._events.task_ended(run.task)
 
-    def _note_left(self, run: Run) -> None:
-        self._landing.note(run.task, run.left, self._clock() + LANDING_S)
-        run.left = frozenset()
-
     def _regrant(self, connector: str) -> None:
         runs = [run for run in self._runs.values() if run.task.connector == connector]
-        for run in runs:
-            self._note_left(run)
-        regrant(runs, self._landing)
-        for run in runs:
-            withheld = (run.wanted - run.granted) & self._landing.held_against(run.task)
-            if withheld - run.withheld:
-                count = counted(len(withheld), "partition")
-                log.info(
-                    "Task %s gets %s within %g s: the task that had copied them ended with requests under way, which may "
-                    "still be written",
-                    run.task,
-                    count,
-                    LANDING_S,
-                )
-            run.withheld = withheld
+        regrant(runs, self._landing, self._clock())
 
     def _plan_moved(self) -> None:
         self._plan_version += 1

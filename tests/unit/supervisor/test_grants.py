@@ -7,7 +7,8 @@ from collections.abc import Collection
 
 import pytest
 
-from mirror_connect.app.supervisor.grants import Landing, regrant
+from mirror_connect.app.supervisor import grants
+from mirror_connect.app.supervisor.grants import LANDING_S, Landing
 from mirror_connect.app.supervisor.run import Partitions, Phase, Run
 from mirror_connect.connectors.job_contract import EPOCH_ENDED, FAILED, FINISHED, RUNNING, TaskId, TaskReport
 
@@ -19,6 +20,10 @@ def run(task: int, *wanted: tuple[str, int], attempt: str | None = "a") -> Run:
     if attempt is not None:
         made.begin_attempt(attempt, 0.0)
     return made
+
+
+def regrant(runs: list[Run], landing: Landing | None = None) -> None:
+    grants.regrant(runs, landing or Landing(), now=0.0)
 
 
 def test_free_partitions_are_granted_at_once() -> None:
@@ -113,12 +118,12 @@ def test_what_ended_unsettled_keeps_its_partitions_from_other_tasks_until_its_re
     old = run(0, T0, T1)
     regrant([old])
     reported(old, FINISHED, settled=False)
-    landing.note(old.task, old.unsettled, until=30.0)
     old.end()
+    landing.take_over(old, now=0.0)
     same, other = run(0, T0), run(1, T1)
     regrant([same, other], landing)
     before = (same.granted, other.granted)
-    freed = (landing.over(29.9), landing.over(30.0), landing.over(30.1))
+    freed = (landing.over(LANDING_S - 0.1), landing.over(LANDING_S), landing.over(LANDING_S + 0.1))
     regrant([same, other], landing)
     # The task itself is fenced by its own epoch: it goes on at once.
     assert (before, freed) == (({T0}, frozenset()), (set(), {"c"}, set()))
@@ -127,9 +132,11 @@ def test_what_ended_unsettled_keeps_its_partitions_from_other_tasks_until_its_re
 
 def test_what_two_runs_of_a_task_left_is_held_for_the_later_one() -> None:
     landing = Landing()
-    landing.note(TaskId("c", 0), frozenset({T0}), until=30.0)
-    landing.note(TaskId("c", 0), frozenset({T0, T1}), until=40.0)
-    landing.over(35.0)
+    for now, left in ((0.0, frozenset({T0})), (10.0, frozenset({T0, T1}))):
+        ended = run(0)
+        ended.left = left
+        landing.take_over(ended, now)
+    landing.over(LANDING_S + 5.0)
     assert (landing.held_against(TaskId("c", 1)), landing.held_against(TaskId("d", 1))) == ({T0, T1}, frozenset())
 
 

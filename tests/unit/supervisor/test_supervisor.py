@@ -12,6 +12,7 @@ from unittest.mock import ANY
 import pytest
 
 from mirror_connect.app.supervisor import spark_keeper
+from mirror_connect.app.supervisor.grants import LANDING_S
 from mirror_connect.app.supervisor.idleness import FIRST_PROCESS_S, TASK_SILENT_S
 from mirror_connect.app.supervisor.incidents import LONGEST_LINE
 from mirror_connect.app.supervisor.ports import ASSIGNED, WantedTask
@@ -19,7 +20,6 @@ from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import (
     FENCED_PAUSES_S,
     FINISH_PATIENCE_S,
-    LANDING_S,
     NO_SLOT_S,
     NOT_COMMITTED,
     ROOM_RETRY_S,
