@@ -76,8 +76,8 @@ class MirrorSourcePart:
         every_s = float(settings.integer("refresh.topics.interval.seconds")) if refreshes else 0.0
         troubles = JoinedTroubles(host)
         self._rounds = Rounds(config.name, troubles.main(), self._look, self._deal, every_s)
-        acls = StoredAcls(config.name, settings.originals, offsets_of)
-        self._followers = TopicFollowers(settings, troubles, acls)
+        self._acls = StoredAcls(config.name, settings.originals, offsets_of)
+        self._followers = TopicFollowers(settings, troubles, self._acls)
         followed = own_boolean(settings, FOLLOWED)
         beside = troubles.beside()
         self._following = Following(config.name, settings, targets, offsets_of, beside) if followed else None
@@ -96,6 +96,7 @@ class MirrorSourcePart:
         """Ends it. A Kafka call under way is left to its own time limit; its result goes nowhere."""
         await self._rounds.stop()
         await self._followers.stop()
+        self._acls.close()
         if self._following is not None:
             await self._following.stop()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, Final, TypeVar
 
 from mirror_connect.app.connector_part.following import OffsetsOf
@@ -18,22 +18,30 @@ PATIENCE_S: Final = 35.0
 
 
 class StoredAcls:
-    """Of one connector. Its methods block, for the thread of a round; the store belongs to the event loop."""
+    """Of one connector. `load` and `save` block, for the thread of a round; the store belongs to the event loop."""
 
     def __init__(self, name: str, config: Mapping[str, str], offsets_of: OffsetsOf) -> None:
         self._name = name
         self._config = config
         self._offsets_of = offsets_of
         self._loop = asyncio.get_running_loop()
+        self._under_way: dict[concurrent.futures.Future[Any], asyncio.Task[Any]] = {}
+        self._closed = False
+
+    def close(self) -> None:
+        """On the event loop: a round that waits here is let go."""
+        self._closed = True
+        for task in self._under_way.values():
+            task.cancel()
 
     def load(self) -> dict[AclBinding, set[AclBinding]]:
         """All copies, with what they stand for. ClusterUnreachable, NotAuthorized."""
-        return self._done(self._load())
+        return self._done(self._load)
 
     def save(self, copies: Mapping[Resource, Mapping[AclBinding, Collection[AclBinding]]]) -> None:
         """Keeps what is copied of these resources; nothing forgets one. ClusterUnreachable, NotAuthorized."""
         if copies:
-            self._done(self._save(copies))
+            self._done(lambda: self._save(copies))
 
     async def _load(self) -> dict[AclBinding, set[AclBinding]]:
         store = await self._offsets_of(self._config)
@@ -44,10 +52,36 @@ class StoredAcls:
         store = await self._offsets_of(self._config)
         await store.put(self._name, [(acl_partition(each), acl_offset(of)) for each, of in copies.items()])
 
-    def _done(self, work: Coroutine[Any, Any, T]) -> T:
-        doing = asyncio.run_coroutine_threadsafe(work, self._loop)
+    def _done(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        answer = concurrent.futures.Future[T]()
+        self._loop.call_soon_threadsafe(self._begin, work, answer)
         try:
-            return doing.result(PATIENCE_S)
+            return answer.result(PATIENCE_S)
         except concurrent.futures.TimeoutError:
-            doing.cancel()
+            self._loop.call_soon_threadsafe(self._give_up, answer)
             raise ClusterUnreachable(f"the offsets topic does not answer within {PATIENCE_S:g} s") from None
+        except concurrent.futures.CancelledError:
+            raise ClusterUnreachable("the offsets topic is not asked any more: the connector is stopped") from None
+
+    # --- on the event loop ------------------------------------------------------------------------------------------
+
+    def _begin(self, work: Callable[[], Coroutine[Any, Any, T]], answer: concurrent.futures.Future[T]) -> None:
+        # Made only here: a coroutine that another thread hands to a loop that ends would be lost without having run.
+        if self._closed:
+            answer.cancel()
+            return
+        task = self._under_way[answer] = asyncio.create_task(work())
+        task.add_done_callback(lambda done: self._tell(done, answer))
+
+    def _tell(self, done: asyncio.Task[T], answer: concurrent.futures.Future[T]) -> None:
+        del self._under_way[answer]
+        if done.cancelled():
+            answer.cancel()
+        elif error := done.exception():
+            answer.set_exception(error)
+        else:
+            answer.set_result(done.result())
+
+    def _give_up(self, answer: concurrent.futures.Future[Any]) -> None:
+        if task := self._under_way.get(answer):
+            task.cancel()
