@@ -131,7 +131,8 @@ class Following:
             finally:
                 if process.returncode is None:
                     process.kill()
-            await last_words
+                # Also where nobody waits any longer: else its end would find no event loop to be told to.
+                await last_words
 
     async def _positions(self) -> list[list[Any]]:
         store = await self._offsets_of(self._config)

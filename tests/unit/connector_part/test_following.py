@@ -239,4 +239,5 @@ async def test_its_process_ends_though_nobody_waits_for_it_any_longer(
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
             await made.stop()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
     await world.until(lambda: not psutil.pid_exists(pid))
