@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from deploy.local import LocalCluster
+from tests.brokers import UNHURRIED
 from tests.seeds import chance
 
 
@@ -17,14 +18,14 @@ from tests.seeds import chance
 def source_cluster() -> Iterator[LocalCluster]:
     """The cluster `source`, shared by the session: don't stop it."""
     # A quota is by default an average of ten seconds: ten seconds' worth comes at once, and then nothing for as long.
-    with LocalCluster("source", properties={"quota.window.num": "3"}) as cluster:
+    with LocalCluster("source", properties={**UNHURRIED, "quota.window.num": "3"}) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def target_cluster() -> Iterator[LocalCluster]:
     """The cluster `target`, shared by the session: don't stop it."""
-    with LocalCluster("target") as cluster:
+    with LocalCluster("target", properties=UNHURRIED) as cluster:
         yield cluster
 
 

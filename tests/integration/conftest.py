@@ -7,13 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from deploy.local import Listener, LocalCluster
+from tests.brokers import UNHURRIED
 
 
 @pytest.fixture(scope="session")
 def one_broker() -> Iterator[LocalCluster]:
     """One broker for every test that only adds names of its own to it: a PLAINTEXT and a SASL listener, no ACLs."""
     listeners = (Listener.PLAINTEXT, Listener.SASL_PLAINTEXT)
-    with LocalCluster("shared", listeners=listeners, users={"worker": "right-password"}) as cluster:
+    users = {"worker": "right-password"}
+    with LocalCluster("shared", listeners=listeners, users=users, properties=UNHURRIED) as cluster:
         yield cluster
 
 
