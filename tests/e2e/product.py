@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -339,23 +339,30 @@ def end_offsets(cluster: LocalCluster, topic: str, seconds: float = 60.0) -> dic
     Asks on for so long where an answer is lost, or new partitions have no leader yet; then raises KafkaException.
     """
     until = time.monotonic() + seconds
-    while True:
-        try:
-            return _present_ends(cluster, topic)
-        except KafkaException:
-            if time.monotonic() > until:
-                raise
-        time.sleep(0.1)
+    with _asking(cluster) as consumer:
+        while True:
+            try:
+                return _present_ends(consumer, topic)
+            except KafkaException:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(0.1)
 
 
-def _present_ends(cluster: LocalCluster, topic: str) -> dict[int, int]:
+@contextlib.contextmanager
+def _asking(cluster: LocalCluster) -> Iterator[Consumer]:
+    """One client for all that is asked: a new one for each look would cost the broker more than the answers."""
     consumer = Consumer({**cluster.librdkafka(), "group.id": "ends", "allow.auto.create.topics": False})
     try:
-        known = consumer.list_topics(timeout=20).topics
-        partitions = sorted(known[topic].partitions) if topic in known else []
-        return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=20)[1] for p in partitions}
+        yield consumer
     finally:
         consumer.close()
+
+
+def _present_ends(consumer: Consumer, topic: str) -> dict[int, int]:
+    known = consumer.list_topics(timeout=20).topics
+    partitions = sorted(known[topic].partitions) if topic in known else []
+    return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=20)[1] for p in partitions}
 
 
 def wait_ends(cluster: LocalCluster, topic: str, ends: Mapping[int, int], seconds: float = PATIENCE_S) -> None:
@@ -364,13 +371,14 @@ def wait_ends(cluster: LocalCluster, topic: str, ends: Mapping[int, int], second
 
     def reached() -> bool:
         with contextlib.suppress(KafkaException):  # new partitions have no leader yet, or not one that knows it
-            seen.update(_present_ends(cluster, topic))
+            seen.update(_present_ends(consumer, topic))
         return all(seen.get(partition, -1) >= end for partition, end in ends.items())
 
-    try:
-        wait_for(reached, f"{topic} ends at {dict(ends)}", seconds, 0.2, arrived=lambda: dict(seen))
-    except AssertionError as error:
-        raise AssertionError(f"{error}; it ends at {seen}") from None
+    with _asking(cluster) as consumer:
+        try:
+            wait_for(reached, f"{topic} ends at {dict(ends)}", seconds, 0.2, arrived=lambda: dict(seen))
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it ends at {seen}") from None
 
 
 def _part_of(process: psutil.Process, root: psutil.Process) -> str | None:
