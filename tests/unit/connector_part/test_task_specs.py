@@ -15,6 +15,7 @@ from mirror_connect.app.storage.offsets import OffsetStore, offset_key
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.job_contract import TaskId, TaskPartition
 from mirror_connect.connectors.known_classes import IDENTITY_POLICY
+from tests.fakes.part_host import FakeHost
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
 
 CONFIG = {
@@ -71,6 +72,12 @@ async def test_an_error_at_the_start_quotes_the_reference_to_a_provider(
     shown = str(raised.value)
     assert shown == str(of_connector.value)
     assert ("${file:/secrets:it}" in shown, "12345" in shown, "s3cret" in shown) == (True, False, False)
+
+
+async def test_task_configs_that_nobody_can_read_leave_their_connector_to_be_dealt_anew() -> None:
+    stored = [{"task.assigned.partitions": f"orders-1,a,-1,b-{'9' * 30}"}, {"task.assigned.partitions": None}, {}]
+    part = PartFactory(_any(None), _any(None), lambda _: stored)("c", CONFIG, CONFIG, FakeHost())
+    assert [list(map(str, each)) for each in part._assignment] == [["orders-1"], [], []]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
