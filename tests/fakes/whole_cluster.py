@@ -133,7 +133,9 @@ class FakeCluster(FakeSource):
         if isinstance(request, DescribeTopicConfigs):
             limit = TopicConfig("max.message.bytes", str(self.broker.producers.limit), ConfigSource.TOPIC)
             return [DescribedConfigs(topic, 0, None, [limit]) for topic in request.topics]
-        return CoordinatorResponse(0, 0, "", 1, "fake", 1)
+        if isinstance(request, InitProducerId):
+            return await self.send(1, request)
+        return CoordinatorResponse(0, self.broker.producers.transactional_id_error, "", 1, "fake", 1)
 
     async def send(self, node: int, request: Any, *, purpose: str = "control") -> Any:
         if self.broker.away:

@@ -19,6 +19,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from deploy.local import LocalCluster, start_all
 from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.connectors.job_contract import RUNNING
+from mirror_connect.spark_jobs import mirror_source
 from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
@@ -486,6 +487,47 @@ async def test_a_record_above_the_targets_limit_stops_its_partition_alone_until_
         await task.until(lambda: task.link.standing == ())
         await task.finish()
     assert read(target, f"A.{topic}") == read(source, topic)
+
+
+async def test_topics_that_the_target_has_not_yet_give_back_their_room_and_are_copied_when_it_has_them(
+    source: LocalCluster, target: LocalCluster, dice: Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What is read of a partition before its first acknowledgement, 256 KiB, would be six megabytes of these.
+    monkeypatch.setattr(mirror_source, "FETCH_BUFFER", 4 << 20)
+    late = {fresh_topic("late"): 12 for _ in range(2)}
+    others = {mirrored_topic(source, target, 2): 2 for _ in range(3)}
+    batch = {"batch.size": 50_000, "linger.ms": 50}
+    for topic, partitions in late.items():
+        source.create_topic(topic, partitions)
+        produce(source, topic, large_records(20 * partitions, partitions, dice), **batch)
+    async with running(spec_for(source, target, late | others)) as task:
+        # By now as much was read of each as is read without an acknowledgement.
+        await task.until(lambda: bool(task.link.standing))
+        for topic, partitions in others.items():
+            produce(source, topic, large_records(50 * partitions, partitions, dice), **batch)
+        await task.copied(300, 20)
+        assert task.link.counters["records"] == 300
+        assert "late" in task.link.standing[0]
+        for topic, partitions in late.items():
+            await asyncio.to_thread(target.create_topic, f"A.{topic}", partitions)
+        await task.copied(300 + 480)
+        await task.until(lambda: task.link.standing == ())
+        await task.finish()
+    for topic in late | others:
+        assert read(target, f"A.{topic}") == read(source, topic)
+
+
+def large_records(count: int, partitions: int, dice: Random) -> list[dict[str, object]]:
+    """Of 20 kB that no codec makes smaller, dealt to the partitions in turn."""
+    return [
+        {
+            "key": b"%d" % number,
+            "value": dice.randbytes(20_000),
+            "partition": number % partitions,
+            "timestamp": BEGUN + number,
+        }
+        for number in range(count)
+    ]
 
 
 async def test_a_task_of_which_every_partition_is_refused_fails_after_a_commit(

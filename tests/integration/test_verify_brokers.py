@@ -116,6 +116,22 @@ def test_one_wrong_record_is_found_where_it_is(one_broker: LocalCluster, target:
     assert fault["target_offsets"] == where
 
 
+def test_repeats_behind_a_restart_are_differences_for_the_strict_only(
+    one_broker: LocalCluster, target: LocalCluster
+) -> None:
+    topic = both(one_broker, target)
+    records = some(1000)
+    produce(one_broker, topic, records)
+    for part in (records[:700], records[650:]):
+        produce(target, f"A.{topic}", part, **{"enable.idempotence": True})
+    for more, code in (((), 0), (("--strict",), 1)):
+        ended, report = verify(one_broker, target, topic, *more)
+        (partition,) = report["partitions"]
+        assert (ended, partition["equal"], partition["repeated"], partition["listed"]) == (code, 1000, 50, [])
+    done = command(one_broker, target, topic, "--strict")
+    assert "repeats alone, which --strict counts as faults: 50 records are there again" in done.stdout
+
+
 def test_the_line_for_people_names_the_byte(one_broker: LocalCluster, target: LocalCluster) -> None:
     topic = both(one_broker, target)
     produce(one_broker, topic, some(1000))

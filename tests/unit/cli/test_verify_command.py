@@ -12,11 +12,14 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
+from mirror_connect.cli import verify_command
 from mirror_connect.cli.__main__ import application
 from mirror_connect.cli.verify.findings import Fault, Findings, Kind
+from mirror_connect.cli.verify.follow import FollowOptions
+from mirror_connect.cli.verify.link import Link, described_link
 from mirror_connect.cli.verify.plan import Job
 from mirror_connect.cli.verify.rate import Rate
-from mirror_connect.cli.verify.run import DIFFERENT, EQUAL, NOT_COMPARED, Report, Result
+from mirror_connect.cli.verify.run import DIFFERENT, EQUAL, NOT_COMPARED, Options, Report, Result
 from mirror_connect.cli.verify_command import bytes_per_second, moment
 from mirror_connect.cli.verify_output import _Lines, print_report
 
@@ -85,6 +88,30 @@ def test_a_password_is_taken_from_the_environment_or_a_terminal_only() -> None:
     done = CliRunner().invoke(application, ["verify", "m", "--user", "me"])
     assert done.exit_code == 2
     assert "set MIRROR_CONNECT_PASSWORD" in done.stderr
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_whether_repeats_are_faults_is_handed_on(strict: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[bool] = []
+
+    async def compare(_link: Link, options: Options, _watcher: object) -> Report:
+        heard.append(options.strict)
+        return report(Findings(equal=100))
+
+    async def follow(_link: Link, _positions: object, options: FollowOptions, **_: object) -> int:
+        heard.append(options.strict)
+        return EQUAL
+
+    async def of_connector(*_: object) -> Link:
+        nobody = {"bootstrap.servers": "127.0.0.1:1"}
+        return described_link(source=nobody, target=nobody, settings={"source.cluster.alias": "A"})
+
+    for name, fake in (("compare", compare), ("follow", follow), ("_of_connector", of_connector)):
+        monkeypatch.setattr(verify_command, name, fake)
+    for more in ((), ("--follow",)):
+        done = CliRunner().invoke(application, ["verify", "m", *more, *(["--strict"] if strict else [])])
+        assert done.exit_code == EQUAL, done.output
+    assert heard == [strict, strict]
 
 
 def test_an_equal_copy_is_a_success() -> None:

@@ -98,6 +98,13 @@ def test_what_the_source_revokes_stays_unless_asked_otherwise(world: World) -> N
     assert world.target.acls == {COPY, DENY_COPY}
 
 
+def test_nobody_gets_rights_to_what_no_copy_may_be(world: World) -> None:
+    world.source.acls = {READ, PREFIX}
+    source, target = cast("ClusterAdmin", world.source), cast("ClusterAdmin", world.target)
+    assert world.sync(PREFIXED_ACLS).follow(source, target, world.links, {"A.orders"}) == []
+    assert COPY not in (world.target.acls or ())
+
+
 def test_what_the_source_revokes_goes_when_asked_for(world: World) -> None:
     sync = world.sync(REMOVE_ACLS)
     world.round(sync, READ, DENY)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mirror_connect.app.connector_part import config_sync, mirror_source, rounds, topic_followers
+from mirror_connect.app.connector_part.acl_sync import AclSync
 from mirror_connect.app.connector_part.mirror_source import MirrorSourcePart, PartConfig
 from mirror_connect.app.connector_part.target_choice import Target
 from mirror_connect.connectors import connector_definition
@@ -407,6 +408,19 @@ async def test_troubles_of_topics_and_of_their_configs_stand_side_by_side(world:
     follower.answers = [["not that config"]] * 9
     world.start(**SYNCED, topics="orders,other")
     await world.until(lambda heard: ("troubled", "no; not that config") in heard)
+
+
+async def test_who_copies_acls_knows_the_workers_own_topics(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Collection[str]] = []
+
+    def follow(_: AclSync, __: object, ___: object, ____: object, kept: Collection[str]) -> list[str]:
+        heard.append(kept)
+        return []
+
+    monkeypatch.setattr(AclSync, "follow", follow)
+    world.start(sync__topic__acls__enabled="true")
+    await world.until(lambda _: bool(heard))
+    assert heard[0] == {"connect-configs", "connect-status"}
 
 
 async def test_the_workers_own_topics_are_not_copied_into_and_that_is_said_once(

@@ -11,9 +11,12 @@ from mirror_connect.app.connector_part import task_specs
 from mirror_connect.app.connector_part.factory import PartFactory
 from mirror_connect.app.connector_part.target_choice import Target
 from mirror_connect.app.connector_part.task_specs import OffsetStores, OpenStore, TaskSpecs
+from mirror_connect.app.storage.offsets import OffsetStore, offset_key
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.job_contract import TaskId, TaskPartition
 from mirror_connect.connectors.known_classes import IDENTITY_POLICY
+from tests.fakes.part_host import FakeHost
+from tests.fakes.topic_log import FakeTopic, FakeTopicLog
 
 CONFIG = {
     "name": "c",
@@ -71,8 +74,41 @@ async def test_an_error_at_the_start_quotes_the_reference_to_a_provider(
     assert ("${file:/secrets:it}" in shown, "12345" in shown, "s3cret" in shown) == (True, False, False)
 
 
-def specs_of() -> TaskSpecs:
-    worker, targets, store = Worker(), Targets(), OpenStore(None, 5)  # type: ignore[arg-type]
+async def test_task_configs_that_nobody_can_read_leave_their_connector_to_be_dealt_anew() -> None:
+    stored = [{"task.assigned.partitions": f"orders-1,a,-1,b-{'9' * 30}"}, {"task.assigned.partitions": None}, {}]
+    part = PartFactory(_any(None), _any(None), lambda _: stored)("c", CONFIG, CONFIG, FakeHost())
+    assert [list(map(str, each)) for each in part._assignment] == [["orders-1"], [], []]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("stored", "position"),
+    [
+        pytest.param(b'{"offset":7}', 7, id="offset"),
+        pytest.param(b'{"offset":9223372036854775806}', 2**63 - 2, id="the_last_one_there_can_be"),
+        pytest.param(b'{"offset":9223372036854775807}', None, id="behind_which_there_is_none"),
+        pytest.param(b'{"offset":-1}', None, id="negative"),
+        pytest.param(b'{"offset":true}', None, id="boolean"),
+        pytest.param(b'{"offset":"7"}', None, id="text"),
+        pytest.param(b'{"offset":7.0}', None, id="fraction"),
+        pytest.param(b"{}", None, id="none"),
+        pytest.param(b"[]", None, id="no_object"),
+    ],
+)
+async def test_what_no_offset_can_be_is_no_position(
+    stored: bytes, position: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_specs, "FirstAddresses", Addresses)
+    topic = FakeTopic()
+    store = OffsetStore(FakeTopicLog(topic))
+    await store.start()
+    topic.add(offset_key("c", {"cluster": "A", "partition": 0, "topic": "orders"}), stored)
+    specs = specs_of(store)
+    spec = await specs.build("run", TaskId("c", 0), CONFIG, CONFIG, 1)
+    assert [each.offset for each in await specs.positions(spec, [("orders", 0), ("orders", 1)])] == [position, None]
+
+
+def specs_of(offsets: OffsetStore | None = None) -> TaskSpecs:
+    worker, targets, store = Worker(), Targets(), OpenStore(_any(offsets), 5)
 
     async def other(_: Target) -> OpenStore:
         return store

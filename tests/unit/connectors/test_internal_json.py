@@ -18,10 +18,17 @@ def test_integers_come_back_as_they_went(value: int) -> None:
     assert decode(encode([value])) == [value]
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"NaN", b"[-Infinity]", b'{"offset":1e999}', b"\xff"])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{", b"NaN", b"[-Infinity]", b'{"offset":1e999}', b"\xff", b'{"a":"\\ud800"}', b'{"\\uD83D\\ud83d":1}'],
+)
 def test_what_is_no_json_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - json, Unicode and own errors alike
         decode(data)
+
+
+def test_both_halves_of_a_surrogate_pair_are_a_character() -> None:
+    assert decode(b'{"a":"\\ud83d\\uDE00"}') == {"a": "\U0001f600"}
 
 
 @pytest.mark.parametrize("value", [b"x", {1: 2}, object()])

@@ -42,6 +42,13 @@ def said(caplog: pytest.LogCaptureFixture, config: dict[str, str], notices: Conf
             "is not copied; give each cluster an alias of its own",
             id="one_alias_by_default_and_all_names_kept",
         ),
+        pytest.param(
+            {"value.converter": "org.apache.kafka.connect.json.JsonConverter"},
+            "Converters are not applied, records are written byte for byte as they are. Kafka Connect would write values as "
+            "JSON that holds their bytes in base64 (value.converter=org.apache.kafka.connect.json.JsonConverter). To say "
+            "what is done, set ByteArrayConverter for each in the connector's config or the worker's",
+            id="a_converter_that_is_not_applied",
+        ),
     ],
 )
 def test_what_a_config_does_not_do_is_said(config: dict[str, str], line: str, caplog: pytest.LogCaptureFixture) -> None:

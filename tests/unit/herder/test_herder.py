@@ -27,11 +27,15 @@ from mirror_connect.app.herder import standing
 from mirror_connect.app.herder.herder import TopicTracking
 from mirror_connect.app.herder.last_heard import Silence, as_last_heard
 from mirror_connect.app.herder.lifecycle import TargetState
+from mirror_connect.app.herder.reconciler import Reconciler
+from mirror_connect.app.storage import config_records
+from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.status import Status
 from mirror_connect.app.supervisor.ports import WantedTask
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.job_contract import TaskId
 from tests.fakes.connect_worker import FakeMembership, FakeWorker, eventually, source_config
+from tests.fakes.topic_log import FakeTopic
 
 TASK_0 = TaskId("a", 0)
 PAUSED = 'target-state-a={"state":"PAUSED","state.v2":"PAUSED"}'
@@ -351,6 +355,26 @@ async def test_a_failed_connector_has_its_trace_and_the_others_run(worker: FakeW
     await running_a(worker)
     await worker.state("b", "FAILED", [])
     assert (await worker.herder.status("b")).connector.trace == "Boom: it broke\n"
+
+
+async def test_a_connector_that_can_not_be_taken_over_has_its_trace_and_the_others_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    take_over = Reconciler._take_over
+
+    def trip(self: Reconciler, name: str, snapshot: ConfigSnapshot) -> None:
+        if name == "a":
+            raise RecursionError("too deep")
+        take_over(self, name, snapshot)
+
+    monkeypatch.setattr(Reconciler, "_take_over", trip)
+    topic = FakeTopic()
+    for name in ("a", "b"):
+        topic.add(*config_records.connector_entry(name, source_config()))
+    async with FakeWorker(topic).running() as worker:
+        await worker.state("b", "RUNNING", ["RUNNING"])
+        await worker.state("a", "FAILED", [])
+        assert (await worker.herder.status("a")).connector.trace == "RecursionError: too deep\n"
 
 
 async def test_a_failed_connector_stays_failed_when_it_is_paused_and_resumed(worker: FakeWorker) -> None:

@@ -350,6 +350,28 @@ async def test_offset_syncs_that_do_not_exist_yet_are_named_once_and_read_when_t
         await task.until(lambda: world.checkpoints)
 
 
+@pytest.mark.parametrize(("topic", "hidden"), [("parcels", False), ("orders", True)])
+async def test_without_offset_syncs_the_status_says_so_unless_there_are_runs_of_a_topic_with_groups(
+    world: World, monkeypatch: pytest.MonkeyPatch, topic: str, hidden: bool
+) -> None:
+    monkeypatch.setattr(outage, "SHOWN_AFTER_S", 0.0)
+    del world.source.logs[SYNCS, 0]
+    world.target.topic(RUNS)
+    segment = Segment(topic, 0, 0, 0, b"x" * 16, b"y" * 16, Standing(), (Run(0, 0, 5),))
+    world.target.put(RUNS, (segment.key(), segment.value()))
+    async with running(world, world.spec("Checkpoint", "g")) as task:
+        if hidden:
+            await task.until(lambda: task.link.notices)
+            await task.rounds()
+            assert task.link.standing == ()
+            (notice,) = task.link.notices
+            assert notice.endswith("positions are translated by runs alone, what no run covers is not")
+        else:
+            await task.until(lambda: task.link.standing)
+            (line,) = task.link.standing
+            assert f"topic {SYNCS} doesn't exist on the source cluster: nothing can be translated before a " in line
+
+
 async def test_records_that_cannot_be_read_are_passed_over_and_named_once(world: World) -> None:
     world.source.put(SYNCS, (b"?", b"?"), (b"?", None))
     world.syncs((100, 200))

@@ -16,16 +16,19 @@ from tests.fakes.target_cluster import FakeTarget
 
 
 class Coordinator(FakeTarget):
-    """`lease` ends when the request has been answered, if `loses_lease`."""
+    """`lease` ends when the request has been answered, if `loses_lease`; before it is written, if `connects_late`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.lease = True
         self.loses_lease = False
+        self.connects_late = False
         self.asked = 0
 
     async def send(self, node_id: int, request: Any, *, purpose: str = "control") -> Any:
         if isinstance(request, InitProducerId):
+            if self.connects_late:
+                self.lease, self.connects_late = False, False
             request.encode(4, Writer(flexible=True))
             self.asked += 1
         answer = await super().send(node_id, request, purpose=purpose)
@@ -54,6 +57,17 @@ async def test_no_epoch_is_raised_without_a_lease(coordinator: Coordinator) -> N
     taking = asyncio.create_task(identity(coordinator).take())
     await asyncio.sleep(0.2)
     assert (coordinator.asked, coordinator.epoch) == (0, -1)
+    coordinator.lease = True
+    assert await taking == ProducerId(7, 0)
+
+
+async def test_a_request_that_is_about_to_be_written_when_the_lease_ends_raises_no_epoch(
+    coordinator: Coordinator,
+) -> None:
+    coordinator.connects_late = True
+    taking = asyncio.create_task(identity(coordinator).take())
+    await asyncio.sleep(0.2)
+    assert (coordinator.asked, coordinator.epoch, taking.done()) == (0, -1, False)
     coordinator.lease = True
     assert await taking == ProducerId(7, 0)
 

@@ -229,6 +229,17 @@ async def test_what_a_refused_record_decides_waits_for_the_targets_limit_and_not
     assert (world.link.counters["skipped"], len(world.link.incidents)) == (1, 1)
 
 
+async def test_a_missing_right_to_the_transactional_id_is_a_line_while_records_are_copied(world: World) -> None:
+    world.target.producers.transactional_id_error = 53
+    world.source.put("orders", SMALL)
+    async with world.copying("orders"):
+        await world.until(lambda: bool(world.link.standing) and len(world.target.records("A.orders")) == 1)
+        (line,) = world.link.standing
+    assert line.startswith("Not authorized to use the transactional id ")
+    assert "grant WRITE and DESCRIBE on transactional id " in line
+    assert line in world.link.notices
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
 async def test_a_cluster_that_is_away_is_a_line_with_its_address_until_it_is_back(world: World, side: str) -> None:
     broker = world.source if side == "source" else world.target

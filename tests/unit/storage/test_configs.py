@@ -183,6 +183,14 @@ def test_tombstone_of_the_target_state_alone_starts_the_connector_again() -> Non
         pytest.param((b"connector-a", b'{"properties":[]}'), id="config_that_is_no_map"),
         pytest.param((b"commit-a", b'{"tasks":"1"}'), id="count_that_is_text"),
         pytest.param((b"session-key", b'{"key":"%"}'), id="session_key_without_members"),
+        pytest.param(
+            (b"session-key", '{"key":"é","algorithm":"x","creation-timestamp":1}'.encode()),
+            id="session_key_not_of_ascii",
+        ),
+        pytest.param(
+            (b"session-key", b'{"key":"MQ==","algorithm":"x","creation-timestamp":9223372036854775808}'),
+            id="session_key_of_no_time",
+        ),
         pytest.param((b"what-is-this", b"{}"), id="unknown_key"),
         pytest.param((None, b"{}"), id="no_key"),
     ],

@@ -45,6 +45,31 @@ def test_encoders_write_the_bytes_that_kafka_wrote(line: dict[str, Any]) -> None
         assert module.encode_status(decoded) == value
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"state": 1},
+        {"worker_id": None},
+        {"generation": "3"},
+        {"generation": None},
+        {"trace": []},
+        {"trace": {"line": 1}},
+        {"trace": 7},
+        {"version": ["4.3.1"]},
+        {"version": True},
+    ],
+    ids=str,
+)
+async def test_a_status_with_a_member_of_another_type_changes_nothing(wrong: dict[str, Any]) -> None:
+    right = {"state": "RUNNING", "trace": "line", "worker_id": "w:1", "generation": 3, "version": "4.3.1"}
+    topic = FakeTopic()
+    for key in (b"status-connector-a", b"status-task-a-0"):
+        topic.add(key, json.dumps(right).encode())
+        topic.add(key, json.dumps({**right, "state": "FAILED", **wrong}).encode())
+    store = await started_store(topic)
+    assert store.connector("a") == store.task(A_0) == Status("RUNNING", "w:1", 3, "line", "4.3.1")
+
+
 async def test_recorded_topic_gives_the_statuses_that_its_worker_showed_at_the_end() -> None:
     topic = FakeTopic()
     for line in sorted(LINES, key=lambda line: int(line["timestamp"])):

@@ -1,0 +1,57 @@
+"""What librdkafka says of the worker's own clients: it is in the log, where secrets are hidden."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from mirror_connect.connectors.log_format import LineFormatter
+from mirror_connect.connectors.secrets import HIDDEN, RedactingFilter
+from mirror_connect.kafka_io.topic_log_io import LogClients
+from tests.waiting import wait_for_state
+
+SECRET = "hunter22-in-a-line"
+
+
+@pytest.fixture
+def said() -> Iterator[io.StringIO]:
+    """A log as the worker's, which knows one secret."""
+    net = RedactingFilter()
+    net.keep([SECRET])
+    text = io.StringIO()
+    handler = logging.StreamHandler(text)
+    handler.addFilter(net)
+    handler.setFormatter(LineFormatter("%(levelname)s %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    yield text
+    root.removeHandler(handler)
+
+
+@pytest.mark.parametrize("kind", ["consumer", "producer"])
+def test_librdkafkas_lines_are_the_logs_and_hold_no_secret(
+    kind: str, said: io.StringIO, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # Nobody listens there. Only the gravest lines are wanted, which need a broker; a refused connection is easier to have.
+    clients = LogClients({"bootstrap.servers": "127.0.0.1:1"}, SECRET)
+    louder = {"log_level": 7, "debug": "broker"}
+    client = (
+        Producer(clients.librdkafka("producer", "own") | louder)
+        if kind == "producer"
+        else Consumer(clients.librdkafka("consumer", "own") | louder | {"group.id": "g"})
+    )
+
+    def told() -> bool:
+        client.poll(0.1)
+        return "Connection refused" in said.getvalue()
+
+    wait_for_state(told, "librdkafka says that nobody listens")
+    if isinstance(client, Consumer):
+        client.close()
+    assert SECRET not in said.getvalue()
+    assert f"ERROR FAIL [{HIDDEN}-own#{kind}-" in said.getvalue()
+    assert capfd.readouterr().err == ""
