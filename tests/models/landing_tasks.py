@@ -77,7 +77,7 @@ class LandingMachines(Machines):
         self.taken_on = 0
 
     def at(self, step: str, task: Task) -> bool:
-        return super().at(f"{step} of {task.run.task.task}", task) or super().at(step, task)
+        return super().at(f"{step} of {task.run.task.task}", task)
 
 
 class ConnectorWorker(Worker):
@@ -119,10 +119,13 @@ class ConnectorWorker(Worker):
 
     def spark_dies(self) -> None:
         """And every process of its tasks with it."""
+        for task in self.tasks.values():
+            task.end()
+        self.process.call_soon(self._spark_ended)
+
+    def _spark_ended(self) -> None:
         if self._spark is not None and not self._spark.done():
-            for task in self.tasks.values():
-                task.end()
-            self.process.call_soon(self._spark.set_result, 1)
+            self._spark.set_result(1)
 
 
 class SourceSpecs(Specs):
