@@ -212,6 +212,8 @@ class Supervisor:
                 return None
             if run.attempt != attempt:  # asked twice meanwhile
                 run.begin_attempt(attempt, self._clock())
+                # What its predecessor had not given up yet is free, or will be: this process has nothing to confirm.
+                self._regrant(run.task.connector)
         run.heard = self._clock()
         assigned = assigned_partitions_text(sorted(map(TopicPartition._make, run.granted)))
         config, version = {**run.identity, ASSIGNED: assigned}, run.version

@@ -12,11 +12,13 @@ import itertools
 import random
 from asyncio import events
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from mirror_connect.kafka_io.connection import ConnectionLost
 
 T = TypeVar("T")
+# More than any rounding of times, and less than anything that happens here takes.
+LEAST_S: Final = 1e-9
 
 
 class _NoSelector:
@@ -112,8 +114,11 @@ class Process(asyncio.BaseEventLoop):
         return max(self.world.now, (when - self._offset) / self._rate + self._lost)
 
     def step(self) -> None:
-        # A timer that is due by less than what a float can hold must not keep the world from going on.
+        # A timer that is due by less than what a float can hold must not keep the world from going on; nor must who waits
+        # for the rest of its time, again and again, when no more than that is left of it.
         if not self._ready and self._scheduled:  # type: ignore[attr-defined]
+            if self._scheduled[0]._when > self.time():  # type: ignore[attr-defined]
+                self.world.now += LEAST_S
             self._clock_resolution = max(1e-6, self._scheduled[0]._when - self.time() + 1e-6)  # type: ignore[attr-defined]
         before = events._get_running_loop()
         events._set_running_loop(self)

@@ -1,4 +1,4 @@
-"""The target cluster of the fence's model: its partitions, the coordinator of the transactional id, and a task's connection.
+"""The target cluster of the fence's model: its partitions, the coordinator of transactional ids, and a task's connection.
 
 Each batch that is written, and each producer epoch that is given, is looked at by what must hold of it (fence_watch.py).
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mirror_connect.kafka_io.cluster import Leader
@@ -20,7 +21,7 @@ from mirror_connect.kafka_io.wire_control import (
     InitProducerId,
     ProducerIdResponse,
 )
-from tests.fakes.encoded_batches import decode
+from tests.fakes.encoded_batches import Plain, decode
 from tests.fakes.simulated import Process
 from tests.fakes.target_cluster import HEADER, Log
 from tests.models.fence_watch import Records, Writers
@@ -33,40 +34,52 @@ PRODUCER_FENCED: Final = 90
 REQUEST_S: Final = 3.0
 
 
+@dataclass
+class TransactionalId:
+    """What the coordinator knows of it."""
+
+    producer_id: int
+    epoch: int = -1
+    before: int = -1
+
+
 class Broker:
     """`fences`: whether tasks have the right to the transactional id. `allowed` says of a worker whether its place in the
     group lasts; None: nobody asks.
     """
 
-    def __init__(self, *, fences: bool, allowed: Callable[[str], bool] | None) -> None:
+    def __init__(self, *, fences: bool, allowed: Callable[[str], bool] | None, partitions: int = PARTITIONS) -> None:
         self.fences = fences
+        data = [(TARGET, partition) for partition in range(partitions)]
         self.positions: dict[int, int] = {}
-        self.writers = {where: Writers(f"{where[0]}-{where[1]}") for where in ((OFFSETS, 0), *self._data())}
-        self.records = {where[1]: Records(f"{where[0]}-{where[1]}") for where in self._data()}
+        self.writers = {where: Writers(f"{where[0]}-{where[1]}") for where in ((OFFSETS, 0), *data)}
+        self.records = {where[1]: Records(f"{where[0]}-{where[1]}") for where in data}
         self.broken: BrokenPromiseError | None = None
         self._allowed = allowed
-        self._producers = 1
-        self._epoch = self._before = -1
+        self._producers = 0
+        self._ids: dict[str, TransactionalId] = {}
         # By partition and producer id: what brokers keep of a producer.
         self._logs: dict[tuple[tuple[str, int], int], Log] = {}
-
-    @staticmethod
-    def _data() -> list[tuple[str, int]]:
-        return [(TARGET, partition) for partition in range(PARTITIONS)]
 
     def init(self, task: str, worker: str, request: InitProducerId) -> ProducerIdResponse:
         """By the rules of TransactionMetadata.prepareIncrementProducerEpoch."""
         if request.transactional_id is None:
-            self._producers += 1
-            return ProducerIdResponse(0, 0, self._producers, 0)
+            return ProducerIdResponse(0, 0, self._another_producer(), 0)
         self._look(f"{task} asked for an epoch", worker)
+        if request.transactional_id not in self._ids:
+            self._ids[request.transactional_id] = TransactionalId(self._another_producer())
+        known = self._ids[request.transactional_id]
         if request.producer_id == -1:
-            self._epoch, self._before = self._epoch + 1, -1
-        elif request.producer_epoch == self._epoch:
-            self._epoch, self._before = self._epoch + 1, self._epoch
-        elif request.producer_epoch != self._before:
+            known.epoch, known.before = known.epoch + 1, -1
+        elif request.producer_epoch == known.epoch:
+            known.epoch, known.before = known.epoch + 1, known.epoch
+        elif request.producer_epoch != known.before:
             return ProducerIdResponse(0, PRODUCER_FENCED, -1, -1)
-        return ProducerIdResponse(0, 0, 1, self._epoch)
+        return ProducerIdResponse(0, 0, known.producer_id, known.epoch)
+
+    def _another_producer(self) -> int:
+        self._producers += 1
+        return self._producers
 
     def produce(self, task: str, worker: str, request: Produce) -> ProduceResponse:
         self._look(f"{task} wrote", worker)
@@ -85,19 +98,19 @@ class Broker:
         if len(log.batches) == before:
             return code, base
         try:
-            self.writers[where].wrote(task)
-            records = decode(payload)
-            if where[0] == TARGET:
-                numbers = [int(record.value or b"") for record in records]
-                self.records[where[1]].wrote(numbers, (fields[9], fields[10]))
-            else:
-                for record in records:
-                    self._position(
-                        json.loads(record.key or b"")[1]["partition"], json.loads(record.value or b"")["offset"]
-                    )
+            self._written(task, where, decode(payload), (fields[9], fields[10]))
         except BrokenPromiseError as error:
             self.broken = self.broken or error
         return code, base
+
+    def _written(self, task: str, where: tuple[str, int], records: Sequence[Plain], producer: tuple[int, int]) -> None:
+        """`producer`: its id and epoch."""
+        self.writers[where].wrote(task)
+        if where[0] == TARGET:
+            self.records[where[1]].wrote([int(record.value or b"") for record in records], producer)
+        else:
+            for record in records:
+                self._position(*position_in(record))
 
     def _position(self, partition: int, offset: int) -> None:
         self.positions[partition] = offset
@@ -114,6 +127,11 @@ class Broker:
         for (where, _), log in self._logs.items():
             if where[0] == TARGET and log.recent:
                 log.recent[-1].sequence += 1_000_000
+
+
+def position_in(record: Plain) -> tuple[int, int]:
+    """The source partition, and its offset."""
+    return json.loads(record.key or b"")[1]["partition"], json.loads(record.value or b"")["offset"]
 
 
 class Connection:

@@ -129,19 +129,7 @@ class Life:
             case "forget":
                 self.broker.forget()
         for process in processes:
-            match incident.kind:
-                case "pause" if before:
-                    process.suspend(seconds)
-                case "pause":
-                    self.world.after(0.0, lambda process=process: process.suspend(seconds))
-                case "cut" if before:
-                    process.cut(seconds)
-                case "cut":
-                    self.world.after(0.0005, lambda process=process: process.cut(seconds))
-                case "deaf":
-                    process.late(seconds, 0.0)
-                case "late":
-                    process.late(1.0, seconds)
+            disturb(process, incident.kind, seconds, before=before)
 
     # --- what must hold ---------------------------------------------------------------------------------------------
 
@@ -164,6 +152,23 @@ class Life:
             if states[-1:] == [RUNNING] and all(committed.get(p, -1) >= wanted[p] for p in range(PARTITIONS)):
                 return
         raise BrokenPromiseError(f"the task does not go on: {states[-1:]}, {committed} is committed of {wanted}")
+
+
+def disturb(process: Process, kind: str, seconds: float, *, before: bool) -> None:
+    """What happens to one process, if it is of that kind. `before`: before the request of a step is written."""
+    match kind:
+        case "pause" if before:
+            process.suspend(seconds)
+        case "pause":
+            process.world.after(0.0, lambda: process.suspend(seconds))
+        case "cut" if before:
+            process.cut(seconds)
+        case "cut":
+            process.world.after(0.0005, lambda: process.cut(seconds))
+        case "deaf":
+            process.late(seconds, 0.0)
+        case "late":
+            process.late(1.0, seconds)
 
 
 def live(schedule: Schedule, setting: Setting) -> None:

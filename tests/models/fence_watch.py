@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from tests.models.watch import BrokenPromiseError
@@ -26,14 +26,14 @@ class Writers:
 
 @dataclass
 class Records:
-    """The numbered records of one partition: none is left out, and none is repeated but with another producer epoch."""
+    """The numbered records of one partition: none is left out, and none is repeated but by another producer or epoch."""
 
     name: str
     end: int = 0
     last: int = -1
-    producer: tuple[int, int] = (-1, -1)
+    producer: Hashable = None
 
-    def wrote(self, numbers: Sequence[int], producer: tuple[int, int]) -> None:
+    def wrote(self, numbers: Sequence[int], producer: Hashable) -> None:
         for number in numbers:
             known = producer == self.producer
             if number > self.end or (known and number != self.last + 1):

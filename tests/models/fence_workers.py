@@ -24,6 +24,7 @@ from mirror_connect.connectors.job_contract import (
     STARTING,
     PartitionPosition,
     TaskId,
+    TaskOrders,
     TaskReport,
     TaskSpec,
 )
@@ -63,6 +64,8 @@ class Machines:
     def __init__(self, world: World, broker: Broker, group: Group, start_s: float) -> None:
         self.world, self.broker, self.group, self.start_s = world, broker, group, start_s
         self.workers: list[Worker] = []
+        # As the topic of configs has it.
+        self.wanted = {TASK: wanted("X", *(f"{SOURCE}-{partition}" for partition in range(PARTITIONS)))}
         self.armed: dict[str, Callable[[Task, bool], None]] = {}
         self.started = 0
 
@@ -95,7 +98,7 @@ class Worker:
         )
         self.supervisor = Supervisor(
             {},
-            Specs(process, machines.broker),
+            self._specs(),
             self.membership.leads_for,
             new_application=lambda _: self,
             clock=process.time,
@@ -105,7 +108,7 @@ class Worker:
     def _changed(self, standing: Standing) -> None:
         # As Reconciler has it.
         if standing.leader:
-            self.supervisor.want({TASK: wanted("X", *(f"{SOURCE}-{partition}" for partition in range(PARTITIONS)))})
+            self.supervisor.want(self.machines.wanted)
         else:
             self.supervisor.retire()
 
@@ -120,12 +123,20 @@ class Worker:
         while True:
             plan = await self.supervisor.plan(version, PACE_S)
             version = plan["version"]
-            self.supervisor.driver_report(64, {})
+            if self.has_spark:
+                self.supervisor.driver_report(64, {})
             for each in plan["runs"]:
                 run = self.supervisor.run_of(each["run_id"])
-                if run is not None and self.machines.world.now >= self.free_at and not self._works_on(run):
+                free = self.has_spark and self.machines.world.now >= self.free_at
+                if run is not None and free and not self._works_on(run):
                     self.machines.started += 1
-                    self.tasks[self.machines.started] = Task(self, run, self.machines.started)
+                    self.tasks[self.machines.started] = self._begin(run, self.machines.started)
+
+    def _specs(self) -> Specs:
+        return Specs(self.process, self.machines.broker)
+
+    def _begin(self, run: Run, number: int) -> Task:
+        return Task(self, run, number)
 
     def _works_on(self, run: Run) -> bool:
         return any(task.run is run and task.process.alive for task in self.tasks.values())
@@ -136,6 +147,11 @@ class Worker:
         return next((each for each in reversed(self.tasks.values()) if each.process.alive), None)
 
     # --- supervisor.Application -------------------------------------------------------------------------------------
+
+    @property
+    def has_spark(self) -> bool:
+        """Whether its Spark lives."""
+        return True
 
     async def start(self, url: str, token: str) -> None: ...
 
@@ -215,10 +231,16 @@ class Task:
         self.name = f"{clock.name}-task{number}"
         self.process = Process(machines.world, self.name, offset=clock._offset, rate=clock._rate, lies=clock._lies)
         self.state = STARTING
+        self.orders = TaskOrders(lease_ms=0)
+        self.assignment_version = 0
+        self.committed = self.settled = True
         self._lease = TaskLease(self.process.time)
-        self._finish = self._abandon = False
-        self._version = 0
         self.process.start(self._work())
+
+    @property
+    def attempt(self) -> str:
+        """What its worker knows this process by."""
+        return f"attempt-{self.pid}"
 
     def end(self) -> None:
         """Its process is gone a moment later."""
@@ -272,34 +294,42 @@ class Task:
                 return await self._ask(serve)
             await asyncio.sleep(0.5)
 
-    async def _report(self, state: str, trace: str | None = None) -> None:
-        report = TaskReport(f"attempt-{self.pid}", self.pid, state, trace, assignment_version=self._version)
-        sent = self.process.time()
+    async def _report(self, state: str, trace: str | None = None, hold_s: float = 0.0) -> None:
+        report = TaskReport(
+            self.attempt,
+            self.pid,
+            state,
+            trace,
+            assignment_version=self.assignment_version,
+            committed=self.committed,
+            settled=self.settled,
+        )
+        sent, known = self.process.time(), self.orders.assignment_version
         supervisor = self.worker.supervisor
-        orders = await self._ask(
-            lambda run: supervisor.report(run, report, hold_s=0.0, known_version=0),
+        self.orders = await self._ask(
+            lambda run: supervisor.report(run, report, hold_s=hold_s, known_version=known),
             lambda: self.worker.machines.at("behind report", self),
         )
-        self._lease.renew(sent, orders.lease_ms)
-        self._finish, self._abandon = orders.finish, orders.abandon
+        self._lease.renew(sent, self.orders.lease_ms)
 
     async def _work(self) -> None:
         with contextlib.suppress(RunOverError):
-            spec = await self._asked(lambda run: self.worker.supervisor.spec(run, f"attempt-{self.pid}"))
+            spec = await self._asked(lambda run: self.worker.supervisor.spec(run, self.attempt))
             if spec is not None:
-                await self._last_word(await self._epoch(spec))
+                error = await self._epoch(spec)
+                # As epochs.py has it.
+                await self._last_word(*((FENCED, f"FencedError: {error}") if error else (FINISHED, None)))
         self.end()
 
-    async def _last_word(self, error: FencedError | None) -> None:
+    async def _last_word(self, state: str, trace: str | None) -> None:
         for _ in range(3):
             with contextlib.suppress(ConnectionLost):
-                # As epochs.py has it.
-                await self._report(FENCED if error else FINISHED, None if error is None else f"FencedError: {error}")
+                await self._report(state, trace)
                 return
             await asyncio.sleep(0.5)
 
     async def _epoch(self, spec: TaskSpec) -> FencedError | None:
-        self._version = spec.assignment_version
+        self.assignment_version = spec.assignment_version
         machines, settings = self.worker.machines, ProducerSettings()
         connection = Connection(
             self.process, machines.broker, self.name, self.worker.url, lambda step: machines.at(step, self)
@@ -320,7 +350,7 @@ class Task:
         return None
 
     async def _report_for_ever(self) -> None:
-        while not self._abandon:
+        while not self.orders.abandon:
             with contextlib.suppress(ConnectionLost):
                 await self._report(self.state)
             await asyncio.sleep(PACE_S)
@@ -342,7 +372,7 @@ class Task:
             for partition, feed in zip(spec.assigned, feeds, strict=True):
                 positions.note(partition, Position(feed.acknowledged - 1, None))
 
-        while not self._finish:
+        while not self.orders.finish:
             for target in targets:
                 producer.wake(target)
             note()

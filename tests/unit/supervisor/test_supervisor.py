@@ -316,6 +316,18 @@ async def test_a_process_that_was_replaced_leaves_requests_to_which_no_other_tas
     assert (early, world.run(B).granted) == ({("t", 2)}, {("t", 1), ("t", 2)})
 
 
+async def test_another_task_gets_a_partition_whose_owner_died_before_it_gave_it_up(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0", "t-1"), B: wanted("t-2")})
+    first, _ = await world.running(A), await world.running(B)
+    world.supervisor.want({A: wanted("t-0"), B: wanted("t-2", "t-1")})
+    world.application.alive.discard(first.pid)
+    # Spark runs the task again, which never had the partition: nothing is given up any more.
+    await world.running(A)
+    early = world.run(B).granted
+    world.later(LANDING_S + 1)
+    assert (early, world.run(B).granted) == ({("t", 2)}, {("t", 1), ("t", 2)})
+
+
 async def test_a_restart_ends_the_run_and_begins_another(world: World) -> None:
     world.supervisor.want({A: wanted("t-0")})
     process = await world.running(A)

@@ -1,0 +1,331 @@
+"""Source tasks of one connector in the landing's model, as processes in simulated time, and the worker that runs them.
+
+A task is the product's SourceTask with all that it writes by; what stands in for its parts is the source (numbered records,
+some each second), the network and the internal HTTP. The worker is that of the fence's model, and Spark may die as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple, cast
+from unittest import mock
+
+from mirror_connect.app.supervisor.run import Run
+from mirror_connect.connectors.job_contract import (
+    EPOCH_ENDED,
+    FAILED,
+    FENCED,
+    FINISHED,
+    PartitionPosition,
+    TaskId,
+    TaskOrders,
+    TaskPartition,
+    TaskSpec,
+)
+from mirror_connect.kafka_io.connection import ConnectionLost
+from mirror_connect.spark_jobs import mirror_source
+from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
+from mirror_connect.spark_jobs.produce_outcome import FencedError
+from mirror_connect.spark_jobs.worker_client import FINISHING_REPORT_S
+from tests.fakes.encoded_batches import Plain, encode
+from tests.fakes.simulated import Process
+from tests.fakes.source_spec import source_spec
+from tests.models.fence_broker import TARGET, Broker, Connection, position_in
+from tests.models.fence_watch import Writers
+from tests.models.fence_workers import NOW_MS, PACE_S, Machines, RunOverError, Specs, Task, Worker
+
+CONNECTOR: Final = "c"
+TASKS: Final = tuple(TaskId(CONNECTOR, number) for number in range(3))
+# Records a second of each partition. The slow ones may have been written to by nobody for a while when they move.
+RATES: Final = (2.0, 0.4, 1.0)
+PARTITIONS: Final = len(RATES)
+# Of a fetch: so that several are in flight behind a pause.
+BATCHES: Final = 3
+
+
+class LandingBroker(Broker):
+    """Records tell in which term of which process they were sent, so that one may have a partition, lose and regain it.
+
+    Of positions the process is known alone. `terms`: in which term each process has a partition now.
+    """
+
+    def __init__(self, *, allowed: Callable[[str], bool] | None) -> None:
+        super().__init__(fences=True, allowed=allowed, partitions=PARTITIONS)
+        self.terms: dict[tuple[str, int], str] = {}
+        self._committers = [Writers(f"position of partition {partition}") for partition in range(PARTITIONS)]
+
+    def _written(self, task: str, where: tuple[str, int], records: Sequence[Plain], producer: tuple[int, int]) -> None:
+        if where[0] == TARGET:
+            term = (records[0].key or b"").decode()
+            self.writers[where].wrote(term)
+            self.records[where[1]].wrote([int(record.value or b"") for record in records], (term, producer))
+            return
+        for record in records:
+            partition, offset = position_in(record)
+            self._committers[partition].wrote(self.terms[task, partition])
+            self._position(partition, offset)
+
+
+class LandingMachines(Machines):
+    """`taken_on`: how many times a process took a partition on."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.taken_on = 0
+
+    def at(self, step: str, task: Task) -> bool:
+        return super().at(f"{step} of {task.run.task.task}", task)
+
+
+class ConnectorWorker(Worker):
+    """A worker whose Spark can die."""
+
+    def __init__(self, machines: Machines, process: Process) -> None:
+        super().__init__(machines, process)
+        self._spark: asyncio.Future[int] | None = None
+
+    def _begin(self, run: Run, number: int) -> Task:
+        return SourceProcess(self, run, number)
+
+    def _specs(self) -> Specs:
+        return SourceSpecs(self.process, self.machines.broker)
+
+    def hears_of_config(self) -> None:
+        """The topic of configs has news."""
+        if self.membership.standing.leader:
+            self.supervisor.want(self.machines.wanted)
+
+    def newest(self, task: TaskId) -> SourceProcess | None:
+        """The process that runs this task."""
+        alive = (each for each in reversed(self.tasks.values()) if each.process.alive and each.run.task == task)
+        return cast("SourceProcess | None", next(alive, None))
+
+    # --- supervisor.Application -------------------------------------------------------------------------------------
+
+    @property
+    def has_spark(self) -> bool:
+        """Whether its Spark lives."""
+        return self._spark is not None and not self._spark.done()
+
+    async def start(self, url: str, token: str) -> None:
+        self._spark = asyncio.get_running_loop().create_future()
+
+    async def exited(self) -> int:
+        assert self._spark is not None
+        return await self._spark
+
+    def spark_dies(self) -> None:
+        """And every process of its tasks with it."""
+        for task in self.tasks.values():
+            task.end()
+        self.process.call_soon(self._spark_ended)
+
+    def _spark_ended(self) -> None:
+        if self._spark is not None and not self._spark.done():
+            self._spark.set_result(1)
+
+
+class SourceSpecs(Specs):
+    """Specs of a source connector's tasks."""
+
+    async def build(
+        self, run_id: str, task: TaskId, config: Mapping[str, str], resolved: Mapping[str, str], version: int
+    ) -> TaskSpec:
+        assigned = (await super().build(run_id, task, config, resolved, version)).assigned
+        return source_spec(
+            {"bootstrap.servers": "a"},
+            {"bootstrap.servers": "b"},
+            assigned,
+            task=task.task,
+            run_id=run_id,
+            assignment_version=version,
+            commit_interval_ms=int(PACE_S * 1000),
+        )
+
+
+class SourceProcess(Task):
+    """One process of a source task, and its worker link (spark_jobs/worker_link.py)."""
+
+    def __init__(self, worker: ConnectorWorker, run: Run, number: int) -> None:
+        self.changed = asyncio.Event()
+        self.standing: tuple[str, ...] = ()
+        self.counters: dict[str, int] = {}
+        self.epoch_over = False
+        super().__init__(worker, run, number)
+        self.process.task = self  # type: ignore[attr-defined]
+        self.terms = cast("LandingBroker", worker.machines.broker).terms
+
+    # --- as epochs.py and worker_client.py have it ------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        with contextlib.suppress(RunOverError):
+            await self._one_epoch(await self.spec())
+        self.end()
+
+    async def _one_epoch(self, spec: TaskSpec) -> None:
+        reporting = asyncio.create_task(self._report_for_ever())
+        state, trace = EPOCH_ENDED, None
+        try:
+            await mirror_source.run_source_task(spec, self)
+        except RunOverError:
+            pass
+        except Exception as error:  # noqa: BLE001 - its worker hears of it
+            state, trace = FENCED if isinstance(error, FencedError) else FAILED, f"{type(error).__name__}: {error}"
+        finally:
+            reporting.cancel()
+        if state == EPOCH_ENDED and self.orders.finish:
+            state = FINISHED
+        await self._last_word(state, trace)
+
+    async def _report_for_ever(self) -> None:
+        while True:
+            before = self.orders
+            try:
+                await self._report(self.state, hold_s=PACE_S)
+            except ConnectionLost:
+                await asyncio.sleep(PACE_S)
+                continue
+            except RunOverError:
+                self.orders = TaskOrders(lease_ms=0, finish=True, abandon=True)
+                self.changed.set()
+                return
+            now = self.orders
+            if (now.finish, now.abandon, now.assignment_version) != (
+                before.finish,
+                before.abandon,
+                before.assignment_version,
+            ):
+                self.changed.set()
+            if now.finish:
+                await asyncio.sleep(FINISHING_REPORT_S)
+
+    def end_epoch(self) -> None:
+        """The epoch's time is over."""
+        self.epoch_over = True
+        self.changed.set()
+
+    @property
+    def finish_wanted(self) -> bool:
+        return self.epoch_over or self.end_ordered
+
+    @property
+    def end_ordered(self) -> bool:
+        return self.orders.finish or self.orders.abandon
+
+    @property
+    def abandon_wanted(self) -> bool:
+        return self.orders.abandon
+
+    def lease_valid(self) -> bool:
+        return self._lease.valid()
+
+    async def spec(self) -> TaskSpec:
+        spec = await self._asked(lambda run: self.worker.supervisor.spec(run, self.attempt))
+        if spec is None:
+            raise RunOverError
+        return spec
+
+    async def positions(self, partitions: Sequence[TaskPartition]) -> list[PartitionPosition]:
+        asked = [(each.topic, each.partition) for each in partitions]
+        found = await self._asked(lambda run: self.worker.supervisor.positions(run, asked))
+        machines = cast("LandingMachines", self.worker.machines)
+        for each in partitions:
+            machines.taken_on += 1
+            self.terms[self.name, each.partition] = f"{self.name}, term {machines.taken_on}"
+        return found
+
+    def notice(self, line: str) -> None: ...
+
+    def incident(self, line: str) -> None: ...
+
+    def wrote_to(self, topic: str) -> None: ...
+
+
+class SourceState(NamedTuple):
+    topic_id: bytes | None = None
+    high_watermark: int = -1
+    error: str = ""
+    failed: bool = False
+
+
+class NumberedSource:
+    """Stands in for the product's Fetcher: numbered records, so many a second since the beginning of the world."""
+
+    def __init__(self, *_: Any, on_records: Callable[[Fetched], None], **__: Any) -> None:
+        self._task = present()
+        self._put = on_records
+        self._next: dict[SourcePartition, int] = {}
+        self._paused = False
+
+    def add(self, partition: SourcePartition, offset: int | None, topic_id: bytes | None, leader_epoch: int) -> None:
+        self._next[partition] = offset or 0
+
+    def remove(self, partition: SourcePartition) -> None:
+        self._next.pop(partition, None)
+
+    def pause(self) -> None:
+        self._paused = True
+
+    async def run(self) -> None:
+        while True:
+            for partition, first in () if self._paused else list(self._next.items()):
+                there = int(self._task.process.world.now * RATES[partition.partition])
+                if there > first:
+                    self._next[partition] = there
+                    self._put(self._fetched(partition, first, there))
+            await asyncio.sleep(PACE_S)
+
+    def _fetched(self, partition: SourcePartition, first: int, there: int) -> Fetched:
+        key, step = self._task.terms[self._task.name, partition.partition].encode(), -(-(there - first) // BATCHES)
+        batches = [
+            encode([Plain(each, NOW_MS, key, b"%d" % each, ()) for each in range(at, min(at + step, there))])
+            for at in range(first, there, step)
+        ]
+        return Fetched(partition, memoryview(b"".join(batches)), first, there, there, there, 0, ())
+
+    def state(self, partition: SourcePartition) -> SourceState:
+        self._next[partition]
+        return SourceState()
+
+    def outages(self) -> Collection[str]:
+        return ()
+
+    def in_trouble(self) -> Collection[SourcePartition]:
+        return ()
+
+
+class TaskConnection(Connection):
+    """SourceTask's Cluster."""
+
+    async def connect(self) -> None:
+        await asyncio.sleep(0)
+
+    async def close(self) -> None: ...
+
+
+def connection(*_: Any, **__: Any) -> TaskConnection:
+    """One of the task in whose process this is called."""
+    task = present()
+    machines = task.worker.machines
+    return TaskConnection(
+        task.process, machines.broker, task.name, task.worker.url, lambda step: machines.at(step, task)
+    )
+
+
+def present() -> SourceProcess:
+    """The task in whose process this is called."""
+    return asyncio.get_running_loop().task  # type: ignore[attr-defined,no-any-return]
+
+
+@contextmanager
+def simulated() -> Iterator[None]:
+    """The source tasks find these clusters."""
+    with (
+        mock.patch.object(mirror_source, "Cluster", connection),
+        mock.patch.object(mirror_source, "Fetcher", NumberedSource),
+        mock.patch.object(mirror_source, "COMMIT_S", PACE_S),
+    ):
+        yield

@@ -1,0 +1,293 @@
+"""Partitions that move between the tasks of one connector, in simulated time: kills, pauses, cut and late networks.
+
+A broker fences by transactional id, and each task has its own. So it would write what one task has left on its way behind
+the first batch of the next owner; only the worker's grants hold that off. Membership, Supervisor and SourceTask are the
+product's (landing_tasks.py); brokers, network, source, Spark and time are a model. A failed schedule is printed by
+hypothesis, smaller than it was found. `MODEL_SEED` chooses the schedules, `MODEL_SCHEDULES` how many.
+
+The last tests put faults back, or take a protection away, and show that such schedules find it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from mirror_connect.app.supervisor import grants, supervisor
+from mirror_connect.app.supervisor.grants import Landing
+from mirror_connect.app.supervisor.run import LAST_WORDS, Partitions, Run
+from mirror_connect.app.supervisor.run import Phase as RunPhase
+from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.spark_jobs.batch_producer import BatchProducer
+from mirror_connect.spark_jobs.positions_writer import PositionsWriter
+from mirror_connect.spark_jobs.target_partition import TargetPartition
+from tests.models.landing_life import Incident, Schedule, live
+from tests.models.landing_tasks import TASKS, simulated
+from tests.models.test_leader_model import SCHEDULES, SEED
+from tests.models.watch import BrokenPromiseError
+
+FAULTS_SEED = 20261122
+FAULTS_SCHEDULES = 1_000
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What incidents are made of; what is there twice is as likely again."""
+
+    kinds: tuple[str, ...] = (
+        *("move",) * 4,
+        "grow",
+        "config",
+        "late",
+        "late",
+        "pause",
+        "pause",
+        "cut",
+        "deaf",
+        "kill",
+        "kill",
+        "epoch",
+        "restart",
+        "spark",
+        "forget",
+    )
+    whom: tuple[str, ...] = ("machine", "worker", "task", "task", "task")
+    at: tuple[str, ...] = ("now", "now", "before batch", "behind batch", "behind report", "behind epoch")
+    seconds: tuple[float, ...] = (1.5, 4.0, 11.0, 14.0, 28.0)
+    waits: tuple[float, ...] = (0.0, 0.0, 0.3, 1.0, 2.5, 6.0, 14.0)
+    tasks: tuple[int, ...] = tuple(range(len(TASKS)))
+    deals: tuple[int, ...] = tuple(range(9))
+    fewest: int = 1
+
+    def schedules(self, workers: int) -> st.SearchStrategy[Schedule]:
+        parts = (self.waits, self.kinds, self.whom, self.tasks, self.at, self.seconds, self.deals)
+        return st.builds(
+            Schedule,
+            st.lists(st.builds(Incident, *map(st.sampled_from, parts)), min_size=self.fewest, max_size=8).map(tuple),
+            st.tuples(*[st.sampled_from((1.0, 0.98, 1.02))] * workers),
+            st.integers(0, 1000),
+        )
+
+
+@pytest.fixture(autouse=True)
+def _few_looks_and_no_log() -> Iterator[None]:
+    logger = logging.getLogger("mirror_connect")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    # Nothing here rests on how often a supervisor looks around.
+    with mock.patch.object(supervisor, "TICK_S", 0.5), simulated():
+        yield
+    logger.setLevel(level)
+
+
+def explore(trouble: Trouble, number: int, schedules: int, workers: int = 1, **more: Any) -> None:
+    """Goes through schedules of the seed `number`; raises what the first failing one raises."""
+
+    @seed(number)
+    @settings(
+        max_examples=schedules,
+        deadline=None,
+        database=None,
+        print_blob=True,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+        **more,
+    )
+    @given(trouble.schedules(workers))
+    def run(schedule: Schedule) -> None:
+        live(schedule)
+
+    run()
+
+
+# Two tasks that swap their partitions, and all else meets the first one's process: most of the faults below are found by
+# such schedules in some tens, and by the others in some hundreds.
+SWAPS = Trouble(
+    ("move", "move", "late", "late", "kill", "config", "restart", "spark", "epoch", "pause"),
+    ("task",),
+    ("now",),
+    (4.0, 14.0, 28.0),
+    (0.0, 0.3, 1.0),
+    tasks=(0,),
+    deals=(1, 4),
+    fewest=4,
+)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("workers", "trouble"),
+    [
+        pytest.param(1, Trouble(), id="requests_arrive_whenever"),
+        pytest.param(1, SWAPS, id="two_tasks_swap"),
+        pytest.param(2, Trouble(), id="workers_change"),
+    ],
+)
+def test_no_task_writes_behind_the_first_write_of_a_partitions_next_owner_and_all_goes_on(
+    workers: int, trouble: Trouble
+) -> None:
+    print(f"MODEL_SEED={SEED}")
+    explore(trouble, SEED, SCHEDULES // 6, workers)
+
+
+# --- faults put back --------------------------------------------------------------------------------------------------
+
+
+def nothing_is_held() -> AbstractContextManager[Any]:
+    """As it was: who gets a partition goes on at once, whatever its former owner has left on its way."""
+    return mock.patch.object(Landing, "held_against", return_value=frozenset())
+
+
+def a_hold_that_is_short() -> AbstractContextManager[Any]:
+    """Requests that come later than that are written behind the new owner's."""
+    return mock.patch.object(grants, "LANDING_S", 5.0)
+
+
+def any_last_word_is_believed() -> AbstractContextManager[Any]:
+    """A task that has said how it ended has left nothing, whether or not it says so."""
+
+    def unsettled(run: Run) -> Partitions:
+        return frozenset() if run.report is None or run.report.state in LAST_WORDS else run.held
+
+    return mock.patch.object(Run, "unsettled", property(unsettled))
+
+
+def every_end_is_settled() -> AbstractContextManager[Any]:
+    """A task says at its end that nothing is under way, and does not look."""
+    return mock.patch.object(BatchProducer, "settled", True)
+
+
+def the_killed_leave_nothing() -> AbstractContextManager[Any]:
+    """What counts of a run that ends is its last word; without one nothing does."""
+    end = Run.end
+
+    def ended(run: Run) -> None:
+        left = run.left
+        end(run)
+        if run.report is None or run.report.state not in LAST_WORDS:
+            run.left = left
+
+    return mock.patch.object(Run, "end", ended)
+
+
+def the_replaced_leave_nothing() -> AbstractContextManager[Any]:
+    """A process that Spark replaces with another one of the same run has left nothing."""
+    drop = Run._drop_attempt
+
+    def dropped(run: Run, now: float) -> None:
+        left = run.left
+        drop(run, now)
+        run.left = left
+
+    return mock.patch.object(Run, "_drop_attempt", dropped)
+
+
+def granted_before_it_is_given_up() -> AbstractContextManager[Any]:
+    """A run holds what it is granted now; that its process has not confirmed the loss of the rest does not matter."""
+    held = property(lambda run: frozenset() if run.phase is RunPhase.ENDED else run.granted)
+    return mock.patch.object(Run, "held", held)
+
+
+def given_up_with_requests_under_way() -> AbstractContextManager[Any]:
+    """As it was: a task gives a partition up when it has settled, and doesn't wait for what was lost."""
+
+    async def release(self: BatchProducer, targets: Iterable[TargetPartition], seconds: float) -> None:
+        waited = list(targets)
+        await self.settle(waited, seconds)
+        for target in waited:
+            target.given_up = True
+            target.abandon()
+
+    return mock.patch.object(BatchProducer, "release", release)
+
+
+def a_commit_that_is_not_withdrawn() -> AbstractContextManager[Any]:
+    """As it was: positions that were not committed in time are left under way when their partition is given up."""
+    return mock.patch.object(PositionsWriter, "withdraw", mock.AsyncMock())
+
+
+def a_hold_against_the_task_itself() -> AbstractContextManager[Any]:
+    """The next run of a task waits, too, although the broker fences off what the one before has left."""
+    return mock.patch.object(
+        Landing, "held_against", lambda self, _: frozenset().union(*(left for left in self._until.values()))
+    )
+
+
+def a_hold_whose_end_nobody_hears_of() -> AbstractContextManager[Any]:
+    """What can't land any more is free, and is granted when something else happens."""
+    over = Landing.over
+
+    def silent(self: Landing, now: float) -> set[str]:
+        over(self, now)
+        return set()
+
+    return mock.patch.object(Landing, "over", silent)
+
+
+@contextmanager
+def what_the_dead_had_not_given_up() -> Iterator[None]:
+    """As it was: what a process had not given up when it died is granted when something else happens."""
+    begin, regrant = Run.begin_attempt, Supervisor._regrant
+    begun: list[Run] = []
+
+    def beginning(run: Run, attempt: str, now: float) -> None:
+        begin(run, attempt, now)
+        begun.append(run)
+
+    def once_less(self: Supervisor, connector: str) -> None:
+        if begun:
+            begun.clear()
+        else:
+            regrant(self, connector)
+
+    with mock.patch.object(Run, "begin_attempt", beginning), mock.patch.object(Supervisor, "_regrant", once_less):
+        yield
+
+
+BEHIND = "wrote behind the first write of its successor"
+STOPS = "the connector does not go on"
+WAITS = "which is nobody else's"
+
+
+def _swaps(*kinds: str, waits: tuple[float, ...] = (0.0, 1.0), fewest: int = 4) -> Trouble:
+    """Two tasks that swap their partitions; all else meets the first one's process."""
+    return Trouble(kinds, ("task",), ("now",), (14.0, 28.0), waits, tasks=(0,), deals=(1, 4), fewest=fewest)
+
+
+ENDS = _swaps("late", "config", waits=(0.0, 0.3, 1.0))
+MOVES = _swaps("late", "move", waits=(0.0, 0.3, 1.0, 2.5))
+SPARK = _swaps("late", "spark", "move")
+KILLS = _swaps("late", "kill", "move", fewest=6)
+
+FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Trouble, str]] = {
+    nothing_is_held: (ENDS, BEHIND),
+    a_hold_that_is_short: (ENDS, BEHIND),
+    any_last_word_is_believed: (ENDS, BEHIND),
+    every_end_is_settled: (ENDS, BEHIND),
+    the_killed_leave_nothing: (SPARK, BEHIND),
+    the_replaced_leave_nothing: (KILLS, BEHIND),
+    granted_before_it_is_given_up: (MOVES, BEHIND),
+    given_up_with_requests_under_way: (MOVES, BEHIND),
+    a_commit_that_is_not_withdrawn: (MOVES, f"position of partition .* {BEHIND}"),
+    a_hold_against_the_task_itself: (_swaps("late", "restart"), WAITS),
+    a_hold_whose_end_nobody_hears_of: (KILLS, STOPS),
+    what_the_dead_had_not_given_up: (_swaps("kill", "move"), STOPS),
+}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_a_fault_that_is_put_back_is_found(fault: Callable[[], AbstractContextManager[Any]]) -> None:
+    trouble, found = FAULTS[fault]
+    with fault(), pytest.raises(BrokenPromiseError, match=found):
+        # It ends with the first schedule that finds it.
+        explore(trouble, FAULTS_SEED, FAULTS_SCHEDULES, phases=(Phase.generate,))
