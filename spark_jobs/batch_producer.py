@@ -209,6 +209,11 @@ class BatchProducer:
             target.abandon()
 
     @property
+    def fenceable(self) -> bool:
+        """Whether the next producer of this transactional id fences this one off."""
+        return self._identity.fenced_by_others
+
+    @property
     def settled(self) -> bool:
         """Whether nothing that was sent, and of which nobody knows whether it is written, may be written from now on."""
         now = self._loop.time()

@@ -182,6 +182,7 @@ class SourceTask:
         self._link.settled = False
         await self._connected(self._target, self._target_away, f"target cluster {self._spec.target_alias}")
         await self._producer.start()
+        self._link.fenceable = self._producer.fenceable
         # What former tasks have recorded is read while the source is being connected to.
         self._mapping.start()
         await self._take_on(self._spec.assigned, connect=True)

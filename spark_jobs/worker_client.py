@@ -112,7 +112,7 @@ class WorkerClient:
         self.trace: str | None = None
         self.assignment_version = 0
         self.standing: tuple[str, ...] = ()
-        self.committed = self.settled = True
+        self.committed = self.settled = self.fenceable = True
         self._handle = handle
         self._loop = loop
         self._requests = InternalHttp(handle.url, handle.token)
@@ -234,6 +234,7 @@ class WorkerClient:
             standing=self.standing,
             committed=self.committed,
             settled=self.settled,
+            fenceable=self.fenceable,
             loop_silent_s=self._loop_silence(),
         )
         sent = boot_clock()

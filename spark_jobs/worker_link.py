@@ -18,7 +18,7 @@ class WorkerLink(Protocol):
     `changed` is set whenever orders changed or the epoch's time is over; the task clears it before it looks.
     `state`, `assignment_version`, `standing` and `counters` are written by the task and travel with the next report;
     `committed`, whether all that was acknowledged is committed at its end, with the last one; so does `settled`, whether
-    nothing that it has sent may still be written.
+    nothing that it has sent may still be written. `fenceable` travels with each from the first write on: see TaskReport.
     """
 
     changed: asyncio.Event
@@ -27,6 +27,7 @@ class WorkerLink(Protocol):
     standing: tuple[str, ...]
     committed: bool
     settled: bool
+    fenceable: bool
 
     @property
     def orders(self) -> TaskOrders:

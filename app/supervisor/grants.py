@@ -3,9 +3,9 @@
 A partition that moves is taken from its old task first, and given to the new one only when the old one has reported that
 all of it is acknowledged and committed (or has ended). So it is copied in order, and no position is overtaken.
 
-A task that ended before its last requests were answered leaves them on their way. Its own next run is safe from them: they
-carry a former epoch of its transactional id. Another task has another id, and a broker would write them behind its first
-batch. So that one waits until they can't land any more.
+A task that ended before its last requests were answered leaves them on their way. Its own next run is safe from them if
+they carry a former epoch of its transactional id. Another task has another id, and one without the right to it has none: a
+broker would write them behind the first batch of the next owner. So that one waits until they can't land any more.
 """
 
 from __future__ import annotations
@@ -27,28 +27,34 @@ class Landing:
     """The partitions to which requests of tasks that have ended may still be on their way. Times are in seconds."""
 
     def __init__(self) -> None:
-        self._until: dict[TaskId, dict[tuple[str, int], float]] = {}
+        # By whose they are, and whether its own next process fences them off.
+        self._until: dict[tuple[TaskId, bool], dict[tuple[str, int], float]] = {}
 
     def take_over(self, run: Run, now: float) -> None:
         """Notes what processes of the run have left behind that are at their end."""
         if run.left:
-            self._until.setdefault(run.task, {}).update(dict.fromkeys(run.left, now + LANDING_S))
-            run.left = frozenset()
+            until = self._until.setdefault((run.task, run.fences_left), {})
+            until.update(dict.fromkeys(run.left, now + LANDING_S))
+            run.left, run.fences_left = frozenset(), True
 
     def held_against(self, task: TaskId) -> Partitions:
-        """What this task may not have yet, as another one of its connector left requests for it."""
-        others = (left for other, left in self._until.items() if other != task and other.connector == task.connector)
-        return frozenset[tuple[str, int]]().union(*others)
+        """What this task may not have yet: another one of its connector has left requests for it, or it has itself."""
+        unsafe = (
+            left
+            for (other, fenced_off), left in self._until.items()
+            if other.connector == task.connector and not (other == task and fenced_off)
+        )
+        return frozenset[tuple[str, int]]().union(*unsafe)
 
     def over(self, now: float) -> set[str]:
         """Forgets what can't land any more; the connectors that have partitions free by that."""
         freed = set()
-        for task, left in list(self._until.items()):
+        for whose, left in list(self._until.items()):
             for partition in [each for each, until in left.items() if until <= now]:
                 del left[partition]
-                freed.add(task.connector)
+                freed.add(whose[0].connector)
             if not left:
-                del self._until[task]
+                del self._until[whose]
         return freed
 
 
@@ -61,7 +67,8 @@ def regrant(runs: Collection[Run], landing: Landing, now: float) -> None:
         landing.take_over(run, now)
     active = [run for run in runs if not run.is_over]
     for run in active:
-        run.grant(run.granted & run.wanted)
+        # Of what it has, only what an earlier process of its own has left is held against it.
+        run.grant((run.granted & run.wanted) - landing.held_against(run.task))
     for run in active:
         taken = frozenset[tuple[str, int]]().union(*(other.held for other in runs if other is not run))
         landing_there = landing.held_against(run.task)

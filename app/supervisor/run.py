@@ -51,7 +51,8 @@ class Run:
     `idle_since`: since when it does not copy without having said why, also as text; `silence_judged`: when a process that
     stood still was last dealt with.
     `may_write`: until its worker's leadership is over.
-    `left`: partitions to which attempts that are at their end may have left requests under way, until somebody takes note.
+    `left`: partitions to which attempts that are at their end may have left requests under way, until somebody takes note;
+    `fences_left`: whether the task's own next attempt fences these off.
     `withheld`: what the log knows it has to wait for because of such requests of another task.
     `secrets`: what no text may show of its spec: secret settings, and whatever came from a config provider.
     """
@@ -74,6 +75,7 @@ class Run:
     finish_by: float | None = None
     may_write: bool = True
     left: Partitions = frozenset()
+    fences_left: bool = True
     withheld: Partitions = frozenset()
     killed: int | None = None
     waits_for: str | None = None
@@ -147,7 +149,7 @@ class Run:
             self.phase = Phase.WAITING
 
     def _drop_attempt(self, now: float) -> None:
-        self.left |= self.unsettled
+        self._leave()
         if self.attempt is not None:
             self.past_attempts.add(self.attempt)
         self.attempt = self.report = None
@@ -165,6 +167,11 @@ class Run:
 
     def end(self) -> None:
         """Nothing of this run writes any more."""
-        self.left |= self.unsettled
+        self._leave()
         self.phase = Phase.ENDED
         self.changed.set()
+
+    def _leave(self) -> None:
+        if self.report is not None and self.unsettled:
+            self.left |= self.unsettled
+            self.fences_left = self.fences_left and self.report.fenceable

@@ -24,7 +24,7 @@ class FakeWorkerLink:
         self.state = STARTING
         self.assignment_version = 0
         self.standing: tuple[str, ...] = ()
-        self.committed = self.settled = True
+        self.committed = self.settled = self.fenceable = True
         self.orders = TaskOrders(lease_ms=10_000, assignment_version=spec.assignment_version)
         self.counters: dict[str, int] = {}
         self.notices: list[str] = []

@@ -63,15 +63,16 @@ class Life:
     """A worker with its connector, or two of them, of which one leads. Raises BrokenPromiseError.
 
     With one, requests may arrive whenever their schedule says. With two they arrive in time: behind a change of the worker
-    nothing but the lease holds off what tasks of the former one have left behind.
+    nothing but the lease holds off what tasks of the former one have left behind. `fences`: tasks have the right to their
+    transactional ids.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, *, fences: bool = True) -> None:
         self.schedule = schedule
         self.world = World(schedule.net)
         self.group = Group(self.world, SESSION_S)
         self.alone = len(schedule.rates) == 1
-        self.broker = LandingBroker(allowed=None if self.alone else self._leads)
+        self.broker = LandingBroker(fences=fences, allowed=None if self.alone else self._leads)
         self.machines = LandingMachines(self.world, self.broker, self.group, 0.05)
         self._partitions, self._config = FIRST_PARTITIONS, 0
         # Which tasks each partition was ever dealt to.
@@ -185,7 +186,11 @@ class Life:
         """A task waits for nothing but another one: that it gives a partition up, or that what it has left has landed."""
         for waiting in run.wanted - run.granted:
             held = any(waiting in other.held for other in others)
-            if not held and not any(each == waiting and task != run.task for each, task in self._dealt):
+            if (
+                self.broker.fences
+                and not held
+                and not any(each == waiting and task != run.task for each, task in self._dealt)
+            ):
                 raise BrokenPromiseError(f"task {run.task} waits for {waiting}, which is nobody else's")
 
     def _calm(self) -> None:
@@ -217,9 +222,9 @@ class Life:
         return {task: partitions for task, partitions in waiting.items() if partitions}
 
 
-def live(schedule: Schedule) -> None:
+def live(schedule: Schedule, *, fences: bool = True) -> None:
     """Goes through it."""
-    life = Life(schedule)
+    life = Life(schedule, fences=fences)
     try:
         life.run()
     finally:

@@ -52,8 +52,8 @@ class LandingBroker(Broker):
     Of positions the process is known alone. `terms`: in which term each process has a partition now.
     """
 
-    def __init__(self, *, allowed: Callable[[str], bool] | None) -> None:
-        super().__init__(fences=True, allowed=allowed, partitions=PARTITIONS)
+    def __init__(self, *, fences: bool, allowed: Callable[[str], bool] | None) -> None:
+        super().__init__(fences=fences, allowed=allowed, partitions=PARTITIONS)
         self.terms: dict[tuple[str, int], str] = {}
         self._committers = [Writers(f"position of partition {partition}") for partition in range(PARTITIONS)]
 

@@ -113,20 +113,27 @@ def explore(setting: Setting, trouble: Trouble, number: int, schedules: int, **m
     run()
 
 
+# Behind a restart a task without a fence waits for what it has left, as its worker grants it nothing before: that is the
+# landing's model, whose tasks follow what they are granted.
+UNFENCED = Trouble(tuple(kind for kind in Trouble().kinds if kind != "restart"))
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    "setting",
+    ("setting", "trouble"),
     [
-        pytest.param(PUNCTUAL, id="nobody_is_fenced_and_who_writes_leads"),
-        pytest.param(LATE, id="requests_arrive_when_the_lease_is_long_over"),
-        pytest.param(LYING, id="clocks_stand_still_in_a_pause"),
-        pytest.param(LEASE_ALONE, id="without_a_fence"),
+        pytest.param(PUNCTUAL, Trouble(), id="nobody_is_fenced_and_who_writes_leads"),
+        pytest.param(LATE, Trouble(), id="requests_arrive_when_the_lease_is_long_over"),
+        pytest.param(LYING, Trouble(), id="clocks_stand_still_in_a_pause"),
+        pytest.param(LEASE_ALONE, UNFENCED, id="without_a_fence"),
     ],
 )
-def test_no_task_writes_behind_its_successors_first_write_and_the_rightful_one_goes_on(setting: Setting) -> None:
+def test_no_task_writes_behind_its_successors_first_write_and_the_rightful_one_goes_on(
+    setting: Setting, trouble: Trouble
+) -> None:
     print(f"MODEL_SEED={SEED}")
-    explore(setting, Trouble(), SEED, SCHEDULES // 2)
+    explore(setting, trouble, SEED, SCHEDULES // 2)
 
 
 # --- faults put back --------------------------------------------------------------------------------------------------

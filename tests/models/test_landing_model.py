@@ -88,7 +88,9 @@ def _few_looks_and_no_log() -> Iterator[None]:
     logger.setLevel(level)
 
 
-def explore(trouble: Trouble, number: int, schedules: int, workers: int = 1, **more: Any) -> None:
+def explore(
+    trouble: Trouble, number: int, schedules: int, workers: int = 1, *, fences: bool = True, **more: Any
+) -> None:
     """Goes through schedules of the seed `number`; raises what the first failing one raises."""
 
     @seed(number)
@@ -103,7 +105,7 @@ def explore(trouble: Trouble, number: int, schedules: int, workers: int = 1, **m
     )
     @given(trouble.schedules(workers))
     def run(schedule: Schedule) -> None:
-        live(schedule)
+        live(schedule, fences=fences)
 
     run()
 
@@ -125,18 +127,19 @@ SWAPS = Trouble(
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("workers", "trouble"),
+    ("workers", "trouble", "fences"),
     [
-        pytest.param(1, Trouble(), id="requests_arrive_whenever"),
-        pytest.param(1, SWAPS, id="two_tasks_swap"),
-        pytest.param(2, Trouble(), id="workers_change"),
+        pytest.param(1, Trouble(), True, id="requests_arrive_whenever"),
+        pytest.param(1, SWAPS, True, id="two_tasks_swap"),
+        pytest.param(1, SWAPS, False, id="without_the_right_to_transactional_ids"),
+        pytest.param(2, Trouble(), True, id="workers_change"),
     ],
 )
 def test_no_task_writes_behind_the_first_write_of_a_partitions_next_owner_and_all_goes_on(
-    workers: int, trouble: Trouble
+    workers: int, trouble: Trouble, fences: bool
 ) -> None:
     print(f"MODEL_SEED={SEED}")
-    explore(trouble, SEED, SCHEDULES // 6, workers)
+    explore(trouble, SEED, SCHEDULES // 6, workers, fences=fences)
 
 
 # --- faults put back --------------------------------------------------------------------------------------------------
@@ -291,3 +294,34 @@ def test_a_fault_that_is_put_back_is_found(fault: Callable[[], AbstractContextMa
     with fault(), pytest.raises(BrokenPromiseError, match=found):
         # It ends with the first schedule that finds it.
         explore(trouble, FAULTS_SEED, FAULTS_SCHEDULES, phases=(Phase.generate,))
+
+
+def what_no_fence_holds_off_is_passed_over() -> AbstractContextManager[Any]:
+    """As it was: the next run of a task went on at once, whether or not anything fences off what the one before has left."""
+    return mock.patch.object(BatchProducer, "fenceable", True)
+
+
+def what_is_granted_stays() -> AbstractContextManager[Any]:
+    """The next process of a run has what the one before had, and only another run of the task waits."""
+    grant = Run.grant
+
+    def keeping(run: Run, partitions: Partitions) -> None:
+        grant(run, partitions | (run.granted & run.wanted))
+
+    return mock.patch.object(Run, "grant", keeping)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("fault", "kinds"),
+    [
+        pytest.param(what_no_fence_holds_off_is_passed_over, ("late", "restart"), id="passed_over_at_a_restart"),
+        pytest.param(what_no_fence_holds_off_is_passed_over, ("late", "kill"), id="passed_over_behind_a_kill"),
+        pytest.param(what_is_granted_stays, ("late", "kill"), id="what_is_granted_stays"),
+    ],
+)
+def test_a_fault_beside_missing_rights_to_transactional_ids_is_found(
+    fault: Callable[[], AbstractContextManager[Any]], kinds: tuple[str, ...]
+) -> None:
+    with fault(), pytest.raises(BrokenPromiseError, match=BEHIND):
+        explore(_swaps(*kinds), FAULTS_SEED, FAULTS_SCHEDULES, fences=False, phases=(Phase.generate,))

@@ -109,8 +109,8 @@ def test_a_confirmation_of_what_never_was_keeps_the_newest_grant() -> None:
 # --- what may still be under way --------------------------------------------------------------------------------------
 
 
-def reported(one: Run, state: str, *, settled: bool) -> None:
-    one.report = TaskReport("a", 1, state, settled=settled)
+def reported(one: Run, state: str, *, settled: bool, fenceable: bool = True) -> None:
+    one.report = TaskReport("a", 1, state, settled=settled, fenceable=fenceable)
 
 
 def test_what_ended_unsettled_keeps_its_partitions_from_other_tasks_until_its_requests_cannot_land_any_more() -> None:
@@ -128,6 +128,18 @@ def test_what_ended_unsettled_keeps_its_partitions_from_other_tasks_until_its_re
     # The task itself is fenced by its own epoch: it goes on at once.
     assert (before, freed) == (({T0}, frozenset()), (set(), {"c"}, set()))
     assert other.granted == {T1}
+
+
+def test_what_no_fence_holds_off_the_tasks_own_next_run_waits_for_too() -> None:
+    landing = Landing()
+    old = run(0, T0, T1)
+    regrant([old])
+    reported(old, RUNNING, settled=True, fenceable=False)
+    old.begin_attempt("b", now=0.0)
+    regrant([old], landing)
+    before = (old.granted, landing.over(LANDING_S - 0.1), landing.over(LANDING_S))
+    regrant([old], landing)
+    assert (before, old.granted) == ((set(), set(), {"c"}), {T0, T1})
 
 
 def test_what_two_runs_of_a_task_left_is_held_for_the_later_one() -> None:
