@@ -10,6 +10,7 @@ closing lines name and count these, and skips; where CI is set a skip is a failu
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -32,8 +33,10 @@ def main(arguments: list[str]) -> int:
     """Pytest's exit code: 0 also when waits that ran out came true in the second try."""
     # A shell starts what it runs in the background deaf to Ctrl-C, and so is all below it; tests press Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Where no bytecode may be written, each of the processes would compile all tests anew.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, "-m", "pytest", "-p", "tests.gate", "--waits-again", *(arguments or TWO_AT_ONCE)]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -24,18 +24,29 @@ _ERRORS = {
     503: "The worker is starting or ending",
 }
 _ALWAYS = (400, 401, 406, 415, 500, 503)
+# By their names in the contract (ERROR_BODIES), not as models: FastAPI would make a validator of each error of each route,
+# two hundred of them, and use none.
+_ERROR: dict[str, Any] = {"$ref": "#/components/schemas/ErrorBody"}
+_REFUSAL: dict[str, Any] = {"$ref": "#/components/schemas/RefusalBody"}
+
+ERROR_BODIES: tuple[type[BaseModel], ...] = (ErrorBody, RefusalBody)
 
 
 def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
     """`responses` of a route: these errors beside those that any route gives."""
     described: dict[int | str, dict[str, Any]] = {}
     for code in sorted({*codes, *_ALWAYS}):
-        described[code] = {"description": _ERRORS[code], "model": ErrorBody}
+        described[code] = {"description": _ERRORS[code], "content": _json({"schema": _ERROR})}
     # What Jetty refuses before a resource hears of it is answered as Jetty does: refusals.py.
-    described[400] |= {"model": ErrorBody | RefusalBody, "content": {"text/html": {"schema": {"type": "string"}}}}
+    refused = _json({"schema": {"anyOf": [_ERROR, _REFUSAL]}})
+    described[400]["content"] = {"text/html": {"schema": {"type": "string"}}, **refused}
     # Without a schema: it says that it is JSON, and is none, as Connect's.
-    described[401] = {"description": _ERRORS[401], "content": {"application/json": {}}}
+    described[401]["content"] = _json({})
     return described
+
+
+def _json(content: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": content}
 
 
 def answer(body: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> JSONResponse:

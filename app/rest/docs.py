@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import Route
 
 from mirror_connect.app.errors import Unauthorized
+from mirror_connect.app.rest.answers import ERROR_BODIES
 
 _CDN: Final = "https://cdn.jsdelivr.net/npm/swagger-ui-dist@5.35.0"
 # The page stands where credentials are typed in, so it runs exactly these files or none.
@@ -67,8 +68,11 @@ def contract(application: FastAPI) -> dict[str, Any]:
     for path in found["paths"].values():
         for operation in path.values():
             operation["responses"].pop("422", None)
+    schemas = found["components"]["schemas"]
     for schema in ("HTTPValidationError", "ValidationError"):
-        found["components"]["schemas"].pop(schema, None)
+        schemas.pop(schema, None)
+    schemas |= {body.__name__: body.model_json_schema(mode="serialization") for body in ERROR_BODIES}
+    found["components"]["schemas"] = dict(sorted(schemas.items()))
     found["components"]["securitySchemes"] = {"basic": {"type": "http", "scheme": "basic"}}
     # Credentials are asked for only if the worker's properties say so.
     found["security"] = [{}, {"basic": []}]

@@ -47,6 +47,13 @@ def map_body(context: schemathesis.HookContext, body: Any) -> Any:
     return body
 
 
+@schemathesis.hook
+def before_call(context: schemathesis.HookContext, case: Any, _: Any) -> None:
+    """A connector of the contract's own example finds no cluster: it gives up soon, else each restart takes five seconds."""
+    if isinstance(case.body, dict) and case.body.get("source.cluster.bootstrap.servers") == "localhost:9092":
+        case.body = {**case.body, "admin.timeout.ms": "500"}
+
+
 @schemathesis.check
 def content_type_of_content(context: Any, response: Any, case: Any) -> bool | None:
     """`content_type_conformance`, but for a refusal without a body: it has no content, so it has no type of one."""

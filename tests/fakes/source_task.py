@@ -48,9 +48,7 @@ class SourceTaskWorld:
         )
 
     @contextlib.asynccontextmanager
-    async def running(
-        self, spec: TaskSpec, stored: Callable[[str, int], Stored] = lambda _topic, _partition: None
-    ) -> AsyncIterator[None]:
+    async def running(self, spec: TaskSpec, stored: Callable[[str, int], Stored] | None = None) -> AsyncIterator[None]:
         """The task, from its start to its end: it is abandoned if it hasn't ended. Raises what `until` hasn't raised."""
         self.link = FakeWorkerLink(spec, stored)
         self.task = asyncio.create_task(mirror_source.run_source_task(spec, self.link))

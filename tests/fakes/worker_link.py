@@ -17,9 +17,12 @@ Stored = int | None | tuple[int | None, str | None] | tuple[int | None, str | No
 
 
 class FakeWorkerLink:
-    """Orders as a test sets them; `stored` gives the last replicated offset of a partition, alone or with its origin."""
+    """Orders as a test sets them; `stored` gives the last replicated offset of a partition, alone or with its origin.
 
-    def __init__(self, spec: TaskSpec, stored: Callable[[str, int], Stored] = lambda _topic, _partition: None) -> None:
+    It is called in a thread. Without it there is no thread, so that time may be simulated (tests/fakes/simulated_time.py).
+    """
+
+    def __init__(self, spec: TaskSpec, stored: Callable[[str, int], Stored] | None = None) -> None:
         self.changed = asyncio.Event()
         self.state = STARTING
         self.assignment_version = 0
@@ -54,8 +57,12 @@ class FakeWorkerLink:
         return self._spec
 
     async def positions(self, partitions: Sequence[TaskPartition]) -> list[PartitionPosition]:
+        stored = self._stored
+        if stored is None:
+            return [PartitionPosition(each.topic, each.partition, None) for each in partitions]
+
         def read() -> list[PartitionPosition]:
-            found = [(p.topic, p.partition, self._stored(p.topic, p.partition)) for p in partitions]
+            found = [(p.topic, p.partition, stored(p.topic, p.partition)) for p in partitions]
             return [PartitionPosition(t, p, *(each if isinstance(each, tuple) else (each,))) for t, p, each in found]
 
         return await asyncio.to_thread(read)

@@ -267,6 +267,12 @@ def test_workers_share_the_seed_that_was_made_up(planted: Planted) -> None:
     assert (run.code, [f"seed: TESTS_SEED={seed}" in run.text for seed in seeds]) == (0, [True])
 
 
+def test_what_a_process_has_compiled_the_next_one_finds(planted: Planted) -> None:
+    code = "import sys\ndef test_it(): assert not sys.dont_write_bytecode\n"
+    run = planted(code, env={"PYTHONDONTWRITEBYTECODE": "1"})
+    assert (run.code, run.last_line) == (0, "1 passed"), run.text
+
+
 def test_files_are_named_with_the_time_that_their_tests_took(planted: Planted) -> None:
     code = "import time\n@pytest.fixture\ndef slow(): time.sleep(0.4)\ndef test_it(slow): time.sleep(0.4)\n"
     run = planted(PASSES, code, two=True, more=["--slowest-files=1"])

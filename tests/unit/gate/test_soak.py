@@ -30,6 +30,10 @@ def test_is_late(): wait_for_state(lambda: seed() != 9, 'the worker answers', 0.
 """
 
 
+# For what doesn't hang on it: no processes beside pytest's own. Another number may stand behind those of tests/soak.py.
+ALONE = "--numprocesses=0"
+
+
 def soak(
     folder: Path, *arguments: str, code: str = PLANTED, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
@@ -79,7 +83,7 @@ def test_rounds_go_on_after_failures_and_rates_and_seeds_are_told(tmp_path: Path
 def test_models_go_through_more_schedules_and_other_ones_in_each_round(tmp_path: Path) -> None:
     code = "import os, pytest\npytestmark = pytest.mark.soak\ndef test_tells(): pytest.skip(repr(sorted(M.items())))\n"
     code += "M = {name: value for name, value in os.environ.items() if name.startswith('MODEL')}\n"
-    done = soak(tmp_path, "--rounds=2", "--seed=7", code=code, env={"MODEL_SCHEDULES": "9"})
+    done = soak(tmp_path, ALONE, "--rounds=2", "--seed=7", code=code, env={"MODEL_SCHEDULES": "9"})
     for number, seed in ((1, 7), (2, 8)):
         told = f"[('MODEL_EXAMPLES', '2000'), ('MODEL_SCHEDULES', '9'), ('MODEL_SEED', '{seed}')]"
         assert told in (tmp_path / "out" / f"round-{number}.log").read_text(), done.stdout
@@ -113,9 +117,9 @@ def test_a_test_whose_process_dies_has_failed(tmp_path: Path) -> None:
 
 def test_a_skip_is_told_and_is_a_failure_where_ci_is_set(tmp_path: Path) -> None:
     code = f"{PLANTED}\ndef test_skips(): pytest.skip('no jars')\n"
-    done = soak(tmp_path, "--rounds=1", "--seed=7", code=code)
+    done = soak(tmp_path, ALONE, "--rounds=1", "--seed=7", code=code)
     assert (done.returncode, done.stdout.splitlines()[-1].rpartition(", ")[2]) == (0, "1 skipped")
-    assert soak(tmp_path, "--rounds=1", "--seed=7", code=code, env={"CI": "1"}).returncode == 1
+    assert soak(tmp_path, ALONE, "--rounds=1", "--seed=7", code=code, env={"CI": "1"}).returncode == 1
 
 
 def test_told_to_end_it_ends_its_tests_and_tells_what_it_has(tmp_path: Path) -> None:

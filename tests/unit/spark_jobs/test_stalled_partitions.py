@@ -17,6 +17,7 @@ from mirror_connect.spark_jobs.fetched import SourcePartition
 from mirror_connect.spark_jobs.record_batch import NewRecord, stamp
 from mirror_connect.spark_jobs.record_rewrite import build
 from tests.fakes.encoded_batches import decode
+from tests.fakes.simulated_time import run_simulated
 from tests.fakes.source_task import SourceTaskWorld
 from tests.fakes.whole_cluster import FakeCluster
 
@@ -109,9 +110,13 @@ class World(SourceTaskWorld):
 
 @pytest.mark.parametrize("stalled", [1, 2, 3, 12])
 @pytest.mark.parametrize("missing", [False, True], ids=["refused", "without_a_topic"])
-async def test_others_go_on_beside_partitions_that_are_not_taken_and_these_are_copied_once_later(
+def test_others_go_on_beside_partitions_that_are_not_taken_and_these_are_copied_once_later(
     monkeypatch: pytest.MonkeyPatch, stalled: int, missing: bool
 ) -> None:
+    run_simulated(others_go_on(monkeypatch, stalled, missing=missing))
+
+
+async def others_go_on(monkeypatch: pytest.MonkeyPatch, stalled: int, *, missing: bool) -> None:
     world = World(stalled, missing=missing)
     world.patch(monkeypatch)
     monkeypatch.setattr(FakeCluster, "_fetch", fetch_in_turn)
@@ -134,9 +139,13 @@ async def test_others_go_on_beside_partitions_that_are_not_taken_and_these_are_c
 
 
 @pytest.mark.parametrize("missing", [False, True], ids=["refused", "without_a_leader"])
-async def test_the_end_of_an_epoch_does_not_wait_for_a_partition_that_is_not_taken(
+def test_the_end_of_an_epoch_does_not_wait_for_a_partition_that_is_not_taken(
     monkeypatch: pytest.MonkeyPatch, missing: bool
 ) -> None:
+    run_simulated(epoch_ends(monkeypatch, missing=missing))
+
+
+async def epoch_ends(monkeypatch: pytest.MonkeyPatch, *, missing: bool) -> None:
     world = World(2, missing=missing)
     if missing:
         world.target.logs["A.orders", 7] = world.target.topic("A.parcels")  # the topic is there, its leaders are not
