@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from typing import Any, cast
 
@@ -66,8 +67,14 @@ def test_an_end_may_come_late(process: subprocess.Popen[bytes]) -> None:
     assert only_waited(raised.value)
 
 
+def ends_at(end: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partition 0 of whatever topic is asked for."""
+    monkeypatch.setattr(product, "_asking", contextlib.nullcontext)
+    monkeypatch.setattr(product, "_present_ends", lambda _consumer, _topic: {0: end})
+
+
 def test_records_that_do_not_come_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(product, "_present_ends", lambda _cluster, _topic: {0: 9})
+    ends_at(9, monkeypatch)
     with pytest.raises(AssertionError, match=r"A.t ends at \{0: 10\}; it ends at \{0: 9\}$") as raised:
         wait_ends(cast(LocalCluster, None), "A.t", {0: 10}, 0.1)
     assert not only_waited(raised.value)
@@ -77,7 +84,7 @@ def test_records_that_do_not_come_are_missing(monkeypatch: pytest.MonkeyPatch) -
 def test_records_are_late_only_while_the_product_says_that_it_does_not_copy(
     process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, state: str, late: bool
 ) -> None:
-    monkeypatch.setattr(product, "_present_ends", lambda _cluster, _topic: {0: 9})
+    ends_at(9, monkeypatch)
     with pytest.raises(AssertionError, match=r"A.t ends at \{0: 10\}; it ends at \{0: 9\}") as raised:
         Silent(process, state).wait_going_on("copy", cast(LocalCluster, None), "A.t", 0.1)
     assert only_waited(raised.value) is late
