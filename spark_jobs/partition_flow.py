@@ -249,6 +249,8 @@ class PartitionFlow:
         if error.offset >= 0:
             # All below is on the target or was dropped; what was taken from there on is given up, and read again.
             self.next_offset = error.offset
+        # What was given up may be on the target: those would be records of nobody else's.
+        self._target_end = None
         self._in_flight.clear()
         self._on_refused(self, error)
 

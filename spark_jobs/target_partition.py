@@ -310,11 +310,13 @@ class TargetPartition:
         """Gives the partition up because of its head; its feed is told, its unacknowledged batches are forgotten."""
         self.failure = error
         if self.unacked:
-            # The target has neither the head nor, as their sequences come later, anything behind it: should the partition
-            # be taken up again, both begin there.
             head = self.unacked[0]
             error.offset = head.outgoing.first_offset
-            self.next_sequence = max(head.sequence, 0)
+            # The target has neither the head nor, as their sequences come later, anything behind it: should the partition
+            # be taken up again, both begin there. But an earlier try of the head may have been written. Then the broker
+            # would take another batch of that sequence for a repetition, and drop it: so it goes on as in `abandon`.
+            if not head.repeated:
+                self.next_sequence = max(head.sequence, 0)
         self.unacked.clear()
         self.again.clear()
         self.feed.failed(error)

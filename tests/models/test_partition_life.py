@@ -72,3 +72,26 @@ def test_what_was_written_and_then_refused_as_too_large_is_not_told_as_somebody_
         *(Incident(0.802, "epoch", 0), Incident(1.691, "lose", 0), Incident(2.792, "limit", 0)),
     )
     run_simulated(live(Schedule(shapes, incidents, old=False, seed=0)))
+
+
+def test_behind_a_batch_that_was_written_and_then_refused_nothing_takes_its_sequence() -> None:
+    # A position's answer is lost, the limit of the topic of positions is lowered, and it is refused. The broker would take
+    # the next one under its sequence for the same again, and drop it.
+    shapes = (*(("plain", 1, 0),) * 4, ("plain", 10, 0), *(("plain", 1, 0),) * 5)
+    incidents = (
+        *(Incident(0.633, "limit", 0), Incident(1.165, "truncate", 0), Incident(0.275, "truncate", 0)),
+        *(Incident(0.872, "truncate", 0), Incident(0.344, "hand_over", 0), Incident(0.011, "truncate", 7)),
+        *(Incident(0.374, "lose", 6), Incident(1.766, "truncate", 0), Incident(0.379, "leader", 1)),
+        *(Incident(0.344, "slow", 7), Incident(1.342, "slow", 8), Incident(0.247, "leader", 5)),
+        *(Incident(1.022, "truncate", 5), Incident(2.693, "hand_over", 5)),
+    )
+    run_simulated(live(Schedule(shapes, incidents, old=False, seed=1798701)))
+
+
+def test_what_was_written_behind_a_refused_batch_is_not_told_as_somebody_elses() -> None:
+    incidents = (
+        Incident(0.0, "hand_over", 0),
+        Incident(0.023, "late_and_lost", 1),
+        Incident(0.023, "refused_for_good", 0),
+    )
+    run_simulated(live(Schedule((("plain", 1, 0),) * 9, incidents, old=False, seed=0)))
