@@ -115,8 +115,6 @@ class TaskReport:
     `standing`: a line for each partition that stands still at present while the task runs: why, and what to do about it.
     `committed`: in the last report, whether all that was acknowledged is committed.
     `settled`: in the last report, whether nothing that the task has sent may still be written from now on.
-    `fenceable`: whether brokers refuse what is left of this process once the task's next one writes, as it takes the next
-    epoch of a transactional id.
     `loop_silent_s`: for how many seconds the task's event loop has not come round, 0 for less than one. What hangs copies
     nothing, although its reports, which come from a thread of their own, go on.
     """
@@ -133,7 +131,6 @@ class TaskReport:
     standing: tuple[str, ...] = ()
     committed: bool = True
     settled: bool = True
-    fenceable: bool = True
     loop_silent_s: float = 0.0
 
     def to_json(self) -> dict[str, Any]:

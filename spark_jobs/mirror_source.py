@@ -182,7 +182,6 @@ class SourceTask:
         self._link.settled = False
         await self._connected(self._target, self._target_away, f"target cluster {self._spec.target_alias}")
         await self._producer.start()
-        self._link.fenceable = self._producer.fenceable
         # What former tasks have recorded is read while the source is being connected to.
         self._mapping.start()
         await self._take_on(self._spec.assigned, connect=True)
@@ -321,7 +320,8 @@ class SourceTask:
 
     async def _take_on(self, partitions: Iterable[TaskPartition], *, connect: bool = False) -> None:
         added = list(partitions)
-        known = {(p.topic, p.partition): p for p in await self._link.positions(added)} if added else {}
+        found = await self._link.positions(added, fenceable=self._producer.fenceable) if added else []
+        known = {(p.topic, p.partition): p for p in found}
         if connect:
             await self._connected(self._source, self._source_away, f"source cluster {self._spec.source_alias}")
         for partition in added:

@@ -112,7 +112,7 @@ class WorkerClient:
         self.trace: str | None = None
         self.assignment_version = 0
         self.standing: tuple[str, ...] = ()
-        self.committed = self.settled = self.fenceable = True
+        self.committed = self.settled = True
         self._handle = handle
         self._loop = loop
         self._requests = InternalHttp(handle.url, handle.token)
@@ -134,9 +134,9 @@ class WorkerClient:
         """The task's spec as it is now; asked again after `orders.assignment_version` has grown."""
         return TaskSpec.from_json(await self._ask("GET", f"/runs/{self._handle.run_id}/spec?attempt={self.attempt}"))
 
-    async def positions(self, partitions: Sequence[TaskPartition]) -> list[PartitionPosition]:
+    async def positions(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[PartitionPosition]:
         """The last replicated source offsets, read to the end of the offsets topic after this call was made."""
-        asked = [[p.topic, p.partition] for p in partitions]
+        asked = {"fenceable": fenceable, "partitions": [[p.topic, p.partition] for p in partitions]}
         answer = await self._ask("POST", f"/runs/{self._handle.run_id}/positions", asked, timeout=30.0)
         return [PartitionPosition(*each) for each in answer]
 
@@ -234,7 +234,6 @@ class WorkerClient:
             standing=self.standing,
             committed=self.committed,
             settled=self.settled,
-            fenceable=self.fenceable,
             loop_silent_s=self._loop_silence(),
         )
         sent = boot_clock()

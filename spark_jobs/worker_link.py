@@ -18,7 +18,7 @@ class WorkerLink(Protocol):
     `changed` is set whenever orders changed or the epoch's time is over; the task clears it before it looks.
     `state`, `assignment_version`, `standing` and `counters` are written by the task and travel with the next report;
     `committed`, whether all that was acknowledged is committed at its end, with the last one; so does `settled`, whether
-    nothing that it has sent may still be written. `fenceable` travels with each from the first write on: see TaskReport.
+    nothing that it has sent may still be written.
     """
 
     changed: asyncio.Event
@@ -27,7 +27,6 @@ class WorkerLink(Protocol):
     standing: tuple[str, ...]
     committed: bool
     settled: bool
-    fenceable: bool
 
     @property
     def orders(self) -> TaskOrders:
@@ -55,8 +54,13 @@ class WorkerLink(Protocol):
     async def spec(self) -> TaskSpec:
         """The task's spec as it is now."""
 
-    async def positions(self, partitions: Sequence[TaskPartition]) -> list[PartitionPosition]:
-        """The last replicated source offsets, from an offsets topic read to its end after this call was made."""
+    async def positions(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[PartitionPosition]:
+        """The last replicated source offsets, from an offsets topic read to its end after this call was made.
+
+        Before anything is written to their copies. `fenceable`: whether brokers refuse what is left of this process as soon
+        as the task's next one writes, and of the one before as soon as this one does: both by a transactional id. Otherwise
+        it is answered when nothing of the one before can be written any more.
+        """
 
     def notice(self, line: str) -> None:
         """One line for the worker's log."""

@@ -5,13 +5,14 @@ all of it is acknowledged and committed (or has ended). So it is copied in order
 
 A task that ended before its last requests were answered leaves them on their way. Its own next run is safe from them if
 they carry a former epoch of its transactional id. Another task has another id, and one without the right to it has none: a
-broker would write them behind the first batch of the next owner. So that one waits until they can't land any more.
+broker would write them behind the first batch of the next owner. So another task is not granted the partition, and its own
+next run is not told the position (Supervisor.positions), until they can't land any more.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from mirror_connect.app.supervisor.run import Partitions, Run
@@ -38,13 +39,22 @@ class Landing:
             run.left, run.fences_left = frozenset(), True
 
     def held_against(self, task: TaskId) -> Partitions:
-        """What this task may not have yet: another one of its connector has left requests for it, or it has itself."""
-        unsafe = (
-            left
-            for (other, fenced_off), left in self._until.items()
-            if other.connector == task.connector and not (other == task and fenced_off)
+        """What this task may not have yet, as another one of its connector left requests for it."""
+        others = (
+            left for (other, _), left in self._until.items() if other != task and other.connector == task.connector
         )
-        return frozenset[tuple[str, int]]().union(*unsafe)
+        return frozenset[tuple[str, int]]().union(*others)
+
+    def in_the_way(self, run: Run, partitions: Iterable[tuple[str, int]]) -> bool:
+        """Whether requests of the task's own past may land on these, and nothing would fence them off: it takes both of
+        them, the one that left them and this one, to write by the transactional id.
+        """
+        unsafe = [
+            left
+            for (task, fenceable), left in self._until.items()
+            if task == run.task and not (fenceable and run.fenceable)
+        ]
+        return any(each in left for left in unsafe for each in partitions)
 
     def over(self, now: float) -> set[str]:
         """Forgets what can't land any more; the connectors that have partitions free by that."""
@@ -67,8 +77,7 @@ def regrant(runs: Collection[Run], landing: Landing, now: float) -> None:
         landing.take_over(run, now)
     active = [run for run in runs if not run.is_over]
     for run in active:
-        # Of what it has, only what an earlier process of its own has left is held against it.
-        run.grant((run.granted & run.wanted) - landing.held_against(run.task))
+        run.grant(run.granted & run.wanted)
     for run in active:
         taken = frozenset[tuple[str, int]]().union(*(other.held for other in runs if other is not run))
         landing_there = landing.held_against(run.task)

@@ -67,8 +67,9 @@ def create_internal_application(supervisor: Supervisor) -> Starlette:
         return Response(status_code=GONE) if found is None else JSONResponse(found.to_json())
 
     async def positions(request: Request, run: Run) -> Response:
-        asked = [(topic, partition) for topic, partition in json.loads(await request.body())]
-        found = await supervisor.positions(run, asked)
+        body = json.loads(await request.body())
+        asked = [(topic, partition) for topic, partition in body["partitions"]]
+        found = await supervisor.positions(run, asked, fenceable=body["fenceable"])
         return JSONResponse(
             [[each.topic, each.partition, each.offset, each.topic_id, each.leader_epoch] for each in found]
         )

@@ -52,7 +52,8 @@ class Run:
     stood still was last dealt with.
     `may_write`: until its worker's leadership is over.
     `left`: partitions to which attempts that are at their end may have left requests under way, until somebody takes note;
-    `fences_left`: whether the task's own next attempt fences these off.
+    `fenceable`: whether brokers refuse what is left of the present attempt as soon as the next one writes (see WorkerLink);
+    `fences_left`: whether they do so with all of what is `left`.
     `withheld`: what the log knows it has to wait for because of such requests of another task.
     `secrets`: what no text may show of its spec: secret settings, and whatever came from a config provider.
     """
@@ -75,6 +76,7 @@ class Run:
     finish_by: float | None = None
     may_write: bool = True
     left: Partitions = frozenset()
+    fenceable: bool = True
     fences_left: bool = True
     withheld: Partitions = frozenset()
     killed: int | None = None
@@ -174,4 +176,4 @@ class Run:
     def _leave(self) -> None:
         if self.report is not None and self.unsettled:
             self.left |= self.unsettled
-            self.fences_left = self.fences_left and self.report.fenceable
+            self.fences_left = self.fences_left and self.fenceable

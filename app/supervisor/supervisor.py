@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from mirror_connect.app.supervisor.grants import Landing, regrant
+from mirror_connect.app.supervisor.grants import LANDING_S, Landing, regrant
 from mirror_connect.app.supervisor.idleness import TASK_SILENT_S, UNHEARD_S, why_idle
 from mirror_connect.app.supervisor.incidents import LONGEST_LINE
 from mirror_connect.app.supervisor.launcher import SparkApplication
@@ -62,6 +62,10 @@ NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded")
 ROOM_RETRY_S: Final = 10.0
 NOT_COMMITTED: Final = (
     "its last positions were not committed in time: what was copied since the commit before is copied again"
+)
+UNFENCED: Final = (
+    f"Waits for {LANDING_S:g} s at most: its last process ended with requests under way, which may still be written. With "
+    "the right to its transactional id it would not have to"
 )
 ABANDON: Final = TaskOrders(lease_ms=0, finish=True, abandon=True)
 
@@ -211,9 +215,11 @@ class Supervisor:
                 self._end(run)
                 return None
             if run.attempt != attempt:  # asked twice meanwhile
-                run.begin_attempt(attempt, self._clock())
-                # What its predecessor had not given up yet is free, or will be: this process has nothing to confirm.
+                # What its predecessor had not given up yet is free, or will be. Before the new one begins, which would have
+                # to confirm the loss of what it never had.
+                run.end_attempt(self._clock())
                 self._regrant(run.task.connector)
+                run.begin_attempt(attempt, self._clock())
         run.heard = self._clock()
         assigned = assigned_partitions_text(sorted(map(TopicPartition._make, run.granted)))
         config, version = {**run.identity, ASSIGNED: assigned}, run.version
@@ -240,21 +246,32 @@ class Supervisor:
         run.spec, run.secrets, run.late = spec, found.union(*map(secrets_of, clients)), None
         return spec
 
-    async def positions(self, run: Run, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
-        """Positions of a run's partitions. ClusterUnreachable, NotAuthorized: not now, ask again."""
+    async def positions(
+        self, run: Run, partitions: Sequence[tuple[str, int]], *, fenceable: bool = True
+    ) -> list[PartitionPosition]:
+        """Positions of a run's partitions, before it writes to any of their copies; `fenceable`: see WorkerLink.
+
+        ClusterUnreachable, NotAuthorized: not now, ask again.
+        """
         if run.spec is None:
             raise RuntimeError("a task asked for positions before its spec")
+        run.fenceable = fenceable
+        if self._landing.in_the_way(run, partitions):
+            self._has_no_positions(run, UNFENCED)
+            raise ClusterUnreachable(UNFENCED)
         try:
             found = await self._specs.positions(run.spec, partitions)
         except (ClusterUnreachable, NotAuthorized) as error:
-            line = f"Its positions can't be read: {error}"
-            if run.phase is Phase.RUNNING:
-                run.late = f"Its new partitions are not copied yet. {line}"
-            else:
-                self._waits(run, redact(line, run.secrets))
+            self._has_no_positions(run, redact(f"Its positions can't be read: {error}", run.secrets))
             raise
         run.late = None
         return found
+
+    def _has_no_positions(self, run: Run, line: str) -> None:
+        if run.phase is Phase.RUNNING:
+            run.late = f"Its new partitions are not copied yet. {line}"
+        else:
+            self._waits(run, line)
 
     async def report(self, run: Run, report: TaskReport, *, hold_s: float, known_version: int) -> TaskOrders:
         """Takes a report and answers with orders, at once if there are new ones, else after `hold_s`."""

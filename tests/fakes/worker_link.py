@@ -27,7 +27,7 @@ class FakeWorkerLink:
         self.state = STARTING
         self.assignment_version = 0
         self.standing: tuple[str, ...] = ()
-        self.committed = self.settled = self.fenceable = True
+        self.committed = self.settled = True
         self.orders = TaskOrders(lease_ms=10_000, assignment_version=spec.assignment_version)
         self.counters: dict[str, int] = {}
         self.notices: list[str] = []
@@ -56,7 +56,7 @@ class FakeWorkerLink:
     async def spec(self) -> TaskSpec:
         return self._spec
 
-    async def positions(self, partitions: Sequence[TaskPartition]) -> list[PartitionPosition]:
+    async def positions(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[PartitionPosition]:
         stored = self._stored
         if stored is None:
             return [PartitionPosition(each.topic, each.partition, None) for each in partitions]

@@ -233,7 +233,7 @@ class Task:
         self.state = STARTING
         self.orders = TaskOrders(lease_ms=0)
         self.assignment_version = 0
-        self.committed = self.settled = self.fenceable = True
+        self.committed = self.settled = True
         self._lease = TaskLease(self.process.time)
         self.process.start(self._work())
 
@@ -303,7 +303,6 @@ class Task:
             assignment_version=self.assignment_version,
             committed=self.committed,
             settled=self.settled,
-            fenceable=self.fenceable,
         )
         sent, known = self.process.time(), self.orders.assignment_version
         supervisor = self.worker.supervisor

@@ -228,9 +228,9 @@ class SourceProcess(Task):
             raise RunOverError
         return spec
 
-    async def positions(self, partitions: Sequence[TaskPartition]) -> list[PartitionPosition]:
+    async def positions(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[PartitionPosition]:
         asked = [(each.topic, each.partition) for each in partitions]
-        found = await self._asked(lambda run: self.worker.supervisor.positions(run, asked))
+        found = await self._asked(lambda run: self.worker.supervisor.positions(run, asked, fenceable=fenceable))
         machines = cast("LandingMachines", self.worker.machines)
         for each in partitions:
             machines.taken_on += 1

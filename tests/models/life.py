@@ -66,7 +66,7 @@ class LifeLink(FakeWorkerLink):
         self._target = target
         self.read: list[list[Place]] = [[] for _ in target.watches]
 
-    async def positions(self, partitions: Sequence[TaskPartition]) -> list[PartitionPosition]:
+    async def positions(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[PartitionPosition]:
         await asyncio.sleep(0.001)
         found = []
         for p in partitions:

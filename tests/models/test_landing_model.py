@@ -301,14 +301,9 @@ def what_no_fence_holds_off_is_passed_over() -> AbstractContextManager[Any]:
     return mock.patch.object(BatchProducer, "fenceable", True)
 
 
-def what_is_granted_stays() -> AbstractContextManager[Any]:
-    """The next process of a run has what the one before had, and only another run of the task waits."""
-    grant = Run.grant
-
-    def keeping(run: Run, partitions: Partitions) -> None:
-        grant(run, partitions | (run.granted & run.wanted))
-
-    return mock.patch.object(Run, "grant", keeping)
+def positions_are_told_at_once() -> AbstractContextManager[Any]:
+    """As it was: who has no fence begins at once, whatever its last process has left on its way."""
+    return mock.patch.object(Landing, "in_the_way", return_value=False)
 
 
 @pytest.mark.timeout(900)
@@ -317,7 +312,7 @@ def what_is_granted_stays() -> AbstractContextManager[Any]:
     [
         pytest.param(what_no_fence_holds_off_is_passed_over, ("late", "restart"), id="passed_over_at_a_restart"),
         pytest.param(what_no_fence_holds_off_is_passed_over, ("late", "kill"), id="passed_over_behind_a_kill"),
-        pytest.param(what_is_granted_stays, ("late", "kill"), id="what_is_granted_stays"),
+        pytest.param(positions_are_told_at_once, ("late", "kill"), id="told_at_once"),
     ],
 )
 def test_a_fault_beside_missing_rights_to_transactional_ids_is_found(

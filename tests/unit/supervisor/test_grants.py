@@ -109,8 +109,8 @@ def test_a_confirmation_of_what_never_was_keeps_the_newest_grant() -> None:
 # --- what may still be under way --------------------------------------------------------------------------------------
 
 
-def reported(one: Run, state: str, *, settled: bool, fenceable: bool = True) -> None:
-    one.report = TaskReport("a", 1, state, settled=settled, fenceable=fenceable)
+def reported(one: Run, state: str, *, settled: bool) -> None:
+    one.report = TaskReport("a", 1, state, settled=settled)
 
 
 def test_what_ended_unsettled_keeps_its_partitions_from_other_tasks_until_its_requests_cannot_land_any_more() -> None:
@@ -130,16 +130,24 @@ def test_what_ended_unsettled_keeps_its_partitions_from_other_tasks_until_its_re
     assert other.granted == {T1}
 
 
-def test_what_no_fence_holds_off_the_tasks_own_next_run_waits_for_too() -> None:
+@pytest.mark.parametrize(
+    ("before", "now", "waits"), [(True, True, False), (True, False, True), (False, True, True), (False, False, True)]
+)
+def test_what_a_task_left_is_in_its_own_way_unless_both_processes_write_by_the_transactional_id(
+    before: bool, now: bool, waits: bool
+) -> None:
     landing = Landing()
-    old = run(0, T0, T1)
-    regrant([old])
-    reported(old, RUNNING, settled=True, fenceable=False)
-    old.begin_attempt("b", now=0.0)
-    regrant([old], landing)
-    before = (old.granted, landing.over(LANDING_S - 0.1), landing.over(LANDING_S))
-    regrant([old], landing)
-    assert (before, old.granted) == ((set(), set(), {"c"}), {T0, T1})
+    one = run(0, T0, T1)
+    regrant([one])
+    one.fenceable = before
+    reported(one, RUNNING, settled=True)
+    one.begin_attempt("b", now=0.0)
+    regrant([one], landing)
+    one.fenceable = now
+    in_the_way = [landing.in_the_way(one, [partition]) for partition in (T0, ("t", 7))]
+    landing.over(LANDING_S)
+    # Another run of the task has the partitions all the same; it is not told where to begin.
+    assert (in_the_way, landing.in_the_way(one, [T0]), one.granted) == ([waits, False], False, {T0, T1})
 
 
 def test_what_two_runs_of_a_task_left_is_held_for_the_later_one() -> None:

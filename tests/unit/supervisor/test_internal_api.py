@@ -114,7 +114,9 @@ async def test_a_run_gets_its_spec_and_reports_for_orders(server: Server) -> Non
 async def test_positions_come_in_the_order_they_were_asked_for(server: Server) -> None:
     run = server.runs[0]
     await server.call("GET", f"/runs/{run.run_id}/spec?attempt=one", run.token)
-    answer = await server.call("POST", f"/runs/{run.run_id}/positions", run.token, [["t", 1], ["t", 0]])
+    answer = await server.call(
+        "POST", f"/runs/{run.run_id}/positions", run.token, {"fenceable": True, "partitions": [["t", 1], ["t", 0]]}
+    )
     assert answer.json() == [["t", 1, None, None, -1], ["t", 0, None, None, -1]]
 
 

@@ -328,6 +328,38 @@ async def test_another_task_gets_a_partition_whose_owner_died_before_it_gave_it_
     assert (early, world.run(B).granted) == ({("t", 2)}, {("t", 1), ("t", 2)})
 
 
+async def test_a_task_that_nothing_fences_off_is_told_its_positions_when_nothing_of_its_past_may_land(
+    world: World,
+) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    first = await world.running(A)
+    await world.supervisor.positions(first.run, [("t", 0)], fenceable=False)
+    world.application.alive.discard(first.pid)
+    following = Process(world, world.run(A))
+    await following.ask()
+    with pytest.raises(ClusterUnreachable, match="its last process ended with requests under way"):
+        await world.supervisor.positions(following.run, [("t", 0)], fenceable=False)
+    assert world.events.trace(A).startswith(f"Waits for {LANDING_S:g} s at most")
+    for _ in range(int(LANDING_S) + 1):
+        world.later(1.0)
+        await following.say("STARTING", 0)
+    assert len(await world.supervisor.positions(following.run, [("t", 0)], fenceable=False)) == 1
+
+
+async def test_another_task_gets_what_a_process_that_does_not_come_up_never_had(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0"), B: wanted("t-1")})
+    first, other = await world.running(A), await world.running(B)
+    world.supervisor.want({A: wanted(), B: wanted("t-0", "t-1")})
+    world.application.alive.discard(first.pid)
+    coming = Process(world, world.run(A))
+    await coming.ask()
+    for _ in range(int(LANDING_S) + 1):
+        world.later(1.0)
+        await coming.say("STARTING", 0)
+        await other.say("RUNNING")
+    assert world.run(B).granted == {("t", 0), ("t", 1)}
+
+
 async def test_a_restart_ends_the_run_and_begins_another(world: World) -> None:
     world.supervisor.want({A: wanted("t-0")})
     process = await world.running(A)
