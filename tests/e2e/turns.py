@@ -185,11 +185,6 @@ class Turns:
         self.moved.append({group: self.on_target(group) for group in (self.late, self.reader)})
         self.commit(self.late, self.end)
 
-    def is_held(self) -> bool:
-        """Whether a worker is in the group."""
-        (future,) = self.target.admin().describe_consumer_groups([self.group_id]).values()
-        return bool(future.result(60).members)
-
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         """With the same patience for everything."""
         wait_for(condition, what, PATIENCE_S, 0.3)
@@ -241,7 +236,9 @@ def take_turns(turns: Turns, java: Program, ours: Product, started: Callable[[],
         turns.note()
 
         java.start()
-        turns.wait(turns.is_held, f"group {turns.group_id} has a member")
+        # The dedicated program joins its group a moment after it has started. Who writes heartbeats is in it.
+        beats = len(turns.heartbeats())
+        turns.wait(lambda: len(turns.heartbeats()) > beats, "Java is at work")
         said = len(ours.log_text())
         # It asks for some time until it believes the refusal: Java copies meanwhile.
         ours.launch()
