@@ -156,8 +156,9 @@ class FetchPositions:
             before = work.position or 0
             line = work.rewind(at, found.leader_epoch, found.end_offset)
             kind = f"{self._side} partitions whose logs were truncated"
-            # A partition that is added anew, at a position of before that, finds the same once more.
-            if self._happened_together.is_news(work.key, kind, (at, leader_epoch)):
+            # A partition that is added anew, at a position of before that, finds the same once more. In the log of another
+            # topic of the name it is another one.
+            if self._happened_together.is_news(work.key, kind, (at, leader_epoch, work.topic_id)):
                 self._happened_together.tell(line, kind, before - at, f"are gone from the {self._side}")
         self._lanes.place(work)
         self._upkeep.look_again()

@@ -95,3 +95,12 @@ def test_what_was_written_behind_a_refused_batch_is_not_told_as_somebody_elses()
         Incident(0.023, "refused_for_good", 0),
     )
     run_simulated(live(Schedule((("plain", 1, 0),) * 9, incidents, old=False, seed=0)))
+
+
+def test_a_truncation_like_one_of_the_former_topic_is_told_too() -> None:
+    # At the same offset, under a leader epoch of the same number.
+    incidents = (
+        *(Incident(0.0, "truncate", 0), Incident(0.003, "truncate", 0), Incident(0.303, "make_again", 0)),
+        *(Incident(0.403, "truncate", 0), Incident(0.503, "truncate", 0)),
+    )
+    run_simulated(live(Schedule((("plain", 1, 0),) * 4, incidents, old=False, seed=0)))
