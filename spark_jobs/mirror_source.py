@@ -245,6 +245,7 @@ class SourceTask:
             syncs = asyncio.create_task(self._mapping.flush(positions_s))
             try:
                 self._note_positions()
+                self._tell_passed()
                 await self._mapping.before_commit(runs_s)
                 flushed = await self._positions.flush(positions_s)
                 await syncs
@@ -296,6 +297,7 @@ class SourceTask:
         wanted = {SourcePartition(a.topic, a.partition): a for a in spec.assigned}
         leaving = [p for p, flow in self._flows.items() if wanted.get(p) != flow.partition]
         self._standing.leaving = set(leaving)
+        self._tell_passed()  # afterwards nobody knows where their logs end
         for partition in leaving:
             self._fetcher.remove(partition)
         await self._producer.release([self._targets[p] for p in leaving], SETTLE_S)
@@ -423,5 +425,7 @@ class SourceTask:
             return  # a follower may know less of the source's end than that owner did
         for runs in self._mapping.behind():
             source = SourcePartition(runs.partition.topic, runs.partition.partition)
+            end = -1
             with contextlib.suppress(KeyError):  # one that stands still, or is leaving, isn't fetched
-                runs.passed(self._flows[source].position, self._fetcher.state(source).high_watermark)
+                end = self._fetcher.state(source).high_watermark
+            runs.passed(self._flows[source].position, end)

@@ -97,13 +97,15 @@ class PartitionRuns:
             recorder = self._made()
             for upstream, count, downstream, linked in early:
                 recorder.acked(upstream, count, downstream, linked=linked)
+            if self.caught_up and recorder.owes:
+                recorder.caught_up()
             self._dirty[self] = None
 
     def passed(self, position: int, source_end: int) -> None:
         """All up to `position` is mirrored or passed over; `source_end` as last heard, -1 if nothing was."""
         if self._end is None and source_end >= 0:
             self._end = source_end
-        if self._end is None or position + 1 < self._end or not self._known:
+        if self._end is None or position + 1 < self._end:
             return
         self.caught_up = True
         if self.recorder is not None and self.recorder.owes:

@@ -9,6 +9,7 @@ import pytest
 
 from mirror_connect.connectors.job_contract import TaskSpec
 from mirror_connect.kafka_io.wire import Produce
+from mirror_connect.spark_jobs import mirror_source
 from tests.fakes.mapped_task import RUNS, MappedWorld
 from tests.fakes.source_task import OFFSETS
 
@@ -97,6 +98,33 @@ async def test_a_crash_leaves_copies_that_no_translation_forgets_until_all_is_mi
         await world.until(lambda: bool(world.index.translate(15) and world.index.translate(15).exact))  # type: ignore[union-attr]
         seen = [world.index.translate(at).offset for at in (5, 12, 20)]  # type: ignore[union-attr]
     assert seen == [5, 22, 30]
+
+
+@pytest.mark.parametrize("end", ["finished", "taken_away"])
+async def test_a_task_whose_only_commit_is_its_last_one_tells_that_all_is_mirrored_again(
+    world: MappedWorld, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    world.records(10)
+    async with world.copying(world.spec()):
+        await world.copied(10)
+    world.target.producers.before = lambda request: 7 if any(batch.topic == RUNS for batch in request.batches) else 0
+    world.records(10)
+    for _ in range(2):
+        async with world.copying(world.spec()):
+            await world.until(lambda: world.link.counters.get("records", 0) == 10)
+    # 10 to 19 lie at 10 to 19 and at 20 to 29, and nothing tells of either.
+    world.target.producers.before = lambda _request: 0
+    monkeypatch.setattr(mirror_source, "COMMIT_S", 60.0)
+    spec = replace(world.spec(), commit_interval_ms=60_000)
+    async with world.copying(spec):
+        await world.until(lambda: world.link.counters.get("records", 0) == 10)
+        if end == "finished":
+            await world.finish()
+        else:
+            world.link.assign(replace(spec, assigned=(), assignment_version=2))
+            await world.until(lambda: world.link.assignment_version == 2)
+    found = [world.index.translate(at) for at in (5, 12, 20)]
+    assert [(each.offset, each.exact) for each in found if each] == [(5, True), (32, True), (40, True)]
 
 
 async def test_a_partition_that_is_taken_away_is_recorded_before_that_is_told(world: MappedWorld) -> None:

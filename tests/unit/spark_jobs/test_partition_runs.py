@@ -120,6 +120,19 @@ def test_owed_copies_are_settled_when_the_source_as_it_was_is_passed(parts: Part
     assert (recorder.owes, later.partition.caught_up, later.runs.behind()) == (False, True, [])
 
 
+def test_owed_copies_are_settled_also_if_the_former_runs_are_known_only_when_all_is_passed() -> None:
+    former = Parts()
+    former.partition.known(None)
+    former.partition.acked(0, 10, 0, linked=True)
+    later = Parts(reading_from=10)
+    later.partition.acked(10, 2, 30, linked=True)
+    later.partition.passed(11, 12)
+    later.partition.known(former.index().newest)
+    found = later.index()
+    each = found.translate(10), found.translate(12)
+    assert [(it.offset, it.exact) for it in each if it] == [(30, True), (32, True)]
+
+
 def test_owed_copies_are_settled_when_a_source_that_was_truncated_since_is_passed() -> None:
     former = Parts()
     former.partition.known(None)
