@@ -414,6 +414,12 @@ class Comparer:
             if not records:
                 break
             place = records[-1][0] + 1
+        # Else a copier has begun anew, or where records were skipped.
+        for beginning in (self._start, self._missing.first):
+            if beginning is not None and beginning < self._done_to - _LOOK_BACK:
+                found = self._place_of(wanted, least, await self._source.look(beginning))
+                if found is not None:
+                    return found
         self._misses += 1
         return None
 

@@ -24,6 +24,11 @@ class MissingRanges:
         at = bisect_right(self._firsts, offset) - 1
         return at >= 0 and offset <= self._lasts[at]
 
+    @property
+    def first(self) -> int | None:
+        """The lowest of them."""
+        return self._firsts[0] if self._firsts else None
+
     def any(self, first: int, last: int) -> bool:
         """Whether one of these offsets is missing."""
         at = bisect_left(self._lasts, first)

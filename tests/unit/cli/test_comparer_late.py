@@ -93,6 +93,20 @@ async def test_tens_of_thousands_that_came_later_are_out_of_order() -> None:
     assert findings.listed == [Fault(Kind.REORDERED, (100, 34_999), (5_200, 40_099), 34_900)]
 
 
+async def test_where_timestamps_lead_nowhere_a_beginning_anew_is_known_by_where_it_begins() -> None:
+    records = [record._replace(key=b"%d" % i) for i, record in enumerate(some_records(7, 9_000, size=3))]
+    log: list[bytes] = []
+    at = 0
+    for epoch, (begin, end) in enumerate([(0, 1_000), (2_000, 9_000), (0, 9_000), (1_000, 9_000)]):
+        run = numbered(records[begin:end], at)
+        # LogAppendTime: the records have the target's time.
+        log += packed(run, size=100, producer_id=9, producer_epoch=epoch, attributes=0x08, max_timestamp=NOW + at)
+        at += end - begin
+    findings = await compare(packed(records, size=100), log)
+    assert (findings.counts[Kind.MISSING], findings.counts[Kind.REORDERED], findings.faults()) == (0, 1_000, 1_000)
+    assert findings.repeated == 16_000
+
+
 def with_markers(rng: random.Random, count: int) -> tuple[list[Plain], list[bytes]]:
     """The source: batches of any size, with transactions' markers between."""
     records: list[Plain] = []
