@@ -514,6 +514,7 @@ class Comparer:
     async def _explain_target_only(self, theirs: list[Record], places: list[int], passed: int) -> None:
         """Target records that the source lacks here; `places` are those in `theirs` and in the target's window."""
         findings = self._findings
+        places = [place for place in places if not self._was_missing(theirs[place])]
         excused = min(self._source.holes(passed), len(places))
         self._source.use_holes(passed, excused)
         # What compaction took from the source cannot be found there when a copier that began anew has it once more.
@@ -528,23 +529,25 @@ class Comparer:
         rest, at = places[excused:], 0
         while at < len(rest):
             record = theirs[rest[at]]
-            mark = hash(self._content(record))
-            lost = self._lost.pop(mark, -1)
-            if lost in self._missing:
-                self._came_late((lost, lost), (record[0], record[0]))
-                at += 1
-                continue
             again = await self._again(theirs, rest[at:])
             if again:
                 at += again
                 continue
             if self._strays_known < _REMEMBERED:
                 self._strays_known += 1
-                self._strays.setdefault(mark, []).append(record[0])
+                self._strays.setdefault(hash(self._content(record)), []).append(record[0])
             wrote = self._target.producer(rest[at])
             by_copier = wrote[0] >= 0 and wrote == self.last_producer
             findings.add(_fault(Kind.FOREIGN, None, record, _LOST_SINCE if by_copier else ""))
             at += 1
+
+    def _was_missing(self, record: Record) -> bool:
+        """Whether a record of the target is one that went missing before; tells of it."""
+        lost = self._lost.pop(hash(self._content(record)), -1)
+        if lost not in self._missing:
+            return False
+        self._came_late((lost, lost), (record[0], record[0]))
+        return True
 
     async def _again(self, theirs: list[Record], places: list[int]) -> int:
         """How many of the first `places` are a stretch that the target has had before; tells of them."""

@@ -93,6 +93,14 @@ async def test_tens_of_thousands_that_came_later_are_out_of_order() -> None:
     assert findings.listed == [Fault(Kind.REORDERED, (100, 34_999), (5_200, 40_099), 34_900)]
 
 
+async def test_what_came_late_beside_what_compaction_took_is_not_taken_for_that() -> None:
+    source = [record._replace(offset=record.offset + 2 * (record.offset >= 290)) for record in RECORDS]
+    copy = numbered(RECORDS[280:290] + RECORDS[270:])
+    findings = await compare(packed(source), packed(copy))
+    assert (findings.counts[Kind.MISSING], findings.counts[Kind.REORDERED]) == (270, 10)
+    assert (findings.equal, findings.faults()) == (20, 280)
+
+
 async def test_where_timestamps_lead_nowhere_a_beginning_anew_is_known_by_where_it_begins() -> None:
     records = [record._replace(key=b"%d" % i) for i, record in enumerate(some_records(7, 9_000, size=3))]
     log: list[bytes] = []
