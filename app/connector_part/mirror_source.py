@@ -96,7 +96,7 @@ class MirrorSourcePart:
         """Ends it. A Kafka call under way is left to its own time limit; its result goes nowhere."""
         await self._rounds.stop()
         await self._followers.stop()
-        self._acls.close()
+        await self._acls.close()
         if self._following is not None:
             await self._following.stop()
 

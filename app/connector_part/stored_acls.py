@@ -15,6 +15,10 @@ from mirror_connect.connectors.errors import ClusterUnreachable
 T = TypeVar("T")
 # Reading to the end, and a record that all replicas have.
 PATIENCE_S: Final = 35.0
+# What is being stored when the connector is stopped.
+CLOSING_S: Final = 2.0
+
+_STOPPED: Final = "the offsets topic is not asked any more: the connector is stopped"
 
 
 class StoredAcls:
@@ -26,22 +30,28 @@ class StoredAcls:
         self._offsets_of = offsets_of
         self._loop = asyncio.get_running_loop()
         self._under_way: dict[concurrent.futures.Future[Any], asyncio.Task[Any]] = {}
+        self._saving: set[asyncio.Task[Any]] = set()
         self._closed = False
 
-    def close(self) -> None:
-        """On the event loop: a round that waits here is let go."""
+    async def close(self) -> None:
+        """On the event loop: a round that waits here is let go, one that saves only after `CLOSING_S`.
+
+        A removed copy that is still kept would, at the next start, take away what somebody gave by hand meanwhile.
+        """
         self._closed = True
+        if self._saving:
+            await asyncio.wait(self._saving, timeout=CLOSING_S)
         for task in self._under_way.values():
             task.cancel()
 
     def load(self) -> dict[AclBinding, set[AclBinding]]:
         """All copies, with what they stand for. ClusterUnreachable, NotAuthorized."""
-        return self._done(self._load)
+        return self._done(self._load, saves=False)
 
     def save(self, copies: Mapping[Resource, Mapping[AclBinding, Collection[AclBinding]]]) -> None:
         """Keeps what is copied of these resources; nothing forgets one. ClusterUnreachable, NotAuthorized."""
         if copies:
-            self._done(lambda: self._save(copies))
+            self._done(lambda: self._save(copies), saves=True)
 
     async def _load(self) -> dict[AclBinding, set[AclBinding]]:
         store = await self._offsets_of(self._config)
@@ -52,32 +62,41 @@ class StoredAcls:
         store = await self._offsets_of(self._config)
         await store.put(self._name, [(acl_partition(each), acl_offset(of)) for each, of in copies.items()])
 
-    def _done(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    def _done(self, work: Callable[[], Coroutine[Any, Any, T]], *, saves: bool) -> T:
         answer = concurrent.futures.Future[T]()
-        self._loop.call_soon_threadsafe(self._begin, work, answer)
+        self._loop.call_soon_threadsafe(self._begin, work, answer, saves)
         try:
             return answer.result(PATIENCE_S)
-        except concurrent.futures.TimeoutError:
+        except TimeoutError:
+            # That of this wait: the store's own comes as another one.
             self._loop.call_soon_threadsafe(self._give_up, answer)
             raise ClusterUnreachable(f"the offsets topic does not answer within {PATIENCE_S:g} s") from None
-        except concurrent.futures.CancelledError:
-            raise ClusterUnreachable("the offsets topic is not asked any more: the connector is stopped") from None
 
     # --- on the event loop ------------------------------------------------------------------------------------------
 
-    def _begin(self, work: Callable[[], Coroutine[Any, Any, T]], answer: concurrent.futures.Future[T]) -> None:
+    def _begin(
+        self, work: Callable[[], Coroutine[Any, Any, T]], answer: concurrent.futures.Future[T], saves: bool
+    ) -> None:
         # Made only here: a coroutine that another thread hands to a loop that ends would be lost without having run.
         if self._closed:
-            answer.cancel()
+            answer.set_exception(ClusterUnreachable(_STOPPED))
             return
         task = self._under_way[answer] = asyncio.create_task(work())
+        if saves:
+            self._saving.add(task)
+            task.add_done_callback(self._saving.discard)
         task.add_done_callback(lambda done: self._tell(done, answer))
 
     def _tell(self, done: asyncio.Task[T], answer: concurrent.futures.Future[T]) -> None:
         del self._under_way[answer]
         if done.cancelled():
-            answer.cancel()
-        elif error := done.exception():
+            answer.set_exception(
+                ClusterUnreachable(_STOPPED if self._closed else "asking the offsets topic was broken off")
+            )
+        elif isinstance(error := done.exception(), TimeoutError):
+            why = f": {error}" if str(error) else ""
+            answer.set_exception(ClusterUnreachable(f"the offsets topic did not answer in time{why}"))
+        elif error is not None:
             answer.set_exception(error)
         else:
             answer.set_result(done.result())

@@ -3,7 +3,8 @@
 Both are read forward once. While the next batches of both have the same bytes, nothing is unpacked. Otherwise their
 records are compared in order; where they differ, it is looked for the next place at which both agree again, and what lies
 before it is explained (meeting.py). After a restart a copier begins at an earlier source offset: then the source is read
-again from there, until the copy is where it had been.
+again from there, until the copy is where it had been. What was called missing, and is there then, came late: it is
+reordered.
 
 A record of the copy that can't be placed so is looked up in the source by its timestamp. `until`: source records from
 this offset on needn't be on the target yet; the source is read further only to explain what is there already.
@@ -12,13 +13,15 @@ this offset on needn't be on the target yet; the source is read further only to 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from mirror_connect.cli.verify.differences import difference
 from mirror_connect.cli.verify.findings import Fault, Findings, Kind
-from mirror_connect.cli.verify.meeting import by_bytes, by_content, explain, meet
+from mirror_connect.cli.verify.meeting import Gap, by_bytes, by_content, explain, meet
+from mirror_connect.cli.verify.missing_ranges import MissingRanges
 from mirror_connect.cli.verify.records import Record
 from mirror_connect.cli.verify.side import Batch, Producer, Side
 
@@ -38,14 +41,16 @@ _REMEMBERED: Final = 20_000
 
 @dataclass(slots=True)
 class _Repeat:
-    """A stretch of the target that is a copy of what had been copied. `fresh`: by a producer that had just begun."""
+    """A stretch of the target that is a copy of what had been copied. `fresh`: by a producer that had just begun.
 
-    source: int
-    target: int
+    `source`, `target`: where its repeated records begin and end. `reached`: how far it has come, with what came late.
+    """
+
     fresh: bool
     records: int = 0
-    last_source: int = -1
-    last_target: int = -1
+    source: tuple[int, int] = (-1, -1)
+    target: tuple[int, int] = (-1, -1)
+    reached: int = -1
 
 
 class Comparer:
@@ -84,8 +89,12 @@ class Comparer:
         self._front_at: int | None = None
         self._misses = 0
         self._excusable = 0
+        self._missing = MissingRanges()
+        # Where single ones of those are, by their content.
         self._lost: dict[int, int] = {}
-        self._strays: dict[int, int] = {}
+        # Where on the target those are that are called foreign, by their content.
+        self._strays: dict[int, list[int]] = {}
+        self._strays_known = 0
 
     async def run(self) -> None:
         """Compares to the end of the target's range, or a window up to `until`."""
@@ -128,6 +137,8 @@ class Comparer:
         ours, theirs = self._source.batch, self._target.batch
         if ours is None or theirs is None or not same(ours, theirs):
             return False
+        if self._strays or self._missing.any(ours.base_offset, min(ours.last_offset, self._done_to - 1)):
+            return False  # what came late, again or early is told by records
         self._source.take_batch()
         self._target.take_batch()
         self._findings.by_batch += ours.count
@@ -174,10 +185,12 @@ class Comparer:
         source, target = self._source, self._target
         ours = source.window[source.at : source.at + count]
         theirs = target.window[target.at : target.at + count]
+        if self._strays:
+            self._came_early(ours)
         again = 0
         if ours[0][0] < self._done_to:
             again = sum(record[0] < self._done_to for record in ours)
-            self._matched(ours[0][0], ours[again - 1][0], again, theirs[0][0], theirs[again - 1][0])
+            self._matched_again(ours[:again], theirs[:again])
         if again < count:
             self._matched(ours[again][0], ours[-1][0], count - again, theirs[again][0], theirs[-1][0])
         self._wrote(theirs[-1][0], ours[-1][0])
@@ -193,15 +206,51 @@ class Comparer:
         """Source offsets first..last are on the target: for the first time, or again."""
         if last < self._done_to:
             if self._repeat is None:
-                self._repeat = _Repeat(first, target_first, fresh=False)
-            self._repeat.records += count
-            self._repeat.last_source, self._repeat.last_target = last, target_last
+                self._repeat = _Repeat(fresh=False)
+            repeat = self._repeat
+            repeat.source = repeat.source[0] if repeat.records else first, last
+            repeat.target = repeat.target[0] if repeat.records else target_first, target_last
+            repeat.records += count
+            repeat.reached = last
+            if self._missing.full_from is not None and last >= self._missing.full_from:
+                self._findings.note(
+                    f"records are missing at very many places: of those from source offset {self._missing.full_from:,} on "
+                    "it is not known whether some came later"
+                )
             return
         # A repeat that leads up to what is new is how a copier goes on after a restart.
-        self._end_repeat(complete=self._repeat is not None and self._repeat.last_source + 1 >= self._done_to)
+        self._end_repeat(complete=self._repeat is not None and self._repeat.reached + 1 >= self._done_to)
         self._findings.equal += count
         self._done_to = last + 1
         self._progress(self._done_to)
+
+    def _matched_again(self, ours: Sequence[Record], theirs: Sequence[Record]) -> None:
+        """Source records before what is new are on the target: again, or late."""
+        for late, run in groupby(zip(ours, theirs, strict=True), key=lambda pair: pair[0][0] in self._missing):
+            pairs = list(run)
+            (first, place), (last, end) = ((pair[0][0], pair[1][0]) for pair in (pairs[0], pairs[-1]))
+            if not late:
+                self._matched(first, last, len(pairs), place, end)
+                continue
+            self._came_late((first, last), (place, end), len(pairs))
+            if self._repeat is not None:
+                self._repeat.reached = last
+
+    def _came_late(self, source: tuple[int, int], target: tuple[int, int], count: int = 1) -> None:
+        self._found(*source, count)
+        self._findings.add(Fault(Kind.REORDERED, source, target, count))
+
+    def _came_early(self, records: Sequence[Record]) -> None:
+        """These are in their places. What of them was on the target before that was taken for somebody else's."""
+        for record in records:
+            for stray in self._strays.pop(hash(self._content(record)), ()):
+                self._findings.withdraw(Kind.FOREIGN, stray, stray)
+                self._findings.add(Fault(Kind.DOUBLED, (record[0], record[0]), (stray, stray)))
+
+    def _found(self, first: int, last: int, count: int = 1) -> None:
+        """So many records were called missing, and are not."""
+        self._missing.take(first, last)
+        self._findings.withdraw(Kind.MISSING, first, last, count)
 
     # --- repeats ----------------------------------------------------------------------------------------------------
 
@@ -221,8 +270,7 @@ class Comparer:
         if repeat.fresh and (complete or self._hollow):
             self._findings.repeated += repeat.records
         else:
-            place = (repeat.source, repeat.last_source), (repeat.target, repeat.last_target)
-            self._findings.add(Fault(Kind.DOUBLED, *place, repeat.records))
+            self._findings.add(Fault(Kind.DOUBLED, repeat.source, repeat.target, repeat.records))
 
     @property
     def _hollow(self) -> bool:
@@ -239,7 +287,7 @@ class Comparer:
         await target.identify(place for place in (self._last_at, self._front_at) if place is not None)
         begun = target.producer()[0] >= 0 and self._fresh()
         # A producer that has just begun does so with what may have been copied before, be it with one such record.
-        if begun and await self._jump_back(least=1):
+        if begun and await self._jump(least=1):
             return
         for size in _WINDOWS:
             ours, theirs = await source.want(size), await target.want(size)
@@ -255,9 +303,12 @@ class Comparer:
                 holes=(source.holes(0), target.holes(0)),
             )
             if meeting is not None:
-                await self._gap(*meeting)
+                # Behind records of somebody else, or what the source has lost; or these ones are the source's, further on.
+                unknown = meeting[1] > source.holes(meeting[0])
+                if not (unknown and self._fresh() and await self._jump_ahead()):
+                    await self._gap(*meeting)
                 return
-            if size == _WINDOWS[0] and not begun and await self._jump_back(least=_AGREEING):
+            if size == _WINDOWS[0] and not begun and await self._jump(least=_AGREEING):
                 return
             if last:
                 await self._gap(len(ours), len(theirs))
@@ -265,9 +316,16 @@ class Comparer:
             if not ours:
                 await self._gap(0, len(theirs))
                 return
+        await self._far(ours, theirs)
+
+    async def _far(self, ours: list[Record], theirs: list[Record]) -> None:
+        """Both windows are full, and don't meet."""
+        source, target = self._source, self._target
         place = await self._find(theirs[:_AGREEING], _AGREEING)
         if place is not None and place > source.position:
             await self._pass_over_source(place)
+        elif place is not None and place < source.position:
+            await self._go_back(place)
         elif source.holes(0) >= len(theirs):
             await self._gap(0, len(theirs))
         elif target.holes(0) >= len(ours):
@@ -276,22 +334,64 @@ class Comparer:
             both = min(len(ours), len(theirs))
             await self._gap(both, both)
 
-    async def _jump_back(self, least: int) -> bool:
-        """Reads the source again from where the target's next records are in it, if that is before the present place."""
-        theirs = await self._target.want(_AGREEING)
-        theirs = theirs[: next(iter(self._target.segments(len(theirs))), None)]
-        if hash(self._content(theirs[0])) in self._lost:
-            return False  # it was missing where it belongs: it has moved
-        place = await self._find(theirs, least)
-        if place is None or place >= self._source.position:
+    async def _jump(self, least: int) -> bool:
+        """Reads the source from where the target's next records are in it.
+
+        That is before the present place when a copier repeats. It is ahead when it has just begun there, as its position was
+        set forward: else records behind might be taken for the place, and these ones for somebody else's.
+        """
+        run = await self._run()
+        if self._lost.get(hash(self._content(run[0])), -1) in self._missing:
+            # Missing where it belongs: it has moved, unless the copier began anew there.
+            if len(run) < _AGREEING or not self._fresh():
+                return False
+            least = _AGREEING
+        place = await self._find(run, least)
+        if place is None or place == self._source.position:
             return False
+        if place < self._source.position:
+            await self._go_back(place)
+            return True
+        if (
+            len(run) < _AGREEING
+            or not self._fresh()
+            or (least < _AGREEING and place != await self._find(run, _AGREEING))
+        ):
+            return False
+        await self._go_ahead(place)
+        return True
+
+    async def _jump_ahead(self) -> bool:
+        """The same for what is ahead, where timestamps may lead nowhere."""
+        run = await self._run()
+        if len(run) < _AGREEING:
+            return False
+        wanted = [self._content(record) for record in run]
+        place = self._place_of(wanted, _AGREEING, await self._source.want(_WINDOWS[-1]))
+        place = await self._find(run, _AGREEING) if place is None else place
+        if place is None or place <= self._source.position:
+            return False
+        await self._go_ahead(place)
+        return True
+
+    async def _go_back(self, place: int) -> None:
         fresh = self._fresh()
         # A copier may be ended again while it is still repeating.
         self._end_repeat(complete=fresh)
-        self._repeat = _Repeat(place, theirs[0][0], fresh)
+        self._repeat = _Repeat(fresh)
         self._excusable = self._source.hollow
         await self._source.seek(place)
-        return True
+
+    async def _go_ahead(self, place: int) -> None:
+        self._end_repeat(complete=True)
+        if place < self._done_to:
+            self._repeat = _Repeat(fresh=True)
+        await self._pass_over_source(place)
+
+    async def _run(self) -> list[Record]:
+        """The target's next records, as many as have to agree, by one producer."""
+        theirs = await self._target.want(_AGREEING)
+        return theirs[: next(iter(self._target.segments(len(theirs))), None)]
 
     async def _find(self, run: list[Record], least: int) -> int | None:
         """The source offset from which on the source has these records, or the first `least` of them."""
@@ -314,6 +414,12 @@ class Comparer:
             if not records:
                 break
             place = records[-1][0] + 1
+        # Else a copier has begun anew, or where records were skipped.
+        for beginning in (self._start, self._missing.first):
+            if beginning is not None and beginning < self._done_to - _LOOK_BACK:
+                found = self._place_of(wanted, least, await self._source.look(beginning))
+                if found is not None:
+                    return found
         self._misses += 1
         return None
 
@@ -339,28 +445,15 @@ class Comparer:
         theirs = target.window[target.at : target.at + theirs_count]
         whole = not source.holes(ours_count) and not target.holes(theirs_count)
         gap = explain(ours, theirs, self._content, whole=whole)
-        findings = self._findings
-        new = [pair for pair in gap.in_place if ours[pair[0]][0] >= self._done_to]
-        findings.equal += len(new)
-        findings.repeated += len(gap.in_place) - len(new)
-        for here, there in gap.reordered:
-            findings.add(_fault(Kind.REORDERED, ours[here], theirs[there]))
-        for here, there in gap.doubled:
-            if self._hollow and target.segments(there + 1):
-                findings.repeated += 1
-            else:
-                findings.add(_fault(Kind.DOUBLED, ours[here], theirs[there]))
-        for here, there in gap.changed:
-            what = difference(ours[here], theirs[there], timestamps=self._timestamps)
-            findings.add(_fault(Kind.CHANGED, ours[here], theirs[there], what))
-        self._explain_source_only([ours[here] for here in gap.source_only], target, theirs_count)
+        self._explain_both(gap, ours, theirs)
+        self._explain_source_only(ours, gap.source_only, target, theirs_count)
         await self._explain_target_only(theirs, gap.target_only, ours_count)
         if theirs:
             self._last_at = theirs[-1][0]
         if ours and ours[-1][0] >= self._done_to:
             # Not what is repeated is wrong, but what comes after it.
             if self._repeat is not None:
-                self._end_repeat(complete=self._repeat.last_source + 1 >= self._done_to)
+                self._end_repeat(complete=self._repeat.reached + 1 >= self._done_to)
             self._done_to = max(self._done_to, ours[-1][0] + 1)
             self._progress(self._done_to)
         source.keep_holes(ours_count)
@@ -369,30 +462,59 @@ class Comparer:
         target.drop(theirs_count)
         await asyncio.sleep(0)
 
-    def _explain_source_only(self, records: list[Record], target: Side, passed: int) -> None:
-        """Source records that the target lacks here."""
-        records = [record for record in records if record[0] >= self._done_to]
-        if not records:
+    def _explain_both(self, gap: Gap, ours: list[Record], theirs: list[Record]) -> None:
+        """Records that both have, in some way."""
+        findings = self._findings
+        findings.equal += sum(ours[here][0] >= self._done_to for here, _ in gap.in_place)
+        for here, there in gap.in_place:
+            if ours[here][0] in self._missing:
+                self._came_late((ours[here][0], ours[here][0]), (theirs[there][0], theirs[there][0]))
+            elif ours[here][0] < self._done_to:
+                findings.repeated += 1
+        for here, there in gap.reordered:
+            if ours[here][0] in self._missing:
+                self._found(ours[here][0], ours[here][0])
+            findings.add(_fault(Kind.REORDERED, ours[here], theirs[there]))
+        for here, there in gap.doubled:
+            if self._hollow and self._target.segments(there + 1):
+                findings.repeated += 1
+            else:
+                findings.add(_fault(Kind.DOUBLED, ours[here], theirs[there]))
+        for here, there in gap.changed:
+            if ours[here][0] in self._missing:
+                self._found(ours[here][0], ours[here][0])
+            what = difference(ours[here], theirs[there], timestamps=self._timestamps)
+            findings.add(_fault(Kind.CHANGED, ours[here], theirs[there], what))
+
+    def _explain_source_only(self, ours: list[Record], places: list[int], target: Side, passed: int) -> None:
+        """Source records that the target lacks here; `places` are those in `ours`."""
+        places = [place for place in places if ours[place][0] >= self._done_to]
+        if not places:
             return
-        excused = min(target.holes(passed), len(records))
+        excused = min(target.holes(passed), len(places))
         target.use_holes(passed, excused)
         self._findings.gone_from_target += excused
         if not self._findings.equal:
             self._findings.before_target_start += excused
-        for record in records[excused:]:
+        for place in places[excused:]:
+            record = ours[place]
             mark = hash(self._content(record))
-            stray = self._strays.pop(mark, None)
-            if stray is not None:
-                self._findings.withdraw(Kind.FOREIGN, stray)
+            strays = self._strays.get(mark)
+            if strays:
+                stray = strays.pop(0)
+                self._findings.withdraw(Kind.FOREIGN, stray, stray)
                 self._findings.add(Fault(Kind.REORDERED, (record[0], record[0]), (stray, stray)))
+                self._came_early([record])
                 continue
-            if len(self._lost) < _REMEMBERED:
+            known = self._missing.add(record[0], ours[place - 1][0] if place else self._done_to - 1)
+            if known and len(self._lost) < _REMEMBERED:
                 self._lost[mark] = record[0]
             self._findings.add(_fault(Kind.MISSING, record, None))
 
     async def _explain_target_only(self, theirs: list[Record], places: list[int], passed: int) -> None:
         """Target records that the source lacks here; `places` are those in `theirs` and in the target's window."""
         findings = self._findings
+        places = [place for place in places if not self._was_missing(theirs[place])]
         excused = min(self._source.holes(passed), len(places))
         self._source.use_holes(passed, excused)
         # What compaction took from the source cannot be found there when a copier that began anew has it once more.
@@ -407,23 +529,25 @@ class Comparer:
         rest, at = places[excused:], 0
         while at < len(rest):
             record = theirs[rest[at]]
-            mark = hash(self._content(record))
-            lost = self._lost.pop(mark, None)
-            if lost is not None:
-                findings.withdraw(Kind.MISSING, lost)
-                findings.add(Fault(Kind.REORDERED, (lost, lost), (record[0], record[0])))
-                at += 1
-                continue
             again = await self._again(theirs, rest[at:])
             if again:
                 at += again
                 continue
-            if len(self._strays) < _REMEMBERED:
-                self._strays[mark] = record[0]
+            if self._strays_known < _REMEMBERED:
+                self._strays_known += 1
+                self._strays.setdefault(hash(self._content(record)), []).append(record[0])
             wrote = self._target.producer(rest[at])
             by_copier = wrote[0] >= 0 and wrote == self.last_producer
             findings.add(_fault(Kind.FOREIGN, None, record, _LOST_SINCE if by_copier else ""))
             at += 1
+
+    def _was_missing(self, record: Record) -> bool:
+        """Whether a record of the target is one that went missing before; tells of it."""
+        lost = self._lost.pop(hash(self._content(record)), -1)
+        if lost not in self._missing:
+            return False
+        self._came_late((lost, lost), (record[0], record[0]))
+        return True
 
     async def _again(self, theirs: list[Record], places: list[int]) -> int:
         """How many of the first `places` are a stretch that the target has had before; tells of them."""
@@ -431,7 +555,7 @@ class Comparer:
         found = await self._find(theirs[first : first + 1], 1)
         if found is None or found >= self._done_to:
             return 0
-        count = 0
+        ours: list[Record] = []
         for number, record in enumerate(await self._source.look(found)):
             if (
                 number == len(places)
@@ -440,20 +564,27 @@ class Comparer:
                 or self._content(record) != self._content(theirs[first + number])
             ):
                 break
-            count, last = number + 1, record[0]
-        if count == 0:
+            ours.append(record)
+        if not ours:
             return 0
+        count, last = len(ours), ours[-1][0]
         # It is a repeat if it leads up to where the copier had been, at its end or in the middle of another repeat; or if
         # the copier was ended again while it was repeating.
-        been = self._done_to if self._repeat is None else self._repeat.last_source + 1
+        been = self._done_to if self._repeat is None else self._repeat.reached + 1
         behind = first + count
         goes_on = behind < len(await self._target.want(behind + 1))
         leads_up = last + 1 == been or self._hollow or not goes_on or self._fresh(behind)
-        if self._fresh(first) and leads_up:
-            self._findings.repeated += count
-        else:
-            place = (found, last), (theirs[first][0], theirs[behind - 1][0])
-            self._findings.add(Fault(Kind.DOUBLED, *place, count))
+        allowed = self._fresh(first) and leads_up
+        pairs = zip(ours, theirs[first:behind], strict=True)
+        for late, run in groupby(pairs, key=lambda pair: pair[0][0] in self._missing):
+            stretch = list(run)
+            (begin, place), (end, place_end) = ((one[0], other[0]) for one, other in (stretch[0], stretch[-1]))
+            if late:
+                self._came_late((begin, end), (place, place_end), len(stretch))
+            elif allowed:
+                self._findings.repeated += len(stretch)
+            else:
+                self._findings.add(Fault(Kind.DOUBLED, (begin, end), (place, place_end), len(stretch)))
         return count
 
     async def _pass_over_source(self, place: int) -> None:

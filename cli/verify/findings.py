@@ -44,7 +44,7 @@ class Fault:
 
     def joined(self, following: Fault) -> Fault | None:
         """Both as one, if the other lies directly behind; None if it doesn't."""
-        if following.kind != self.kind or following.detail != self.detail or self.kind is Kind.REORDERED:
+        if following.kind != self.kind or following.detail != self.detail:
             return None
         if not (_follows(self.source, following.source) and _follows(self.target, following.target)):
             return None
@@ -55,16 +55,17 @@ class Fault:
             count=self.count + following.count,
         )
 
-    def without(self, offset: int) -> list[Fault]:
-        """What is left when the record at this offset (source's if there are any, else target's) turns out to be none."""
+    def without(self, first: int, last: int) -> list[Fault]:
+        """What is left when the records at these offsets (source's if there are any, else target's) turn out to be none."""
         on_source = self.source is not None
-        first, last = self.source or self.target or (0, -1)
-        if not first <= offset <= last:
+        begin, end = self.source or self.target or (0, -1)
+        if last < begin or end < first:
             return [self]
+        most = self.count - (min(end, last) - max(begin, first) + 1)
         left = []
-        for part in ((first, offset - 1), (offset + 1, last)):
+        for part in ((begin, first - 1), (last + 1, end)):
             if part[0] <= part[1]:
-                size = min(part[1] - part[0] + 1, self.count - 1)
+                size = min(part[1] - part[0] + 1, most)
                 place = {"source": part} if on_source else {"target": part}
                 left.append(replace(self, count=size, **place))  # type: ignore[arg-type]
         return left
@@ -116,10 +117,12 @@ class Findings:
         elif len(self.listed) < self.most_listed:
             self.listed.append(fault)
 
-    def withdraw(self, kind: Kind, offset: int) -> None:
-        """A record counted as `kind` turned out to be something else."""
-        self.counts[kind] -= 1
-        self.listed = [part for each in self.listed for part in (each.without(offset) if each.kind is kind else [each])]
+    def withdraw(self, kind: Kind, first: int, last: int, count: int = 1) -> None:
+        """`count` records counted as `kind`, from offset `first` to `last`, turned out to be something else."""
+        self.counts[kind] -= count
+        self.listed = [
+            part for each in self.listed for part in (each.without(first, last) if each.kind is kind else [each])
+        ]
 
     def note(self, line: str) -> None:
         """Something to know that is no fault; said once."""

@@ -132,6 +132,23 @@ def test_repeats_behind_a_restart_are_differences_for_the_strict_only(
     assert "repeats alone, which --strict counts as faults: 50 records are there again" in done.stdout
 
 
+def test_what_was_skipped_and_copied_later_is_out_of_order_and_not_missing(
+    one_broker: LocalCluster, target: LocalCluster
+) -> None:
+    topic = both(one_broker, target)
+    records = some(300)
+    produce(one_broker, topic, records)
+    # The position is set forward, and later the positions are deleted.
+    for part in (records[:100], records[200:], records):
+        produce(target, f"A.{topic}", part, **{"enable.idempotence": True})
+    code, report = verify(one_broker, target, topic)
+    (partition,) = report["partitions"]
+    (fault,) = partition["listed"]
+    assert (code, partition["equal"], partition["repeated"], partition["faults"]["missing"]) == (1, 200, 200, 0)
+    assert (fault["kind"], fault["records"]) == ("reordered", 100)
+    assert (fault["source_offsets"], fault["target_offsets"]) == ([100, 199], [300, 399])
+
+
 def test_the_line_for_people_names_the_byte(one_broker: LocalCluster, target: LocalCluster) -> None:
     topic = both(one_broker, target)
     produce(one_broker, topic, some(1000))

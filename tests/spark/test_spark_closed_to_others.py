@@ -37,13 +37,14 @@ told = {
     "rpc": int(session.conf.get("spark.driver.port")),
     "ports": ports,
     "python_ports": python_ports,
+    "secret": secret,
     "secret_told": any(secret in each for each in arguments + environments) if secret else None,
     "sockets": [path for path in os.listdir(os.environ["TMPDIR"]) if path.endswith(".sock")],
 }
 print(json.dumps(told), flush=True)
 sys.stdin.read()
 """
-# Another Spark asks for an endpoint that each driver has.
+# Another Spark asks for an endpoint that each driver has. What comes in is the secret it knows; without one it makes one up.
 CLIENT = """
 import json, sys
 from pyspark.sql import SparkSession
@@ -52,6 +53,12 @@ builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.
 for name, value in json.loads(sys.argv[2]).items():
     builder = builder.config(name, value)
 jvm = builder.getOrCreate()._jvm
+if secret := sys.stdin.read():
+    # Where the JVM keeps its own (SecurityManager.getSecretKey).
+    known = jvm.org.apache.hadoop.security.Credentials()
+    name = jvm.org.apache.hadoop.io.Text(jvm.org.apache.spark.SecurityManager.SECRET_LOOKUP_KEY().toString())
+    known.addSecretKey(name, bytearray(secret.encode()))
+    jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().addCredentials(known)
 address = jvm.org.apache.spark.rpc.RpcAddress("127.0.0.1", int(sys.argv[1]))
 try:
     print("FOUND", jvm.org.apache.spark.SparkEnv.get().rpcEnv().setupEndpointRef(address, "HeartbeatReceiver").name())
@@ -90,10 +97,13 @@ def served() -> Iterator[Served]:
             process.stdout.close()
 
 
-def asked(served: Served, **config: str) -> str:
-    settings = json.dumps({name.replace("_", "."): value for name, value in config.items()})
+AUTHENTICATED = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+
+
+def asked(served: Served, config: dict[str, str], secret: str = "") -> str:
     done = subprocess.run(
-        [sys.executable, "-c", CLIENT, str(served.told["rpc"]), settings],
+        [sys.executable, "-c", CLIENT, str(served.told["rpc"]), json.dumps(config)],
+        input=secret,
         capture_output=True,
         text=True,
         timeout=240,
@@ -102,15 +112,14 @@ def asked(served: Served, **config: str) -> str:
     return done.stdout.split()[0] if done.stdout.split() else done.stderr
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        pytest.param({}, id="without_a_secret"),
-        pytest.param({"spark_authenticate": "true"}, id="with_a_secret_of_its_own"),
-    ],
-)
-def test_a_second_local_client_without_the_secret_gets_nothing(served: Served, config: dict[str, str]) -> None:
-    assert asked(served, **config) == "REFUSED"
+def test_a_second_local_client_without_a_secret_gets_nothing(served: Served) -> None:
+    assert asked(served, {}) == "REFUSED"
+
+
+def test_of_two_clients_with_a_secret_only_the_one_that_knows_the_applications_gets_something(served: Served) -> None:
+    assert asked(served, AUTHENTICATED) == "REFUSED"
+    # A Spark without authentication refuses whoever comes with any: that alone would say nothing of the secret.
+    assert asked(served, AUTHENTICATED, served.told["secret"] or "none") == "FOUND"
 
 
 def test_the_secret_stands_in_no_argument_and_no_environment(served: Served) -> None:

@@ -266,7 +266,7 @@ def test_a_log_gets_a_line_with_rate_and_time_left_every_ten_seconds() -> None:
 def test_a_withdrawn_record_leaves_the_rest_of_its_range() -> None:
     found = Findings()
     found.add(Fault(Kind.MISSING, (5, 9), None, 5))
-    found.withdraw(Kind.MISSING, 7)
+    found.withdraw(Kind.MISSING, 7, 7)
     assert [(fault.source, fault.count) for fault in found.listed] == [((5, 6), 2), ((8, 9), 2)]
     assert found.counts[Kind.MISSING] == 4
 

@@ -1,0 +1,51 @@
+"""What the worker tells the process that verifies behind a connector, and what that makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mirror_connect.cli import follow_process
+from mirror_connect.cli.verify.link import Link
+from mirror_connect.connectors.known_classes import IDENTITY_POLICY
+
+CONFIG = {
+    "connector.class": "MirrorSourceConnector",
+    "source.cluster.alias": "A",
+    "target.cluster.alias": "B",
+    "source.cluster.bootstrap.servers": "a:9092",
+    "target.cluster.bootstrap.servers": "b:9092",
+    "topics": ".*",
+    "topics.exclude": "",
+    "replication.policy.class": IDENTITY_POLICY,
+}
+JOB = {
+    "name": "m",
+    "config": CONFIG,
+    "target": {"bootstrap.servers": "b:9092"},
+    "cpu_share": 0.05,
+    "kept": ["connect-configs"],
+}
+
+
+async def test_names_that_no_copy_may_have_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    followed: list[Link] = []
+
+    class Heard:
+        def __init__(self, link: Link, *_: object) -> None:
+            followed.append(link)
+
+        async def run(self) -> None:
+            """There is no cluster to follow."""
+
+    def told(loop: asyncio.AbstractEventLoop, heard: asyncio.Queue[Any]) -> None:
+        loop.call_soon_threadsafe(heard.put_nowait, JOB)
+
+    monkeypatch.setattr(follow_process, "_hear", told)
+    monkeypatch.setattr(follow_process, "Follower", Heard)
+    await follow_process._follow()
+    (link,) = followed
+    # The worker's own topic would be overwritten by a copy, so the connector makes none, and none is missing.
+    assert [link.selection.should_replicate(topic) for topic in ("orders", "connect-configs")] == [True, False]
