@@ -60,7 +60,7 @@ async def server() -> AsyncIterator[Server]:
 
 
 def report(**more: object) -> dict[str, object]:
-    return TaskReport(attempt="one", pid=1, state="STARTING").to_json() | more
+    return TaskReport(attempt="one", pid=1, state="STARTING", settled=True).to_json() | more
 
 
 DRIVER_PATHS = [("GET", "/plan"), ("POST", "/driver")]

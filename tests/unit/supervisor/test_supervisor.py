@@ -125,6 +125,7 @@ class Process:
                 "assignment_version": self.run.version if version is None else version,
                 "topics": [],
                 "notices": [],
+                "settled": True,
                 **more,
             }
         )
