@@ -137,7 +137,8 @@ class WorkerClient:
     async def positions(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[PartitionPosition]:
         """The last replicated source offsets, read to the end of the offsets topic after this call was made."""
         asked = {"fenceable": fenceable, "partitions": [[p.topic, p.partition] for p in partitions]}
-        answer = await self._ask("POST", f"/runs/{self._handle.run_id}/positions", asked, timeout=30.0)
+        path = f"/runs/{self._handle.run_id}/positions?attempt={self.attempt}"
+        answer = await self._ask("POST", path, asked, timeout=30.0)
         return [PartitionPosition(*each) for each in answer]
 
     async def _ask(self, method: str, path: str, body: Any = None, timeout: float = REQUEST_TIMEOUT_S) -> Any:

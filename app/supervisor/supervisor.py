@@ -268,12 +268,14 @@ class Supervisor:
         return True
 
     async def positions(
-        self, run: Run, partitions: Sequence[tuple[str, int]], *, fenceable: bool = True
-    ) -> list[PartitionPosition]:
-        """Positions of a run's partitions, before it writes to any of their copies; `fenceable`: see WorkerLink.
+        self, run: Run, attempt: str, partitions: Sequence[tuple[str, int]], *, fenceable: bool
+    ) -> list[PartitionPosition] | None:
+        """Positions of a run's partitions, before it writes to any of their copies; None when the attempt at it is over.
 
-        ClusterUnreachable, NotAuthorized: not now, ask again.
+        `fenceable`: see WorkerLink. ClusterUnreachable, NotAuthorized: not now, ask again.
         """
+        if not run.is_work_of(attempt):
+            return None
         if run.spec is None:
             raise RuntimeError("a task asked for positions before its spec")
         run.fenceable = fenceable
@@ -283,8 +285,12 @@ class Supervisor:
         try:
             found = await self._specs.positions(run.spec, partitions)
         except (ClusterUnreachable, NotAuthorized) as error:
+            if not run.is_work_of(attempt):
+                return None
             self._has_no_positions(run, redact(f"Its positions can't be read: {error}", run.secrets))
             raise
+        if not run.is_work_of(attempt):
+            return None
         run.late = None
         return found
 

@@ -359,7 +359,9 @@ class Task:
     async def _copy(self, producer: BatchProducer, spec: TaskSpec) -> None:
         await producer.start()
         supervisor, asked = self.worker.supervisor, [(each.topic, each.partition) for each in spec.assigned]
-        found = await self._asked(lambda run: supervisor.positions(run, asked))
+        found = await self._asked(lambda run: supervisor.positions(run, self.attempt, asked, fenceable=True))
+        if found is None:
+            raise RunOverError
         positions = PositionsWriter(await producer_of_positions(producer), spec)
         feeds: list[Feed] = []
         targets: list[TargetPartition] = []

@@ -230,7 +230,10 @@ class SourceProcess(Task):
 
     async def positions(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[PartitionPosition]:
         asked = [(each.topic, each.partition) for each in partitions]
-        found = await self._asked(lambda run: self.worker.supervisor.positions(run, asked, fenceable=fenceable))
+        supervisor = self.worker.supervisor
+        found = await self._asked(lambda run: supervisor.positions(run, self.attempt, asked, fenceable=fenceable))
+        if found is None:
+            raise RunOverError
         machines = cast("LandingMachines", self.worker.machines)
         for each in partitions:
             machines.taken_on += 1

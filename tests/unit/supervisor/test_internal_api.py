@@ -111,13 +111,16 @@ async def test_a_run_gets_its_spec_and_reports_for_orders(server: Server) -> Non
     assert (spec.run_id, orders["lease_ms"], orders["abandon"]) == (run.run_id, 8000, False)
 
 
-async def test_positions_come_in_the_order_they_were_asked_for(server: Server) -> None:
+async def test_positions_come_in_the_order_they_were_asked_for_and_to_the_present_attempt_alone(server: Server) -> None:
     run = server.runs[0]
     await server.call("GET", f"/runs/{run.run_id}/spec?attempt=one", run.token)
-    answer = await server.call(
-        "POST", f"/runs/{run.run_id}/positions", run.token, {"fenceable": True, "partitions": [["t", 1], ["t", 0]]}
-    )
-    assert answer.json() == [["t", 1, None, None, -1], ["t", 0, None, None, -1]]
+    body = {"fenceable": True, "partitions": [["t", 1], ["t", 0]]}
+    answers = [
+        await server.call("POST", f"/runs/{run.run_id}/positions?attempt={attempt}", run.token, body)
+        for attempt in ("one", "another")
+    ]
+    assert answers[0].json() == [["t", 1, None, None, -1], ["t", 0, None, None, -1]]
+    assert answers[1].status_code == 410
 
 
 async def test_a_driver_report_is_taken(server: Server) -> None:

@@ -77,7 +77,7 @@ class Specs(FakeSpecs):
         self.provided: dict[str, str] = {}
         self.no_positions: Exception | None = None
         self.kept: frozenset[TaskId] = frozenset()
-        # Specs are built while it is set.
+        # Specs are built, and positions read, while it is set.
         self.building = asyncio.Event()
         self.building.set()
 
@@ -94,8 +94,10 @@ class Specs(FakeSpecs):
         return await super().build(run_id, task, config, resolved, version)
 
     async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
-        if self.no_positions is not None:
-            raise self.no_positions
+        failure = self.no_positions
+        await self.building.wait()
+        if failure is not None:
+            raise failure
         return [PartitionPosition(topic, partition, 7) for topic, partition in partitions]
 
     def keep(self, tasks: Collection[TaskId]) -> None:
@@ -115,6 +117,9 @@ class Process:
 
     async def ask(self) -> TaskSpec | None:
         return await self.world.supervisor.spec(self.run, self.attempt)
+
+    async def positions(self, *, fenceable: bool = True) -> list[PartitionPosition] | None:
+        return await self.world.supervisor.positions(self.run, self.attempt, [("t", 0)], fenceable=fenceable)
 
     async def say(self, state: str, version: int | None = None, *, hold: float = 0.0, **more: object) -> TaskOrders:
         report = TaskReport.from_json(
@@ -339,17 +344,49 @@ async def test_a_task_that_nothing_fences_off_is_told_its_positions_when_nothing
 ) -> None:
     world.supervisor.want({A: wanted("t-0")})
     first = await world.running(A)
-    await world.supervisor.positions(first.run, [("t", 0)], fenceable=False)
+    await first.positions(fenceable=False)
     world.application.alive.discard(first.pid)
     following = Process(world, world.run(A))
     await following.ask()
     with pytest.raises(ClusterUnreachable, match="its last process ended with requests under way"):
-        await world.supervisor.positions(following.run, [("t", 0)], fenceable=False)
+        await following.positions(fenceable=False)
     assert world.events.trace(A).startswith(f"Waits for {LANDING_S:g} s at most")
     for _ in range(int(LANDING_S) + 1):
         world.later(1.0)
         await following.say("STARTING", 0)
-    assert len(await world.supervisor.positions(following.run, [("t", 0)], fenceable=False)) == 1
+    assert await following.positions(fenceable=False) == [PartitionPosition("t", 0, 7)]
+
+
+async def test_a_process_that_was_replaced_does_not_say_whether_its_successor_is_fenced_off(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    first, second = Process(world, world.run(A)), Process(world, world.run(A))
+    await first.ask()
+    await second.ask()
+    await second.positions(fenceable=False)
+    replaced = await first.positions(fenceable=True)
+    await second.say("RUNNING")
+    world.application.alive.discard(second.pid)
+    third = Process(world, first.run)
+    await third.ask()
+    with pytest.raises(ClusterUnreachable, match="its last process ended with requests under way"):
+        await third.positions(fenceable=True)
+    assert replaced is None
+
+
+@pytest.mark.parametrize("failure", [None, ClusterUnreachable("away")])
+async def test_who_is_replaced_while_its_positions_are_read_is_told_none_and_its_failure_is_nobodys(
+    world: World, failure: Exception | None
+) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    first, second = Process(world, world.run(A)), Process(world, world.run(A))
+    await first.ask()
+    world.specs.no_positions = failure
+    world.specs.building.clear()
+    asking = asyncio.create_task(first.positions())
+    await asyncio.sleep(0)
+    world.specs.building.set()
+    await second.ask()
+    assert (await asking, world.events.states) == (None, [])
 
 
 async def test_another_task_gets_what_a_process_that_does_not_come_up_never_had(world: World) -> None:
@@ -472,7 +509,7 @@ async def test_what_a_task_waits_for_hides_what_a_provider_gave(world: World) ->
     world.specs.failure, world.specs.no_positions = None, NotAuthorized("inner.example:9092 refused")
     await process.ask()
     with pytest.raises(NotAuthorized):
-        await world.supervisor.positions(process.run, [("t", 0)])
+        await process.positions()
     assert (before, world.events.trace(A)) == (
         "No broker of [hidden] answered",
         "Its positions can't be read: [hidden] refused",
@@ -507,12 +544,12 @@ async def test_a_task_whose_target_is_away_says_what_it_waits_for_once(world: Wo
 
 async def test_what_a_task_waits_for_positions_for_is_said_once(world: World) -> None:
     world.supervisor.want({A: wanted("t-0")})
-    run = world.run(A)
-    await Process(world, run).ask()
+    process = Process(world, world.run(A))
+    await process.ask()
     world.specs.no_positions = ClusterUnreachable("topic offsets: an open transaction")
     for _ in range(2):
         with pytest.raises(ClusterUnreachable):
-            await world.supervisor.positions(run, [("t", 0)])
+            await process.positions()
     assert world.events.states == [(A, "UNASSIGNED", "Its positions can't be read: topic offsets: an open transaction")]
 
 
