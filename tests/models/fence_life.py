@@ -63,9 +63,7 @@ class Life:
         self.group = Group(self.world, SESSION_S)
         lease_holds = not setting.late and not setting.lies
         self.broker = Broker(fences=setting.fences, allowed=self._leads if lease_holds else None)
-        # Without a fence nothing but time holds off what a process of this worker had sent before its end.
-        start_s = 0.05 if setting.fences else IN_TIME_S + 0.1
-        self.machines = Machines(self.world, self.broker, self.group, start_s)
+        self.machines = Machines(self.world, self.broker, self.group)
         self._trouble_until = 0.0
         for number, rate in enumerate(schedule.rates):
             process = Process(self.world, f"w{number}", offset=1000.0 * number, rate=rate, lies=setting.lies)

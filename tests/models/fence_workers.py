@@ -52,6 +52,8 @@ PACE_S: Final = 1.0
 RATES: Final = (2.0, 0.4)
 LOOPBACK_S: Final = 0.001
 INTERNAL_S: Final = 5.0
+# Between the end of a task's process and the beginning of its next one.
+START_S: Final = 0.05
 # As the product's: SETTLE_S and LAST_COMMIT_S of mirror_source.py.
 SETTLE_S: Final = 1.5
 LAST_COMMIT_S: Final = 0.25
@@ -59,10 +61,10 @@ NOW_MS: Final = int(time.time() * 1000)
 
 
 class Machines:
-    """All that incidents act on. `start_s`: how long after the end of a task's process its worker starts the next one."""
+    """All that incidents act on."""
 
-    def __init__(self, world: World, broker: Broker, group: Group, start_s: float) -> None:
-        self.world, self.broker, self.group, self.start_s = world, broker, group, start_s
+    def __init__(self, world: World, broker: Broker, group: Group) -> None:
+        self.world, self.broker, self.group = world, broker, group
         self.workers: list[Worker] = []
         # As the topic of configs has it.
         self.wanted = {TASK: wanted("X", *(f"{SOURCE}-{partition}" for partition in range(PARTITIONS)))}
@@ -248,7 +250,7 @@ class Task:
 
     def _ended(self) -> None:
         if self.process.alive:
-            self.worker.free_at = self.process.world.now + self.worker.machines.start_s
+            self.worker.free_at = self.process.world.now + START_S
             self.process.kill()
 
     async def _ask(self, serve: Callable[[Run], Awaitable[T]], answered: Callable[[], object] = lambda: None) -> T:
@@ -329,7 +331,7 @@ class Task:
             await asyncio.sleep(0.5)
 
     async def _epoch(self, spec: TaskSpec) -> FencedError | None:
-        self.assignment_version = spec.assignment_version
+        self.assignment_version, self.settled = spec.assignment_version, False
         machines, settings = self.worker.machines, ProducerSettings()
         connection = Connection(
             self.process, machines.broker, self.name, self.worker.url, lambda step: machines.at(step, self)
@@ -347,6 +349,7 @@ class Task:
         finally:
             reporting.cancel()
             copying.cancel()
+            self.settled = producer.settled
         return None
 
     async def _report_for_ever(self) -> None:
@@ -359,7 +362,9 @@ class Task:
     async def _copy(self, producer: BatchProducer, spec: TaskSpec) -> None:
         await producer.start()
         supervisor, asked = self.worker.supervisor, [(each.topic, each.partition) for each in spec.assigned]
-        found = await self._asked(lambda run: supervisor.positions(run, self.attempt, asked, fenceable=True))
+        found = await self._asked(
+            lambda run: supervisor.positions(run, self.attempt, asked, fenceable=producer.fenceable)
+        )
         if found is None:
             raise RunOverError
         positions = PositionsWriter(await producer_of_positions(producer), spec)

@@ -73,7 +73,7 @@ class Life:
         self.group = Group(self.world, SESSION_S)
         self.alone = len(schedule.rates) == 1
         self.broker = LandingBroker(fences=fences, allowed=None if self.alone else self._leads)
-        self.machines = LandingMachines(self.world, self.broker, self.group, 0.05)
+        self.machines = LandingMachines(self.world, self.broker, self.group)
         self._partitions, self._config = FIRST_PARTITIONS, 0
         # Which tasks each partition was ever dealt to.
         self._dealt: set[tuple[TopicPartition, TaskId]] = set()

@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from mirror_connect.app.herder import membership
 from mirror_connect.app.herder.membership import Membership
 from mirror_connect.app.supervisor import supervisor
+from mirror_connect.app.supervisor.grants import LANDING_S
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.kafka_io.wire import Produce
 from mirror_connect.kafka_io.wire_control import InitProducerId
@@ -113,11 +114,6 @@ def explore(setting: Setting, trouble: Trouble, number: int, schedules: int, **m
     run()
 
 
-# Behind a restart a task without a fence waits for what it has left, as its worker grants it nothing before: that is the
-# landing's model, whose tasks follow what they are granted.
-UNFENCED = Trouble(tuple(kind for kind in Trouble().kinds if kind != "restart"))
-
-
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
@@ -126,7 +122,7 @@ UNFENCED = Trouble(tuple(kind for kind in Trouble().kinds if kind != "restart"))
         pytest.param(PUNCTUAL, Trouble(), id="nobody_is_fenced_and_who_writes_leads"),
         pytest.param(LATE, Trouble(), id="requests_arrive_when_the_lease_is_long_over"),
         pytest.param(LYING, Trouble(), id="clocks_stand_still_in_a_pause"),
-        pytest.param(LEASE_ALONE, UNFENCED, id="without_a_fence"),
+        pytest.param(LEASE_ALONE, Trouble(), id="without_a_fence"),
     ],
 )
 def test_no_task_writes_behind_its_successors_first_write_and_the_rightful_one_goes_on(
@@ -233,7 +229,8 @@ BEHIND = "wrote behind the first write of its successor"
 ASKED = "asked for an epoch when the place of its worker was over"
 WROTE = "wrote when the place of its worker was over"
 PAUSE = Trouble(("pause",), ("machine",), seconds=LONG)
-RESTART = Trouble(("pause", "restart"), ("task",), ("now",), (4.0, 7.0), (0.3, 1.0))
+# It wakes when its successor, which waits for what it has left, has begun to write.
+RESTART = Trouble(("pause", "restart"), ("task",), ("now",), (LANDING_S + 10,), (0.3, 1.0))
 # Its last batches are late when the lease ends.
 CUT = Trouble(("cut", "late"), ("worker", "task"), ("now",), (14.0,), (0.3, 7.0))
 RETURN = Trouble(("pause", "cut"), ("machine",), ("now",), (14.0, 25.0), (2.5, 14.0))
@@ -249,7 +246,7 @@ FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Setting, Trouble, 
     a_lease_from_the_answer_on: (PUNCTUAL, PAUSE, WROTE),
     a_lease_of_who_stands_by: (PUNCTUAL, PAUSE, f"{ASKED}|{WROTE}"),
     a_lease_of_the_next_leadership: (LEASE_ALONE, RETURN, BEHIND),
-    a_predecessor_that_lives: (LEASE_ALONE, RESTART, BEHIND),
+    a_predecessor_that_lives: (Setting(fences=False, lies=True), RESTART, BEHIND),
 }
 
 
