@@ -38,7 +38,8 @@ class Incident:
 
     `move`: the partitions are dealt anew, while the tasks run. `config`: so they are, and every task's config changes.
     `grow`: one more partition is there, and all are dealt anew. `number` says how. `spark`: it dies, with all of its
-    processes. `epoch`: the time of the process's epoch is over. The others are those of fence_life.py.
+    processes. `epoch`: the time of the process's epoch is over. `deny`: nobody may use transactional ids any more, until
+    `allow`. The others are those of fence_life.py.
     """
 
     wait: float
@@ -164,6 +165,12 @@ class Life:
                 worker.process.call_soon(worker.supervisor.restart, TASKS[incident.task])
             case "forget":
                 self.broker.forget()
+            case "deny":
+                self.broker.fences = False
+                # So that who writes learns of it: it asks for another epoch.
+                self.broker.forget()
+            case "allow":
+                self.broker.fences = True
         processes = [] if incident.whom == "task" else [worker.process]
         processes += [] if incident.whom == "worker" or task is None else [task.process]
         for process in processes:

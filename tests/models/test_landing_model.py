@@ -26,9 +26,12 @@ from mirror_connect.app.supervisor.grants import Landing
 from mirror_connect.app.supervisor.run import LAST_WORDS, Partitions, Run
 from mirror_connect.app.supervisor.run import Phase as RunPhase
 from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.kafka_io.wire_control import ProducerIdResponse
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.positions_writer import PositionsWriter
-from mirror_connect.spark_jobs.target_partition import TargetPartition
+from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
+from mirror_connect.spark_jobs.target_partition import ProducerId, TargetPartition
+from tests.models.fence_broker import TRANSACTIONAL_ID_DENIED
 from tests.models.landing_life import Incident, Schedule, live
 from tests.models.landing_tasks import TASKS, simulated
 from tests.models.test_leader_model import SCHEDULES, SEED
@@ -124,6 +127,19 @@ SWAPS = Trouble(
 )
 
 
+# The right to transactional ids is revoked and given back around what ends a process.
+RIGHTS = Trouble(
+    ("move", "late", "late", "kill", "kill", "restart", "epoch", "pause", "deny", "deny", "allow", "allow"),
+    ("task",),
+    ("now",),
+    (4.0, 14.0, 28.0),
+    (0.0, 0.3, 1.0, 2.5),
+    tasks=(0,),
+    deals=(1, 4),
+    fewest=4,
+)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
@@ -132,6 +148,7 @@ SWAPS = Trouble(
         pytest.param(1, Trouble(), True, id="requests_arrive_whenever"),
         pytest.param(1, SWAPS, True, id="two_tasks_swap"),
         pytest.param(1, SWAPS, False, id="without_the_right_to_transactional_ids"),
+        pytest.param(1, RIGHTS, True, id="rights_to_transactional_ids_come_and_go"),
         pytest.param(2, Trouble(), True, id="workers_change"),
     ],
 )
@@ -140,6 +157,14 @@ def test_no_task_writes_behind_the_first_write_of_a_partitions_next_owner_and_al
 ) -> None:
     print(f"MODEL_SEED={SEED}")
     explore(trouble, SEED, SCHEDULES // 6, workers, fences=fences)
+
+
+@pytest.mark.parametrize("net", range(3))
+def test_what_a_process_wrote_without_its_fence_does_not_land_behind_a_successor_that_has_the_right_again(
+    net: int,
+) -> None:
+    kinds = ((1.0, "deny"), (2.5, "allow"), (2.5, "late"), (1.0, "kill"))
+    live(Schedule(tuple(Incident(wait, kind, "task", 0, "now", 14.0, 1) for wait, kind in kinds), (1.0,), net))
 
 
 # --- faults put back --------------------------------------------------------------------------------------------------
@@ -256,6 +281,18 @@ def what_the_dead_had_not_given_up() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def a_lost_right_is_passed_over() -> Iterator[None]:
+    """As it was: who loses the right to its transactional id goes on without it, and its worker counts on the fence."""
+    judge = ProducerIdentity._judge
+
+    def judged(self: ProducerIdentity, answer: ProducerIdResponse, current: ProducerId | None) -> ProducerId | None:
+        return judge(self, answer, None if answer.error == TRANSACTIONAL_ID_DENIED else current)
+
+    with mock.patch.object(ProducerIdentity, "_judge", judged):
+        yield
+
+
 BEHIND = "wrote behind the first write of its successor"
 STOPS = "the connector does not go on"
 WAITS = "which is nobody else's"
@@ -281,6 +318,7 @@ FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Trouble, str]] = {
     granted_before_it_is_given_up: (MOVES, BEHIND),
     given_up_with_requests_under_way: (MOVES, BEHIND),
     a_commit_that_is_not_withdrawn: (MOVES, f"position of partition .* {BEHIND}"),
+    a_lost_right_is_passed_over: (_swaps("late", "kill", "deny", "allow", waits=(2.5,), fewest=6), BEHIND),
     a_hold_against_the_task_itself: (_swaps("late", "restart"), WAITS),
     a_hold_whose_end_nobody_hears_of: (KILLS, STOPS),
     what_the_dead_had_not_given_up: (_swaps("kill", "move"), STOPS),
