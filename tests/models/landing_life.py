@@ -7,6 +7,7 @@ from typing import Final
 
 from mirror_connect.app.supervisor.grants import LANDING_S
 from mirror_connect.app.supervisor.run import Run
+from mirror_connect.app.supervisor.supervisor import UNFENCED
 from mirror_connect.connectors.assignment import TopicPartition, deal
 from mirror_connect.connectors.job_contract import FAILED, RUNNING, TaskId
 from tests.fakes.simulated import Process, World
@@ -76,6 +77,7 @@ class Life:
         self.broker = LandingBroker(fences=fences, allowed=None if self.alone else self._leads)
         self.machines = LandingMachines(self.world, self.broker, self.group)
         self._partitions, self._config = FIRST_PARTITIONS, 0
+        self._always_fenced = fences
         # Which tasks each partition was ever dealt to.
         self._dealt: set[tuple[TopicPartition, TaskId]] = set()
         self._deal(1)
@@ -166,7 +168,7 @@ class Life:
             case "forget":
                 self.broker.forget()
             case "deny":
-                self.broker.fences = False
+                self.broker.fences = self._always_fenced = False
                 # So that who writes learns of it: it asks for another epoch.
                 self.broker.forget()
             case "allow":
@@ -190,15 +192,16 @@ class Life:
                 self._look_at_grants(run, [each for each in worker.supervisor._runs.values() if each is not run])
 
     def _look_at_grants(self, run: Run, others: list[Run]) -> None:
-        """A task waits for nothing but another one: that it gives a partition up, or that what it has left has landed."""
+        """A task waits for nothing but another one: that it gives a partition up, or that what it has left has landed.
+
+        For its own past, too, if that is not fenced off.
+        """
         for waiting in run.wanted - run.granted:
             held = any(waiting in other.held for other in others)
-            if (
-                self.broker.fences
-                and not held
-                and not any(each == waiting and task != run.task for each, task in self._dealt)
-            ):
+            if not held and not any(each == waiting and task != run.task for each, task in self._dealt):
                 raise BrokenPromiseError(f"task {run.task} waits for {waiting}, which is nobody else's")
+        if self._always_fenced and UNFENCED in f"{run.waits_for} {run.late}":
+            raise BrokenPromiseError(f"task {run.task} waits for its own past, which is fenced off")
 
     def _calm(self) -> None:
         """Until every task runs with all of its partitions, and has committed what there was when the trouble was over."""

@@ -250,6 +250,11 @@ def a_hold_against_the_task_itself() -> AbstractContextManager[Any]:
     )
 
 
+def a_fence_that_nobody_is_told_of() -> AbstractContextManager[Any]:
+    """A task that has the right to its transactional id says that it has not."""
+    return mock.patch.object(BatchProducer, "fenceable", False)
+
+
 def a_hold_whose_end_nobody_hears_of() -> AbstractContextManager[Any]:
     """What can't land any more is free, and is granted when something else happens."""
     over = Landing.over
@@ -320,6 +325,7 @@ FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Trouble, str]] = {
     a_commit_that_is_not_withdrawn: (MOVES, f"position of partition .* {BEHIND}"),
     a_lost_right_is_passed_over: (_swaps("late", "kill", "deny", "allow", waits=(2.5,), fewest=6), BEHIND),
     a_hold_against_the_task_itself: (_swaps("late", "restart"), WAITS),
+    a_fence_that_nobody_is_told_of: (_swaps("kill", "restart"), "waits for its own past"),
     a_hold_whose_end_nobody_hears_of: (KILLS, STOPS),
     what_the_dead_had_not_given_up: (_swaps("kill", "move"), STOPS),
 }
@@ -346,15 +352,18 @@ def positions_are_told_at_once() -> AbstractContextManager[Any]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("fault", "kinds"),
+    ("fault", "kinds", "found"),
     [
-        pytest.param(what_no_fence_holds_off_is_passed_over, ("late", "restart"), id="passed_over_at_a_restart"),
-        pytest.param(what_no_fence_holds_off_is_passed_over, ("late", "kill"), id="passed_over_behind_a_kill"),
-        pytest.param(positions_are_told_at_once, ("late", "kill"), id="told_at_once"),
+        pytest.param(
+            what_no_fence_holds_off_is_passed_over, ("late", "restart"), BEHIND, id="passed_over_at_a_restart"
+        ),
+        pytest.param(what_no_fence_holds_off_is_passed_over, ("late", "kill"), BEHIND, id="passed_over_behind_a_kill"),
+        pytest.param(positions_are_told_at_once, ("late", "kill"), BEHIND, id="told_at_once"),
+        pytest.param(a_hold_against_the_task_itself, ("late", "restart"), WAITS, id="held_against_the_task_itself"),
     ],
 )
 def test_a_fault_beside_missing_rights_to_transactional_ids_is_found(
-    fault: Callable[[], AbstractContextManager[Any]], kinds: tuple[str, ...]
+    fault: Callable[[], AbstractContextManager[Any]], kinds: tuple[str, ...], found: str
 ) -> None:
-    with fault(), pytest.raises(BrokenPromiseError, match=BEHIND):
+    with fault(), pytest.raises(BrokenPromiseError, match=found):
         explore(_swaps(*kinds), FAULTS_SEED, FAULTS_SCHEDULES, fences=False, phases=(Phase.generate,))
