@@ -43,7 +43,8 @@ from tests.fakes.spark_rig import FakeEvents, FakeSpecs, wanted
 from tests.models.fence_broker import PARTITIONS, REQUEST_S, SOURCE, TARGET, Broker, Connection
 
 T = TypeVar("T")
-TASK: Final = TaskId("c", 0)
+CONNECTOR: Final = "c"
+TASK: Final = TaskId(CONNECTOR, 0)
 SESSION_S: Final = 10.0
 HEARTBEAT_S: Final = 3.0
 # Seconds between two reports, commits and looks at the plan. The product's are shorter: nothing here rests on them.
@@ -73,7 +74,7 @@ class Machines:
 
     def at(self, step: str, task: Task) -> bool:
         """A task has come to this step; returns whether something happened to it."""
-        happen = self.armed.pop(step, None)
+        happen = self.armed.pop(f"{step} of {task.run.task.task}", None)
         if happen is not None:
             happen(task, step.startswith("before"))
         return happen is not None
@@ -143,10 +144,10 @@ class Worker:
     def _works_on(self, run: Run) -> bool:
         return any(task.run is run and task.process.alive for task in self.tasks.values())
 
-    @property
-    def task(self) -> Task | None:
-        """The newest process of its task, if there is one."""
-        return next((each for each in reversed(self.tasks.values()) if each.process.alive), None)
+    def newest(self, task: TaskId) -> Task | None:
+        """The process that runs this task, if there is one."""
+        alive = (each for each in reversed(self.tasks.values()) if each.process.alive and each.run.task == task)
+        return next(alive, None)
 
     # --- supervisor.Application -------------------------------------------------------------------------------------
 

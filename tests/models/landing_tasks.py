@@ -35,9 +35,8 @@ from tests.fakes.simulated import Process
 from tests.fakes.source_spec import source_spec
 from tests.models.fence_broker import TARGET, Broker, Connection, position_in
 from tests.models.fence_watch import Writers
-from tests.models.fence_workers import NOW_MS, PACE_S, Machines, RunOverError, Specs, Task, Worker
+from tests.models.fence_workers import CONNECTOR, NOW_MS, PACE_S, Machines, RunOverError, Specs, Task, Worker
 
-CONNECTOR: Final = "c"
 TASKS: Final = tuple(TaskId(CONNECTOR, number) for number in range(3))
 # Records a second of each partition. The slow ones may have been written to by nobody for a while when they move.
 RATES: Final = (2.0, 0.4, 1.0)
@@ -76,9 +75,6 @@ class LandingMachines(Machines):
         super().__init__(*args)
         self.taken_on = 0
 
-    def at(self, step: str, task: Task) -> bool:
-        return super().at(f"{step} of {task.run.task.task}", task)
-
 
 class ConnectorWorker(Worker):
     """A worker whose Spark can die."""
@@ -97,11 +93,6 @@ class ConnectorWorker(Worker):
         """The topic of configs has news."""
         if self.membership.standing.leader:
             self.supervisor.want(self.machines.wanted)
-
-    def newest(self, task: TaskId) -> SourceProcess | None:
-        """The process that runs this task."""
-        alive = (each for each in reversed(self.tasks.values()) if each.process.alive and each.run.task == task)
-        return cast("SourceProcess | None", next(alive, None))
 
     # --- supervisor.Application -------------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ The last tests put faults back, or take a protection away, and show that such sc
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -18,10 +17,8 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
 
-from mirror_connect.app.supervisor import grants, supervisor
+from mirror_connect.app.supervisor import grants
 from mirror_connect.app.supervisor.grants import Landing
 from mirror_connect.app.supervisor.run import LAST_WORDS, Partitions, Run
 from mirror_connect.app.supervisor.run import Phase as RunPhase
@@ -32,19 +29,17 @@ from mirror_connect.spark_jobs.positions_writer import PositionsWriter
 from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
 from mirror_connect.spark_jobs.target_partition import ProducerId, TargetPartition
 from tests.models.fence_broker import TRANSACTIONAL_ID_DENIED
-from tests.models.landing_life import Incident, Schedule, live
+from tests.models.landing_life import live
 from tests.models.landing_tasks import TASKS, simulated
-from tests.models.test_leader_model import SCHEDULES, SEED
 from tests.models.watch import BrokenPromiseError
+from tests.models.worker_life import Incident, Schedule
+from tests.models.worker_schedules import SCHEDULES, Incidents, Live, explore, few_looks_and_no_log, look_for_a_fault
 
-FAULTS_SEED = 20261122
 FAULTS_SCHEDULES = 1_000
 
 
 @dataclass(frozen=True)
-class Trouble:
-    """What incidents are made of; what is there twice is as likely again."""
-
+class Trouble(Incidents):
     kinds: tuple[str, ...] = (
         *("move",) * 4,
         "grow",
@@ -67,50 +62,19 @@ class Trouble:
     seconds: tuple[float, ...] = (1.5, 4.0, 11.0, 14.0, 28.0)
     waits: tuple[float, ...] = (0.0, 0.0, 0.3, 1.0, 2.5, 6.0, 14.0)
     tasks: tuple[int, ...] = tuple(range(len(TASKS)))
-    deals: tuple[int, ...] = tuple(range(9))
-    fewest: int = 1
-
-    def schedules(self, workers: int) -> st.SearchStrategy[Schedule]:
-        parts = (self.waits, self.kinds, self.whom, self.tasks, self.at, self.seconds, self.deals)
-        return st.builds(
-            Schedule,
-            st.lists(st.builds(Incident, *map(st.sampled_from, parts)), min_size=self.fewest, max_size=8).map(tuple),
-            st.tuples(*[st.sampled_from((1.0, 0.98, 1.02))] * workers),
-            st.integers(0, 1000),
-        )
+    numbers: tuple[int, ...] = tuple(range(9))
+    most: int = 8
 
 
 @pytest.fixture(autouse=True)
 def _few_looks_and_no_log() -> Iterator[None]:
-    logger = logging.getLogger("mirror_connect")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    # Nothing here rests on how often a supervisor looks around.
-    with mock.patch.object(supervisor, "TICK_S", 0.5), simulated():
+    with few_looks_and_no_log(), simulated():
         yield
-    logger.setLevel(level)
 
 
-def explore(
-    trouble: Trouble, number: int, schedules: int, workers: int = 1, *, fences: bool = True, **more: Any
-) -> None:
-    """Goes through schedules of the seed `number`; raises what the first failing one raises."""
-
-    @seed(number)
-    @settings(
-        max_examples=schedules,
-        deadline=None,
-        database=None,
-        print_blob=True,
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-        **more,
-    )
-    @given(trouble.schedules(workers))
-    def run(schedule: Schedule) -> None:
-        live(schedule, fences=fences)
-
-    run()
+def without_rights(schedule: Schedule) -> None:
+    """A life in which nobody may use transactional ids."""
+    live(schedule, fences=False)
 
 
 # Two tasks that swap their partitions, and all else meets the first one's process: most of the faults below are found by
@@ -122,7 +86,7 @@ SWAPS = Trouble(
     (4.0, 14.0, 28.0),
     (0.0, 0.3, 1.0),
     tasks=(0,),
-    deals=(1, 4),
+    numbers=(1, 4),
     fewest=4,
 )
 
@@ -135,7 +99,7 @@ RIGHTS = Trouble(
     (4.0, 14.0, 28.0),
     (0.0, 0.3, 1.0, 2.5),
     tasks=(0,),
-    deals=(1, 4),
+    numbers=(1, 4),
     fewest=4,
 )
 
@@ -143,28 +107,33 @@ RIGHTS = Trouble(
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("workers", "trouble", "fences"),
+    ("workers", "trouble", "life"),
     [
-        pytest.param(1, Trouble(), True, id="requests_arrive_whenever"),
-        pytest.param(1, SWAPS, True, id="two_tasks_swap"),
-        pytest.param(1, SWAPS, False, id="without_the_right_to_transactional_ids"),
-        pytest.param(1, RIGHTS, True, id="rights_to_transactional_ids_come_and_go"),
-        pytest.param(2, Trouble(), True, id="workers_change"),
+        pytest.param(1, Trouble(), live, id="requests_arrive_whenever"),
+        pytest.param(1, SWAPS, live, id="two_tasks_swap"),
+        pytest.param(1, SWAPS, without_rights, id="without_the_right_to_transactional_ids"),
+        pytest.param(1, RIGHTS, live, id="rights_to_transactional_ids_come_and_go"),
+        pytest.param(2, Trouble(), live, id="workers_change"),
     ],
 )
 def test_no_task_writes_behind_the_first_write_of_a_partitions_next_owner_and_all_goes_on(
-    workers: int, trouble: Trouble, fences: bool
+    workers: int, trouble: Trouble, life: Live
 ) -> None:
-    print(f"MODEL_SEED={SEED}")
-    explore(trouble, SEED, SCHEDULES // 6, workers, fences=fences)
+    explore(life, trouble.schedules(workers), SCHEDULES // 6)
+
+
+# Where the right is given back before the process dies that has lost it, the next one has a fence again.
+RIGHT_LOST = tuple(
+    Incident(wait, kind, "task", "now", 14.0)
+    for wait, kind in ((1.0, "deny"), (2.5, "allow"), (2.5, "late"), (1.0, "kill"))
+)
 
 
 @pytest.mark.parametrize("net", range(3))
 def test_what_a_process_wrote_without_its_fence_does_not_land_behind_a_successor_that_has_the_right_again(
     net: int,
 ) -> None:
-    kinds = ((1.0, "deny"), (2.5, "allow"), (2.5, "late"), (1.0, "kill"))
-    live(Schedule(tuple(Incident(wait, kind, "task", 0, "now", 14.0, 1) for wait, kind in kinds), (1.0,), net))
+    live(Schedule(RIGHT_LOST, (1.0,), net))
 
 
 # --- faults put back --------------------------------------------------------------------------------------------------
@@ -286,18 +255,6 @@ def what_the_dead_had_not_given_up() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def a_lost_right_is_passed_over() -> Iterator[None]:
-    """As it was: who loses the right to its transactional id goes on without it, and its worker counts on the fence."""
-    judge = ProducerIdentity._judge
-
-    def judged(self: ProducerIdentity, answer: ProducerIdResponse, current: ProducerId | None) -> ProducerId | None:
-        return judge(self, answer, None if answer.error == TRANSACTIONAL_ID_DENIED else current)
-
-    with mock.patch.object(ProducerIdentity, "_judge", judged):
-        yield
-
-
 BEHIND = "wrote behind the first write of its successor"
 STOPS = "the connector does not go on"
 WAITS = "which is nobody else's"
@@ -305,7 +262,7 @@ WAITS = "which is nobody else's"
 
 def _swaps(*kinds: str, waits: tuple[float, ...] = (0.0, 1.0), fewest: int = 4) -> Trouble:
     """Two tasks that swap their partitions; all else meets the first one's process."""
-    return Trouble(kinds, ("task",), ("now",), (14.0, 28.0), waits, tasks=(0,), deals=(1, 4), fewest=fewest)
+    return Trouble(kinds, ("task",), ("now",), (14.0, 28.0), waits, tasks=(0,), numbers=(1, 4), fewest=fewest)
 
 
 ENDS = _swaps("late", "config", waits=(0.0, 0.3, 1.0))
@@ -323,7 +280,6 @@ FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Trouble, str]] = {
     granted_before_it_is_given_up: (MOVES, BEHIND),
     given_up_with_requests_under_way: (MOVES, BEHIND),
     a_commit_that_is_not_withdrawn: (MOVES, f"position of partition .* {BEHIND}"),
-    a_lost_right_is_passed_over: (_swaps("late", "kill", "deny", "allow", waits=(2.5,), fewest=6), BEHIND),
     a_hold_against_the_task_itself: (_swaps("late", "restart"), WAITS),
     a_fence_that_nobody_is_told_of: (_swaps("kill", "restart"), "waits for its own past"),
     a_hold_whose_end_nobody_hears_of: (KILLS, STOPS),
@@ -336,8 +292,7 @@ FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Trouble, str]] = {
 def test_a_fault_that_is_put_back_is_found(fault: Callable[[], AbstractContextManager[Any]]) -> None:
     trouble, found = FAULTS[fault]
     with fault(), pytest.raises(BrokenPromiseError, match=found):
-        # It ends with the first schedule that finds it.
-        explore(trouble, FAULTS_SEED, FAULTS_SCHEDULES, phases=(Phase.generate,))
+        look_for_a_fault(live, trouble.schedules(1), FAULTS_SCHEDULES)
 
 
 def what_no_fence_holds_off_is_passed_over() -> AbstractContextManager[Any]:
@@ -366,4 +321,21 @@ def test_a_fault_beside_missing_rights_to_transactional_ids_is_found(
     fault: Callable[[], AbstractContextManager[Any]], kinds: tuple[str, ...], found: str
 ) -> None:
     with fault(), pytest.raises(BrokenPromiseError, match=found):
-        explore(_swaps(*kinds), FAULTS_SEED, FAULTS_SCHEDULES, fences=False, phases=(Phase.generate,))
+        look_for_a_fault(without_rights, _swaps(*kinds).schedules(1), FAULTS_SCHEDULES)
+
+
+@contextmanager
+def a_lost_right_is_passed_over() -> Iterator[None]:
+    """As it was: who loses the right to its transactional id goes on without it, and its worker counts on the fence."""
+    judge = ProducerIdentity._judge
+
+    def judged(self: ProducerIdentity, answer: ProducerIdResponse, current: ProducerId | None) -> ProducerId | None:
+        return judge(self, answer, None if answer.error == TRANSACTIONAL_ID_DENIED else current)
+
+    with mock.patch.object(ProducerIdentity, "_judge", judged):
+        yield
+
+
+def test_a_lost_right_that_is_passed_over_is_found() -> None:
+    with a_lost_right_is_passed_over(), pytest.raises(BrokenPromiseError, match=BEHIND):
+        live(Schedule(RIGHT_LOST, (1.0,), 0))
