@@ -30,6 +30,7 @@ from mirror_connect.spark_jobs import mirror_source
 from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
 from mirror_connect.spark_jobs.produce_outcome import FencedError
 from mirror_connect.spark_jobs.worker_client import FINISHING_REPORT_S
+from mirror_connect.spark_jobs.worker_link import UnderOrders
 from tests.fakes.encoded_batches import Plain, encode
 from tests.fakes.simulated import Process
 from tests.fakes.source_spec import source_spec
@@ -137,7 +138,7 @@ class SourceSpecs(Specs):
         )
 
 
-class SourceProcess(Task):
+class SourceProcess(Task, UnderOrders):
     """One process of a source task, and its worker link (spark_jobs/worker_link.py)."""
 
     def __init__(self, worker: ConnectorWorker, run: Run, number: int) -> None:
@@ -197,18 +198,6 @@ class SourceProcess(Task):
         """The epoch's time is over."""
         self.epoch_over = True
         self.changed.set()
-
-    @property
-    def finish_wanted(self) -> bool:
-        return self.epoch_over or self.end_ordered
-
-    @property
-    def end_ordered(self) -> bool:
-        return self.orders.finish or self.orders.abandon
-
-    @property
-    def abandon_wanted(self) -> bool:
-        return self.orders.abandon
 
     def lease_valid(self) -> bool:
         return self._lease.valid()
