@@ -306,7 +306,7 @@ async def test_another_task_gets_partitions_of_one_that_was_killed_when_its_requ
     assert (await process.say("RUNNING")).assignment_version == world.run(A).version
     lines = [r.getMessage() for r in caplog.records if "may still be written" in r.getMessage()]
     assert lines == [
-        "Task c-0 gets 1 partition within 30 s: the task that had copied them ended with requests under way, which may "
+        "Task c-0 waits for 1 partition, 30 s at most: another task has ended with requests under way there, which may "
         "still be written"
     ]
 
