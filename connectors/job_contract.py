@@ -114,7 +114,8 @@ class TaskReport:
     `incidents`: as notices, of what has happened and stays so, like records that are gone: the status keeps them.
     `standing`: a line for each partition that stands still at present while the task runs: why, and what to do about it.
     `committed`: in the last report, whether all that was acknowledged is committed.
-    `settled`: in the last report, whether nothing that the task has sent may still be written from now on.
+    `settled`: in the last report, whether nothing that the task has sent may still be written from now on. It has
+    no default: after a wrong yes another task's records may be written out of order.
     `loop_silent_s`: for how many seconds the task's event loop has not come round, 0 for less than one. What hangs copies
     nothing, although its reports, which come from a thread of their own, go on.
     """
@@ -130,7 +131,7 @@ class TaskReport:
     incidents: tuple[str, ...] = ()
     standing: tuple[str, ...] = ()
     committed: bool = True
-    settled: bool = True
+    settled: bool = field(kw_only=True)
     loop_silent_s: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -139,7 +140,7 @@ class TaskReport:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TaskReport:
-        """The inverse of `to_json`."""
+        """The inverse of `to_json`; unknown members, or none of those without a default, raise TypeError."""
         lists = {name: tuple(body.get(name, ())) for name in ("topics", "notices", "incidents", "standing")}
         return cls(**{**body, **lists})
 

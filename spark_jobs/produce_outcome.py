@@ -153,6 +153,20 @@ class FencedError(Exception):
         )
 
 
+class FenceLostError(FencedError):
+    """The right to the transactional id was revoked, so that no broker would fence off what this process wrote now.
+
+    Its worker counts on that: it was told so before the first write. So this one stops, and the next one tells it anew.
+    """
+
+    def __init__(self, transactional_id: str) -> None:
+        Exception.__init__(
+            self,
+            f"Not authorized any more to use the transactional id {transactional_id} on the target; this process has "
+            "stopped.",
+        )
+
+
 class PartitionRefusedError(Exception):
     """A partition of the target can't take what comes next; others go on. The text says what and what to set.
 

@@ -7,6 +7,9 @@ Who has no lease must not raise the epoch: a task that was suspended at this ste
 would fence that one. So the lease is looked at when the request is written to the connection, and again when the answer is
 there. A process that stops in between can't be kept from it: it goes without the epoch that it took, and if the rightful
 task meets it, FencedError has that one started anew, with a newer epoch and with its positions read again.
+
+Who has no right to the transactional id begins without the fence, and tells its worker so before it writes. Who loses the
+right later stops: its worker counts on the fence.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from mirror_connect.spark_jobs.produce_outcome import (
     NO_ERROR,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     FencedError,
+    FenceLostError,
 )
 from mirror_connect.spark_jobs.target_partition import ProducerId
 from mirror_connect.spark_jobs.task_lease import LeaseLostError
@@ -132,6 +136,8 @@ class ProducerIdentity:
         if answer.error in FENCED and current is not None:
             raise FencedError(self._transactional_id or "")
         if answer.error == TRANSACTIONAL_ID_AUTHORIZATION_FAILED and self._transactional_id is not None:
+            if current is not None:
+                raise FenceLostError(self._transactional_id)
             what = f"Not authorized to use the transactional id {self._transactional_id} on the target"
             denied = MissingRight(what, on_transactional_id(self._transactional_id), PRODUCING_USER)
             self.trouble = (

@@ -30,6 +30,7 @@ from mirror_connect.connectors.job_contract import (
     TaskSpec,
 )
 from mirror_connect.spark_jobs.task_lease import TaskLease
+from mirror_connect.spark_jobs.worker_link import UnderOrders
 
 REQUEST_TIMEOUT_S: Final = 5.0
 RETRY_S: Final = 0.5
@@ -95,7 +96,7 @@ class InternalHttp:
         self._connection.close()
 
 
-class WorkerClient:
+class WorkerClient(UnderOrders):
     """The worker link of one epoch (see worker_link.WorkerLink).
 
     A thread reports and reads orders. `finish_wanted` is set by an order, by the end of the epoch, or when this process
@@ -137,7 +138,8 @@ class WorkerClient:
     async def positions(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[PartitionPosition]:
         """The last replicated source offsets, read to the end of the offsets topic after this call was made."""
         asked = {"fenceable": fenceable, "partitions": [[p.topic, p.partition] for p in partitions]}
-        answer = await self._ask("POST", f"/runs/{self._handle.run_id}/positions", asked, timeout=30.0)
+        path = f"/runs/{self._handle.run_id}/positions?attempt={self.attempt}"
+        answer = await self._ask("POST", path, asked, timeout=30.0)
         return [PartitionPosition(*each) for each in answer]
 
     async def _ask(self, method: str, path: str, body: Any = None, timeout: float = REQUEST_TIMEOUT_S) -> Any:
@@ -164,21 +166,6 @@ class WorkerClient:
         self._topics.add(topic)
 
     # --- what a task obeys ------------------------------------------------------------------------------------------
-
-    @property
-    def finish_wanted(self) -> bool:
-        """Stop fetching, let what is in flight be acknowledged, commit, return."""
-        return self.epoch_over or self.orders.finish or self.orders.abandon
-
-    @property
-    def end_ordered(self) -> bool:
-        """Whether the worker waits for the task's end; at an epoch's end it doesn't."""
-        return self.orders.finish or self.orders.abandon
-
-    @property
-    def abandon_wanted(self) -> bool:
-        """Return at once without committing: another may be writing already."""
-        return self.orders.abandon
 
     def lease_valid(self) -> bool:
         """Whether the target may be written to at this moment."""

@@ -12,6 +12,28 @@ from typing import Protocol
 from mirror_connect.connectors.job_contract import PartitionPosition, TaskOrders, TaskPartition, TaskSpec
 
 
+class UnderOrders:
+    """What a task obeys, as its newest orders and the end of its epoch's time say it."""
+
+    orders: TaskOrders
+    epoch_over: bool
+
+    @property
+    def finish_wanted(self) -> bool:
+        """See WorkerLink."""
+        return self.epoch_over or self.end_ordered
+
+    @property
+    def end_ordered(self) -> bool:
+        """See WorkerLink."""
+        return self.orders.finish or self.orders.abandon
+
+    @property
+    def abandon_wanted(self) -> bool:
+        """See WorkerLink."""
+        return self.orders.abandon
+
+
 class WorkerLink(Protocol):
     """A task's side of its run. Everything happens in the task's event loop.
 

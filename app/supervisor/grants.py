@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from mirror_connect.app.supervisor.run import Partitions, Run
 from mirror_connect.connectors.counted import counted
@@ -24,24 +24,34 @@ log = logging.getLogger(__name__)
 LANDING_S: Final = 30.0
 
 
+class Past(NamedTuple):
+    """Processes of a task that are at their end.
+
+    `fenceable`: whether brokers refuse what they have left once another such process of the task writes.
+    """
+
+    task: TaskId
+    fenceable: bool
+
+
 class Landing:
     """The partitions to which requests of tasks that have ended may still be on their way. Times are in seconds."""
 
     def __init__(self) -> None:
-        # By whose they are, and whether its own next process fences them off.
-        self._until: dict[tuple[TaskId, bool], dict[tuple[str, int], float]] = {}
+        # Until when what they left may land.
+        self._until: dict[Past, dict[tuple[str, int], float]] = {}
 
     def take_over(self, run: Run, now: float) -> None:
         """Notes what processes of the run have left behind that are at their end."""
         if run.left:
-            until = self._until.setdefault((run.task, run.fences_left), {})
+            until = self._until.setdefault(Past(run.task, run.fences_left), {})
             until.update(dict.fromkeys(run.left, now + LANDING_S))
             run.left, run.fences_left = frozenset(), True
 
     def held_against(self, task: TaskId) -> Partitions:
         """What this task may not have yet, as another one of its connector left requests for it."""
         others = (
-            left for (other, _), left in self._until.items() if other != task and other.connector == task.connector
+            left for past, left in self._until.items() if past.task != task and past.task.connector == task.connector
         )
         return frozenset[tuple[str, int]]().union(*others)
 
@@ -51,20 +61,20 @@ class Landing:
         """
         unsafe = [
             left
-            for (task, fenceable), left in self._until.items()
-            if task == run.task and not (fenceable and run.fenceable)
+            for past, left in self._until.items()
+            if past.task == run.task and not (past.fenceable and run.fenceable)
         ]
         return any(each in left for left in unsafe for each in partitions)
 
     def over(self, now: float) -> set[str]:
         """Forgets what can't land any more; the connectors that have partitions free by that."""
         freed = set()
-        for whose, left in list(self._until.items()):
+        for past, left in list(self._until.items()):
             for partition in [each for each, until in left.items() if until <= now]:
                 del left[partition]
-                freed.add(whose[0].connector)
+                freed.add(past.task.connector)
             if not left:
-                del self._until[whose]
+                del self._until[past]
         return freed
 
 
@@ -88,7 +98,7 @@ def regrant(runs: Collection[Run], landing: Landing, now: float) -> None:
 def _tell(run: Run, withheld: Partitions) -> None:
     if withheld - run.withheld:
         log.info(
-            "Task %s gets %s within %g s: the task that had copied them ended with requests under way, which may still be "
+            "Task %s waits for %s, %g s at most: another task has ended with requests under way there, which may still be "
             "written",
             run.task,
             counted(len(withheld), "partition"),

@@ -69,7 +69,10 @@ def create_internal_application(supervisor: Supervisor) -> Starlette:
     async def positions(request: Request, run: Run) -> Response:
         body = json.loads(await request.body())
         asked = [(topic, partition) for topic, partition in body["partitions"]]
-        found = await supervisor.positions(run, asked, fenceable=body["fenceable"])
+        attempt = request.query_params.get("attempt", "")
+        found = await supervisor.positions(run, attempt, asked, fenceable=body["fenceable"])
+        if found is None:
+            return Response(status_code=GONE)
         return JSONResponse(
             [[each.topic, each.partition, each.offset, each.topic_id, each.leader_epoch] for each in found]
         )

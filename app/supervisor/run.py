@@ -42,7 +42,8 @@ class Run:
     What partitions a run may hold is a list of versions: the newest is what it is granted, and every older one counts as
     held until the task has reported that it drained and committed what the next version took away.
 
-    An attempt is one process's work on the run, an epoch at most. `report` is the present attempt's newest.
+    An attempt is one process's work on the run, an epoch at most. `report` is the present attempt's newest. `next_attempt`
+    waits for the end of the present one's process.
     Times are seconds of the supervisor's clock: `since` when the phase WAITING or the attempt began, `heard` the last
     report, `finish_by` when patience with a run that was told to finish is over, `not_before` when Spark may have it; 0: at
     once. `told_version`: the assignment that the log knows it copies; None while it does not copy, as far as the log knows.
@@ -70,6 +71,7 @@ class Run:
     spec: TaskSpec | None = field(default=None, repr=False)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     attempt: str | None = None
+    next_attempt: str | None = None
     past_attempts: set[str] = field(default_factory=set, repr=False)
     report: TaskReport | None = None
     heard: float = 0.0
@@ -119,6 +121,10 @@ class Run:
         """Told to finish, or ended: not to be worked on any more."""
         return self.phase in (Phase.FINISHING, Phase.ENDED)
 
+    def is_work_of(self, attempt: str) -> bool:
+        """Whether this attempt is at work on it, and no newer one; nor has it ended."""
+        return self.attempt == attempt and self.phase is not Phase.ENDED
+
     def grant(self, partitions: Partitions) -> None:
         """Makes a new version, unless it would be the same again."""
         if partitions == self.granted:
@@ -136,10 +142,16 @@ class Run:
             del self.versions[known]
         return bool(old)
 
+    def expect(self, attempt: str) -> None:
+        """A process that is newer than any before it has asked for the spec: no other one is waited for any more."""
+        if self.next_attempt is not None:
+            self.past_attempts.add(self.next_attempt)
+        self.next_attempt = attempt
+
     def begin_attempt(self, attempt: str, now: float) -> None:
         """A (new) process has asked for the spec: its predecessor is gone, so only the newest grant is held."""
         self._drop_attempt(now)
-        self.attempt = attempt
+        self.attempt, self.next_attempt = attempt, None
         self.heard = now
         if not self.is_over:
             self.phase = Phase.STARTED

@@ -207,19 +207,8 @@ class Supervisor:
 
         ClusterUnreachable: not now, ask again.
         """
-        if attempt in run.past_attempts:
+        if not await self._takes_over(run, attempt):
             return None
-        if run.attempt != attempt:
-            await self._end_predecessor(run)
-            if run.is_over:
-                self._end(run)
-                return None
-            if run.attempt != attempt:  # asked twice meanwhile
-                # What its predecessor had not given up yet is free, or will be. Before the new one begins, which would have
-                # to confirm the loss of what it never had.
-                run.end_attempt(self._clock())
-                self._regrant(run.task.connector)
-                run.begin_attempt(attempt, self._clock())
         run.heard = self._clock()
         assigned = assigned_partitions_text(sorted(map(TopicPartition._make, run.granted)))
         config, version = {**run.identity, ASSIGNED: assigned}, run.version
@@ -229,30 +218,64 @@ class Supervisor:
             found = resolved_secrets(config, resolved)
             run.secrets |= found
             spec = await self._specs.build(run.run_id, run.task, config, resolved, version)
-        except ClusterUnreachable as error:
-            if run.phase is not Phase.RUNNING:
-                self._waits(run, redact(str(error), run.secrets))
-            else:  # one that copies goes on with what it has
-                run.late = f"Its new partitions are not copied yet: {error}"
-            raise
-        except Exception as error:  # noqa: BLE001 — told in the log and in the status
-            if not isinstance(error, (ConfigError, NotAuthorized)):
-                # The trace ends with what the error says, which may be a value of the config.
-                told = redact(traceback.format_exc(), run.secrets)
-                log.error("Task %s can't be started\n%s", run.task, told)
-            self._fail(run, f"{type(error).__name__}: {error}")
+        except Exception as error:
+            if run.is_work_of(attempt):
+                self._has_no_spec(run, error)
+                if isinstance(error, ClusterUnreachable):
+                    raise
+            return None
+        if not run.is_work_of(attempt):
             return None
         clients = (spec.source, spec.target, spec.source_admin, spec.target_admin, spec.target_consumer)
         run.spec, run.secrets, run.late = spec, found.union(*map(secrets_of, clients)), None
         return spec
 
-    async def positions(
-        self, run: Run, partitions: Sequence[tuple[str, int]], *, fenceable: bool = True
-    ) -> list[PartitionPosition]:
-        """Positions of a run's partitions, before it writes to any of their copies; `fenceable`: see WorkerLink.
+    def _has_no_spec(self, run: Run, error: Exception) -> None:
+        """Says why; and ends the run unless it is enough to ask again."""
+        if not isinstance(error, ClusterUnreachable):
+            if not isinstance(error, (ConfigError, NotAuthorized)):
+                # The trace ends with what the error says, which may be a value of the config.
+                told = redact(traceback.format_exc(), run.secrets)
+                log.error("Task %s can't be started\n%s", run.task, told)
+            self._fail(run, f"{type(error).__name__}: {error}")
+        elif run.phase is not Phase.RUNNING:
+            self._waits(run, redact(str(error), run.secrets))
+        else:  # one that copies goes on with what it has
+            run.late = f"Its new partitions are not copied yet: {error}"
 
-        ClusterUnreachable, NotAuthorized: not now, ask again.
+    async def _takes_over(self, run: Run, attempt: str) -> bool:
+        """Waits until this attempt is the one at work on the run; False when it never will be.
+
+        The process before it must be gone: two never write at once. Spark may start yet another one meanwhile. Of those
+        that wait, the one that asked last is the newest, and gets the run.
         """
+        if attempt not in {run.attempt, run.next_attempt, *run.past_attempts}:
+            run.expect(attempt)
+        while run.attempt != attempt:
+            if run.phase is Phase.ENDED or attempt in run.past_attempts:
+                return False
+            if not self._gone(run, "it was replaced"):
+                await asyncio.sleep(0.01)
+                continue
+            if run.is_over:
+                self._end(run)
+                return False
+            # What its predecessor had not given up yet is free, or will be. Before the new one begins, which would have
+            # to confirm the loss of what it never had.
+            run.end_attempt(self._clock())
+            self._regrant(run.task.connector)
+            run.begin_attempt(attempt, self._clock())
+        return True
+
+    async def positions(
+        self, run: Run, attempt: str, partitions: Sequence[tuple[str, int]], *, fenceable: bool
+    ) -> list[PartitionPosition] | None:
+        """Positions of a run's partitions, before it writes to any of their copies; None when the attempt at it is over.
+
+        `fenceable`: see WorkerLink. ClusterUnreachable, NotAuthorized: not now, ask again.
+        """
+        if not run.is_work_of(attempt):
+            return None
         if run.spec is None:
             raise RuntimeError("a task asked for positions before its spec")
         run.fenceable = fenceable
@@ -262,8 +285,12 @@ class Supervisor:
         try:
             found = await self._specs.positions(run.spec, partitions)
         except (ClusterUnreachable, NotAuthorized) as error:
+            if not run.is_work_of(attempt):
+                return None
             self._has_no_positions(run, redact(f"Its positions can't be read: {error}", run.secrets))
             raise
+        if not run.is_work_of(attempt):
+            return None
         run.late = None
         return found
 
@@ -285,10 +312,11 @@ class Supervisor:
                     await run.changed.wait()
             if run.attempt != report.attempt:  # another process has taken its place meanwhile
                 return ABANDON
+        if run.phase is Phase.ENDED:
+            return ABANDON
         return TaskOrders(
             lease_ms=max(0, int(self._lease() * 1000)) if run.may_write else 0,
             finish=run.is_over,
-            abandon=run.phase is Phase.ENDED,
             assignment_version=run.version,
         )
 
@@ -352,12 +380,6 @@ class Supervisor:
         else:
             partitions = counted(count, "partition")
             log.info("Task %s is RUNNING with %s" if first else "Task %s copies %s now", run.task, partitions)
-
-    async def _end_predecessor(self, run: Run) -> None:
-        """A new process has taken the run; the one before must be gone before the new one may write."""
-        before = run.attempt
-        while run.attempt == before and not self._gone(run, "it was replaced"):
-            await asyncio.sleep(0.01)
 
     # --- making is equal to wanted ----------------------------------------------------------------------------------
 

@@ -12,11 +12,12 @@ from mirror_connect.connectors.job_contract import (
     TaskPartition,
     TaskSpec,
 )
+from mirror_connect.spark_jobs.worker_link import UnderOrders
 
 Stored = int | None | tuple[int | None, str | None] | tuple[int | None, str | None, int]
 
 
-class FakeWorkerLink:
+class FakeWorkerLink(UnderOrders):
     """Orders as a test sets them; `stored` gives the last replicated offset of a partition, alone or with its origin.
 
     It is called in a thread. Without it there is no thread, so that time may be simulated (tests/fakes/simulated_time.py).
@@ -37,18 +38,6 @@ class FakeWorkerLink:
         self.epoch_over = False
         self._spec = spec
         self._stored = stored
-
-    @property
-    def finish_wanted(self) -> bool:
-        return self.epoch_over or self.end_ordered
-
-    @property
-    def end_ordered(self) -> bool:
-        return self.orders.finish or self.orders.abandon
-
-    @property
-    def abandon_wanted(self) -> bool:
-        return self.orders.abandon
 
     def lease_valid(self) -> bool:
         return self.lease

@@ -65,6 +65,8 @@ class Broker:
         """By the rules of TransactionMetadata.prepareIncrementProducerEpoch."""
         if request.transactional_id is None:
             return ProducerIdResponse(0, 0, self._another_producer(), 0)
+        if not self.fences:
+            return ProducerIdResponse(0, TRANSACTIONAL_ID_DENIED, -1, -1)
         self._look(f"{task} asked for an epoch", worker)
         if request.transactional_id not in self._ids:
             self._ids[request.transactional_id] = TransactionalId(self._another_producer())

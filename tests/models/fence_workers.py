@@ -43,7 +43,8 @@ from tests.fakes.spark_rig import FakeEvents, FakeSpecs, wanted
 from tests.models.fence_broker import PARTITIONS, REQUEST_S, SOURCE, TARGET, Broker, Connection
 
 T = TypeVar("T")
-TASK: Final = TaskId("c", 0)
+CONNECTOR: Final = "c"
+TASK: Final = TaskId(CONNECTOR, 0)
 SESSION_S: Final = 10.0
 HEARTBEAT_S: Final = 3.0
 # Seconds between two reports, commits and looks at the plan. The product's are shorter: nothing here rests on them.
@@ -52,6 +53,8 @@ PACE_S: Final = 1.0
 RATES: Final = (2.0, 0.4)
 LOOPBACK_S: Final = 0.001
 INTERNAL_S: Final = 5.0
+# Between the end of a task's process and the beginning of its next one.
+START_S: Final = 0.05
 # As the product's: SETTLE_S and LAST_COMMIT_S of mirror_source.py.
 SETTLE_S: Final = 1.5
 LAST_COMMIT_S: Final = 0.25
@@ -59,10 +62,10 @@ NOW_MS: Final = int(time.time() * 1000)
 
 
 class Machines:
-    """All that incidents act on. `start_s`: how long after the end of a task's process its worker starts the next one."""
+    """All that incidents act on."""
 
-    def __init__(self, world: World, broker: Broker, group: Group, start_s: float) -> None:
-        self.world, self.broker, self.group, self.start_s = world, broker, group, start_s
+    def __init__(self, world: World, broker: Broker, group: Group) -> None:
+        self.world, self.broker, self.group = world, broker, group
         self.workers: list[Worker] = []
         # As the topic of configs has it.
         self.wanted = {TASK: wanted("X", *(f"{SOURCE}-{partition}" for partition in range(PARTITIONS)))}
@@ -71,7 +74,7 @@ class Machines:
 
     def at(self, step: str, task: Task) -> bool:
         """A task has come to this step; returns whether something happened to it."""
-        happen = self.armed.pop(step, None)
+        happen = self.armed.pop(f"{step} of {task.run.task.task}", None)
         if happen is not None:
             happen(task, step.startswith("before"))
         return happen is not None
@@ -141,10 +144,10 @@ class Worker:
     def _works_on(self, run: Run) -> bool:
         return any(task.run is run and task.process.alive for task in self.tasks.values())
 
-    @property
-    def task(self) -> Task | None:
-        """The newest process of its task, if there is one."""
-        return next((each for each in reversed(self.tasks.values()) if each.process.alive), None)
+    def newest(self, task: TaskId) -> Task | None:
+        """The process that runs this task, if there is one."""
+        alive = (each for each in reversed(self.tasks.values()) if each.process.alive and each.run.task == task)
+        return next(alive, None)
 
     # --- supervisor.Application -------------------------------------------------------------------------------------
 
@@ -248,7 +251,7 @@ class Task:
 
     def _ended(self) -> None:
         if self.process.alive:
-            self.worker.free_at = self.process.world.now + self.worker.machines.start_s
+            self.worker.free_at = self.process.world.now + START_S
             self.process.kill()
 
     async def _ask(self, serve: Callable[[Run], Awaitable[T]], answered: Callable[[], object] = lambda: None) -> T:
@@ -329,7 +332,7 @@ class Task:
             await asyncio.sleep(0.5)
 
     async def _epoch(self, spec: TaskSpec) -> FencedError | None:
-        self.assignment_version = spec.assignment_version
+        self.assignment_version, self.settled = spec.assignment_version, False
         machines, settings = self.worker.machines, ProducerSettings()
         connection = Connection(
             self.process, machines.broker, self.name, self.worker.url, lambda step: machines.at(step, self)
@@ -347,6 +350,7 @@ class Task:
         finally:
             reporting.cancel()
             copying.cancel()
+            self.settled = producer.settled
         return None
 
     async def _report_for_ever(self) -> None:
@@ -359,7 +363,11 @@ class Task:
     async def _copy(self, producer: BatchProducer, spec: TaskSpec) -> None:
         await producer.start()
         supervisor, asked = self.worker.supervisor, [(each.topic, each.partition) for each in spec.assigned]
-        found = await self._asked(lambda run: supervisor.positions(run, asked))
+        found = await self._asked(
+            lambda run: supervisor.positions(run, self.attempt, asked, fenceable=producer.fenceable)
+        )
+        if found is None:
+            raise RunOverError
         positions = PositionsWriter(await producer_of_positions(producer), spec)
         feeds: list[Feed] = []
         targets: list[TargetPartition] = []

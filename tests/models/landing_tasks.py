@@ -30,14 +30,14 @@ from mirror_connect.spark_jobs import mirror_source
 from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
 from mirror_connect.spark_jobs.produce_outcome import FencedError
 from mirror_connect.spark_jobs.worker_client import FINISHING_REPORT_S
+from mirror_connect.spark_jobs.worker_link import UnderOrders
 from tests.fakes.encoded_batches import Plain, encode
 from tests.fakes.simulated import Process
 from tests.fakes.source_spec import source_spec
 from tests.models.fence_broker import TARGET, Broker, Connection, position_in
 from tests.models.fence_watch import Writers
-from tests.models.fence_workers import NOW_MS, PACE_S, Machines, RunOverError, Specs, Task, Worker
+from tests.models.fence_workers import CONNECTOR, NOW_MS, PACE_S, Machines, RunOverError, Specs, Task, Worker
 
-CONNECTOR: Final = "c"
 TASKS: Final = tuple(TaskId(CONNECTOR, number) for number in range(3))
 # Records a second of each partition. The slow ones may have been written to by nobody for a while when they move.
 RATES: Final = (2.0, 0.4, 1.0)
@@ -76,9 +76,6 @@ class LandingMachines(Machines):
         super().__init__(*args)
         self.taken_on = 0
 
-    def at(self, step: str, task: Task) -> bool:
-        return super().at(f"{step} of {task.run.task.task}", task)
-
 
 class ConnectorWorker(Worker):
     """A worker whose Spark can die."""
@@ -97,11 +94,6 @@ class ConnectorWorker(Worker):
         """The topic of configs has news."""
         if self.membership.standing.leader:
             self.supervisor.want(self.machines.wanted)
-
-    def newest(self, task: TaskId) -> SourceProcess | None:
-        """The process that runs this task."""
-        alive = (each for each in reversed(self.tasks.values()) if each.process.alive and each.run.task == task)
-        return cast("SourceProcess | None", next(alive, None))
 
     # --- supervisor.Application -------------------------------------------------------------------------------------
 
@@ -146,7 +138,7 @@ class SourceSpecs(Specs):
         )
 
 
-class SourceProcess(Task):
+class SourceProcess(Task, UnderOrders):
     """One process of a source task, and its worker link (spark_jobs/worker_link.py)."""
 
     def __init__(self, worker: ConnectorWorker, run: Run, number: int) -> None:
@@ -207,18 +199,6 @@ class SourceProcess(Task):
         self.epoch_over = True
         self.changed.set()
 
-    @property
-    def finish_wanted(self) -> bool:
-        return self.epoch_over or self.end_ordered
-
-    @property
-    def end_ordered(self) -> bool:
-        return self.orders.finish or self.orders.abandon
-
-    @property
-    def abandon_wanted(self) -> bool:
-        return self.orders.abandon
-
     def lease_valid(self) -> bool:
         return self._lease.valid()
 
@@ -230,7 +210,10 @@ class SourceProcess(Task):
 
     async def positions(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[PartitionPosition]:
         asked = [(each.topic, each.partition) for each in partitions]
-        found = await self._asked(lambda run: self.worker.supervisor.positions(run, asked, fenceable=fenceable))
+        supervisor = self.worker.supervisor
+        found = await self._asked(lambda run: supervisor.positions(run, self.attempt, asked, fenceable=fenceable))
+        if found is None:
+            raise RunOverError
         machines = cast("LandingMachines", self.worker.machines)
         for each in partitions:
             machines.taken_on += 1

@@ -12,8 +12,6 @@ to give (what it ran is retired before).
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -21,12 +19,10 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
 
 from mirror_connect.app.herder import membership
 from mirror_connect.app.herder.membership import Membership
-from mirror_connect.app.supervisor import supervisor
+from mirror_connect.app.supervisor.grants import LANDING_S
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.kafka_io.wire import Produce
 from mirror_connect.kafka_io.wire_control import InitProducerId
@@ -36,24 +32,20 @@ from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
 from mirror_connect.spark_jobs.target_partition import ProducerId
 from mirror_connect.spark_jobs.task_lease import TaskLease
 from tests.models import fence_workers
-from tests.models.fence_life import WORKERS, Incident, Schedule, Setting, live
-from tests.models.test_leader_model import SCHEDULES, SEED
+from tests.models.fence_life import WORKERS, Setting, live
 from tests.models.watch import BrokenPromiseError
+from tests.models.worker_schedules import SCHEDULES, Incidents, Live, explore, few_looks_and_no_log, look_for_a_fault
 
 PUNCTUAL = Setting()
 LATE = Setting(late=True)
 LYING = Setting(late=True, lies=True)
 # Tasks without the right to their transactional id, and records so old that brokers keep nothing of their producer.
 LEASE_ALONE = Setting(fences=False)
-# The same schedules each time: whether a fault is found must not depend on chance.
-FAULTS_SEED = 20261122
 FAULTS_SCHEDULES = 2_000
 
 
 @dataclass(frozen=True)
-class Trouble:
-    """What incidents are made of; what is there twice is as likely again."""
-
+class Trouble(Incidents):
     kinds: tuple[str, ...] = (
         "pause",
         "pause",
@@ -72,50 +64,16 @@ class Trouble:
     seconds: tuple[float, ...] = (1.5, 4.0, 7.0, 11.0, 12.5, 14.0, 25.0)
     waits: tuple[float, ...] = (0.0, 0.3, 1.0, 2.5, 6.0, 9.0, 14.0)
 
-    def schedules(self) -> st.SearchStrategy[Schedule]:
-        parts = (self.waits, self.kinds, self.whom, self.at, self.seconds)
-        return st.builds(
-            Schedule,
-            st.lists(st.builds(Incident, *map(st.sampled_from, parts)), min_size=1, max_size=5).map(tuple),
-            st.tuples(*[st.sampled_from((1.0, 0.98, 1.02))] * WORKERS),
-            st.integers(0, 1000),
-        )
+
+def under(setting: Setting) -> Live:
+    """A life in which this may be counted on."""
+    return lambda schedule: live(schedule, setting)
 
 
 @pytest.fixture(autouse=True)
 def _few_looks_and_no_log() -> Iterator[None]:
-    logger = logging.getLogger("mirror_connect")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    # Nothing here rests on how often a supervisor looks around.
-    with mock.patch.object(supervisor, "TICK_S", 0.5):
+    with few_looks_and_no_log():
         yield
-    logger.setLevel(level)
-
-
-def explore(setting: Setting, trouble: Trouble, number: int, schedules: int, **more: Any) -> None:
-    """Goes through schedules of the seed `number`; raises what the first failing one raises."""
-
-    @seed(number)
-    @settings(
-        max_examples=schedules,
-        deadline=None,
-        database=None,
-        print_blob=True,
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-        **more,
-    )
-    @given(trouble.schedules())
-    def run(schedule: Schedule) -> None:
-        live(schedule, setting)
-
-    run()
-
-
-# Behind a restart a task without a fence waits for what it has left, as its worker grants it nothing before: that is the
-# landing's model, whose tasks follow what they are granted.
-UNFENCED = Trouble(tuple(kind for kind in Trouble().kinds if kind != "restart"))
 
 
 @pytest.mark.soak
@@ -126,14 +84,13 @@ UNFENCED = Trouble(tuple(kind for kind in Trouble().kinds if kind != "restart"))
         pytest.param(PUNCTUAL, Trouble(), id="nobody_is_fenced_and_who_writes_leads"),
         pytest.param(LATE, Trouble(), id="requests_arrive_when_the_lease_is_long_over"),
         pytest.param(LYING, Trouble(), id="clocks_stand_still_in_a_pause"),
-        pytest.param(LEASE_ALONE, UNFENCED, id="without_a_fence"),
+        pytest.param(LEASE_ALONE, Trouble(), id="without_a_fence"),
     ],
 )
 def test_no_task_writes_behind_its_successors_first_write_and_the_rightful_one_goes_on(
     setting: Setting, trouble: Trouble
 ) -> None:
-    print(f"MODEL_SEED={SEED}")
-    explore(setting, trouble, SEED, SCHEDULES // 2)
+    explore(under(setting), trouble.schedules(WORKERS), SCHEDULES // 2)
 
 
 # --- faults put back --------------------------------------------------------------------------------------------------
@@ -233,7 +190,8 @@ BEHIND = "wrote behind the first write of its successor"
 ASKED = "asked for an epoch when the place of its worker was over"
 WROTE = "wrote when the place of its worker was over"
 PAUSE = Trouble(("pause",), ("machine",), seconds=LONG)
-RESTART = Trouble(("pause", "restart"), ("task",), ("now",), (4.0, 7.0), (0.3, 1.0))
+# It wakes when its successor, which waits for what it has left, has begun to write.
+RESTART = Trouble(("pause", "restart"), ("task",), ("now",), (LANDING_S + 10,), (0.3, 1.0))
 # Its last batches are late when the lease ends.
 CUT = Trouble(("cut", "late"), ("worker", "task"), ("now",), (14.0,), (0.3, 7.0))
 RETURN = Trouble(("pause", "cut"), ("machine",), ("now",), (14.0, 25.0), (2.5, 14.0))
@@ -241,7 +199,7 @@ RETURN = Trouble(("pause", "cut"), ("machine",), ("now",), (14.0, 25.0), (2.5, 1
 FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Setting, Trouble, str]] = {
     epochs_without_a_lease: (PUNCTUAL, PAUSE, ASKED),
     batches_without_a_lease: (PUNCTUAL, PAUSE, WROTE),
-    fenced_is_failed: (LATE, Trouble(("late", "pause"), ("machine", "task"), seconds=LONG), "the task is FAILED"),
+    fenced_is_failed: (LATE, Trouble(("late", "pause"), ("machine", "task"), seconds=LONG), "task c-0 is FAILED"),
     takes_its_place_back: (LYING, PAUSE, BEHIND),
     positions_without_a_fence: (LYING, PAUSE, f"connect-offsets-0: .* {BEHIND}"),
     positions_without_a_lease: (PUNCTUAL, PAUSE, WROTE),
@@ -249,7 +207,7 @@ FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Setting, Trouble, 
     a_lease_from_the_answer_on: (PUNCTUAL, PAUSE, WROTE),
     a_lease_of_who_stands_by: (PUNCTUAL, PAUSE, f"{ASKED}|{WROTE}"),
     a_lease_of_the_next_leadership: (LEASE_ALONE, RETURN, BEHIND),
-    a_predecessor_that_lives: (LEASE_ALONE, RESTART, BEHIND),
+    a_predecessor_that_lives: (Setting(fences=False, lies=True), RESTART, BEHIND),
 }
 
 
@@ -258,17 +216,11 @@ FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Setting, Trouble, 
 def test_a_fault_that_is_put_back_is_found(fault: Callable[[], AbstractContextManager[Any]]) -> None:
     setting, trouble, found = FAULTS[fault]
     with fault(), pytest.raises(BrokenPromiseError, match=found):
-        # It ends with the first schedule that finds it: some tens, as a rule.
-        explore(setting, trouble, FAULTS_SEED, FAULTS_SCHEDULES, phases=(Phase.generate,))
+        # Some tens of schedules, as a rule.
+        look_for_a_fault(under(setting), trouble.schedules(WORKERS), FAULTS_SCHEDULES)
 
 
 def test_the_lease_alone_does_not_hold_off_what_arrives_when_it_is_long_over() -> None:
-    setting, trouble = Setting(fences=False, late=True), Trouble(("late", "pause"), seconds=LONG)
+    setting, trouble = Setting(fences=False, late=True), Trouble(("late", "pause"), ("machine",), ("now",), LONG)
     with pytest.raises(BrokenPromiseError, match=BEHIND):
-        explore(setting, trouble, FAULTS_SEED, FAULTS_SCHEDULES, phases=(Phase.generate,))
-
-
-@pytest.fixture(autouse=True)
-def _no_loop_is_left() -> Iterator[None]:
-    yield
-    assert asyncio.events._get_running_loop() is None
+        look_for_a_fault(under(setting), trouble.schedules(WORKERS), FAULTS_SCHEDULES)

@@ -10,7 +10,6 @@ The last tests put faults back, or take a protection away, and show that such sc
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -18,30 +17,29 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
 
-from mirror_connect.app.supervisor import grants, supervisor
+from mirror_connect.app.supervisor import grants
 from mirror_connect.app.supervisor.grants import Landing
 from mirror_connect.app.supervisor.run import LAST_WORDS, Partitions, Run
 from mirror_connect.app.supervisor.run import Phase as RunPhase
 from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.kafka_io.wire_control import ProducerIdResponse
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.positions_writer import PositionsWriter
-from mirror_connect.spark_jobs.target_partition import TargetPartition
-from tests.models.landing_life import Incident, Schedule, live
+from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
+from mirror_connect.spark_jobs.target_partition import ProducerId, TargetPartition
+from tests.models.fence_broker import TRANSACTIONAL_ID_DENIED
+from tests.models.landing_life import live
 from tests.models.landing_tasks import TASKS, simulated
-from tests.models.test_leader_model import SCHEDULES, SEED
 from tests.models.watch import BrokenPromiseError
+from tests.models.worker_life import Incident, Schedule
+from tests.models.worker_schedules import SCHEDULES, Incidents, Live, explore, few_looks_and_no_log, look_for_a_fault
 
-FAULTS_SEED = 20261122
 FAULTS_SCHEDULES = 1_000
 
 
 @dataclass(frozen=True)
-class Trouble:
-    """What incidents are made of; what is there twice is as likely again."""
-
+class Trouble(Incidents):
     kinds: tuple[str, ...] = (
         *("move",) * 4,
         "grow",
@@ -64,50 +62,19 @@ class Trouble:
     seconds: tuple[float, ...] = (1.5, 4.0, 11.0, 14.0, 28.0)
     waits: tuple[float, ...] = (0.0, 0.0, 0.3, 1.0, 2.5, 6.0, 14.0)
     tasks: tuple[int, ...] = tuple(range(len(TASKS)))
-    deals: tuple[int, ...] = tuple(range(9))
-    fewest: int = 1
-
-    def schedules(self, workers: int) -> st.SearchStrategy[Schedule]:
-        parts = (self.waits, self.kinds, self.whom, self.tasks, self.at, self.seconds, self.deals)
-        return st.builds(
-            Schedule,
-            st.lists(st.builds(Incident, *map(st.sampled_from, parts)), min_size=self.fewest, max_size=8).map(tuple),
-            st.tuples(*[st.sampled_from((1.0, 0.98, 1.02))] * workers),
-            st.integers(0, 1000),
-        )
+    numbers: tuple[int, ...] = tuple(range(9))
+    most: int = 8
 
 
 @pytest.fixture(autouse=True)
 def _few_looks_and_no_log() -> Iterator[None]:
-    logger = logging.getLogger("mirror_connect")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    # Nothing here rests on how often a supervisor looks around.
-    with mock.patch.object(supervisor, "TICK_S", 0.5), simulated():
+    with few_looks_and_no_log(), simulated():
         yield
-    logger.setLevel(level)
 
 
-def explore(
-    trouble: Trouble, number: int, schedules: int, workers: int = 1, *, fences: bool = True, **more: Any
-) -> None:
-    """Goes through schedules of the seed `number`; raises what the first failing one raises."""
-
-    @seed(number)
-    @settings(
-        max_examples=schedules,
-        deadline=None,
-        database=None,
-        print_blob=True,
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-        **more,
-    )
-    @given(trouble.schedules(workers))
-    def run(schedule: Schedule) -> None:
-        live(schedule, fences=fences)
-
-    run()
+def without_rights(schedule: Schedule) -> None:
+    """A life in which nobody may use transactional ids."""
+    live(schedule, fences=False)
 
 
 # Two tasks that swap their partitions, and all else meets the first one's process: most of the faults below are found by
@@ -119,7 +86,20 @@ SWAPS = Trouble(
     (4.0, 14.0, 28.0),
     (0.0, 0.3, 1.0),
     tasks=(0,),
-    deals=(1, 4),
+    numbers=(1, 4),
+    fewest=4,
+)
+
+
+# The right to transactional ids is revoked and given back around what ends a process.
+RIGHTS = Trouble(
+    ("move", "late", "late", "kill", "kill", "restart", "epoch", "pause", "deny", "deny", "allow", "allow"),
+    ("task",),
+    ("now",),
+    (4.0, 14.0, 28.0),
+    (0.0, 0.3, 1.0, 2.5),
+    tasks=(0,),
+    numbers=(1, 4),
     fewest=4,
 )
 
@@ -127,19 +107,33 @@ SWAPS = Trouble(
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("workers", "trouble", "fences"),
+    ("workers", "trouble", "life"),
     [
-        pytest.param(1, Trouble(), True, id="requests_arrive_whenever"),
-        pytest.param(1, SWAPS, True, id="two_tasks_swap"),
-        pytest.param(1, SWAPS, False, id="without_the_right_to_transactional_ids"),
-        pytest.param(2, Trouble(), True, id="workers_change"),
+        pytest.param(1, Trouble(), live, id="requests_arrive_whenever"),
+        pytest.param(1, SWAPS, live, id="two_tasks_swap"),
+        pytest.param(1, SWAPS, without_rights, id="without_the_right_to_transactional_ids"),
+        pytest.param(1, RIGHTS, live, id="rights_to_transactional_ids_come_and_go"),
+        pytest.param(2, Trouble(), live, id="workers_change"),
     ],
 )
 def test_no_task_writes_behind_the_first_write_of_a_partitions_next_owner_and_all_goes_on(
-    workers: int, trouble: Trouble, fences: bool
+    workers: int, trouble: Trouble, life: Live
 ) -> None:
-    print(f"MODEL_SEED={SEED}")
-    explore(trouble, SEED, SCHEDULES // 6, workers, fences=fences)
+    explore(life, trouble.schedules(workers), SCHEDULES // 6)
+
+
+# Where the right is given back before the process dies that has lost it, the next one has a fence again.
+RIGHT_LOST = tuple(
+    Incident(wait, kind, "task", "now", 14.0)
+    for wait, kind in ((1.0, "deny"), (2.5, "allow"), (2.5, "late"), (1.0, "kill"))
+)
+
+
+@pytest.mark.parametrize("net", range(3))
+def test_what_a_process_wrote_without_its_fence_does_not_land_behind_a_successor_that_has_the_right_again(
+    net: int,
+) -> None:
+    live(Schedule(RIGHT_LOST, (1.0,), net))
 
 
 # --- faults put back --------------------------------------------------------------------------------------------------
@@ -225,6 +219,11 @@ def a_hold_against_the_task_itself() -> AbstractContextManager[Any]:
     )
 
 
+def a_fence_that_nobody_is_told_of() -> AbstractContextManager[Any]:
+    """A task that has the right to its transactional id says that it has not."""
+    return mock.patch.object(BatchProducer, "fenceable", False)
+
+
 def a_hold_whose_end_nobody_hears_of() -> AbstractContextManager[Any]:
     """What can't land any more is free, and is granted when something else happens."""
     over = Landing.over
@@ -263,7 +262,7 @@ WAITS = "which is nobody else's"
 
 def _swaps(*kinds: str, waits: tuple[float, ...] = (0.0, 1.0), fewest: int = 4) -> Trouble:
     """Two tasks that swap their partitions; all else meets the first one's process."""
-    return Trouble(kinds, ("task",), ("now",), (14.0, 28.0), waits, tasks=(0,), deals=(1, 4), fewest=fewest)
+    return Trouble(kinds, ("task",), ("now",), (14.0, 28.0), waits, tasks=(0,), numbers=(1, 4), fewest=fewest)
 
 
 ENDS = _swaps("late", "config", waits=(0.0, 0.3, 1.0))
@@ -282,6 +281,7 @@ FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Trouble, str]] = {
     given_up_with_requests_under_way: (MOVES, BEHIND),
     a_commit_that_is_not_withdrawn: (MOVES, f"position of partition .* {BEHIND}"),
     a_hold_against_the_task_itself: (_swaps("late", "restart"), WAITS),
+    a_fence_that_nobody_is_told_of: (_swaps("kill", "restart"), "waits for its own past"),
     a_hold_whose_end_nobody_hears_of: (KILLS, STOPS),
     what_the_dead_had_not_given_up: (_swaps("kill", "move"), STOPS),
 }
@@ -292,8 +292,7 @@ FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Trouble, str]] = {
 def test_a_fault_that_is_put_back_is_found(fault: Callable[[], AbstractContextManager[Any]]) -> None:
     trouble, found = FAULTS[fault]
     with fault(), pytest.raises(BrokenPromiseError, match=found):
-        # It ends with the first schedule that finds it.
-        explore(trouble, FAULTS_SEED, FAULTS_SCHEDULES, phases=(Phase.generate,))
+        look_for_a_fault(live, trouble.schedules(1), FAULTS_SCHEDULES)
 
 
 def what_no_fence_holds_off_is_passed_over() -> AbstractContextManager[Any]:
@@ -308,15 +307,35 @@ def positions_are_told_at_once() -> AbstractContextManager[Any]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("fault", "kinds"),
+    ("fault", "kinds", "found"),
     [
-        pytest.param(what_no_fence_holds_off_is_passed_over, ("late", "restart"), id="passed_over_at_a_restart"),
-        pytest.param(what_no_fence_holds_off_is_passed_over, ("late", "kill"), id="passed_over_behind_a_kill"),
-        pytest.param(positions_are_told_at_once, ("late", "kill"), id="told_at_once"),
+        pytest.param(
+            what_no_fence_holds_off_is_passed_over, ("late", "restart"), BEHIND, id="passed_over_at_a_restart"
+        ),
+        pytest.param(what_no_fence_holds_off_is_passed_over, ("late", "kill"), BEHIND, id="passed_over_behind_a_kill"),
+        pytest.param(positions_are_told_at_once, ("late", "kill"), BEHIND, id="told_at_once"),
+        pytest.param(a_hold_against_the_task_itself, ("late", "restart"), WAITS, id="held_against_the_task_itself"),
     ],
 )
 def test_a_fault_beside_missing_rights_to_transactional_ids_is_found(
-    fault: Callable[[], AbstractContextManager[Any]], kinds: tuple[str, ...]
+    fault: Callable[[], AbstractContextManager[Any]], kinds: tuple[str, ...], found: str
 ) -> None:
-    with fault(), pytest.raises(BrokenPromiseError, match=BEHIND):
-        explore(_swaps(*kinds), FAULTS_SEED, FAULTS_SCHEDULES, fences=False, phases=(Phase.generate,))
+    with fault(), pytest.raises(BrokenPromiseError, match=found):
+        look_for_a_fault(without_rights, _swaps(*kinds).schedules(1), FAULTS_SCHEDULES)
+
+
+@contextmanager
+def a_lost_right_is_passed_over() -> Iterator[None]:
+    """As it was: who loses the right to its transactional id goes on without it, and its worker counts on the fence."""
+    judge = ProducerIdentity._judge
+
+    def judged(self: ProducerIdentity, answer: ProducerIdResponse, current: ProducerId | None) -> ProducerId | None:
+        return judge(self, answer, None if answer.error == TRANSACTIONAL_ID_DENIED else current)
+
+    with mock.patch.object(ProducerIdentity, "_judge", judged):
+        yield
+
+
+def test_a_lost_right_that_is_passed_over_is_found() -> None:
+    with a_lost_right_is_passed_over(), pytest.raises(BrokenPromiseError, match=BEHIND):
+        live(Schedule(RIGHT_LOST, (1.0,), 0))

@@ -7,8 +7,6 @@ broker, the network and time. A failure prints the steps, which give the same ru
 from __future__ import annotations
 
 import asyncio
-import os
-import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -33,12 +31,11 @@ from mirror_connect.kafka_io.write_lease import WriteLease
 from tests.fakes.simulated import Process, World
 from tests.fakes.simulated_group import ConfigTopic, Group, SimulatedPlain, SimulatedTransactions, Steps
 from tests.fakes.topic_log import FakeTopicLog
+from tests.models.worker_schedules import SCHEDULES, SEED
 
 SESSION_S = 10.0
 HEARTBEAT_S = 3.0
 WORKERS = 3
-SEED = int(os.environ.get("MODEL_SEED", random.SystemRandom().randrange(1 << 32)))
-SCHEDULES = int(os.environ.get("MODEL_SCHEDULES", "150"))
 LEADER = -1
 # Trouble of others than the leader is rarely any.
 SOME = st.sampled_from((LEADER, LEADER, LEADER, *range(WORKERS)))

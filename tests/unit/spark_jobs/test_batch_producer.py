@@ -15,7 +15,7 @@ from mirror_connect.kafka_io.wire import Produce, ProduceResponse
 from mirror_connect.spark_jobs import record_rewrite, target_partition
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import ProducerSettings
-from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError, advice
+from mirror_connect.spark_jobs.produce_outcome import FencedError, FenceLostError, PartitionRefusedError, advice
 from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing
 from mirror_connect.spark_jobs.record_rewrite import build
 from mirror_connect.spark_jobs.target_partition import TargetPartition
@@ -623,6 +623,20 @@ async def test_without_the_right_to_the_transactional_id_it_goes_on_unfenced_and
     await until(lambda: len(feed.acknowledged) == 3)
     await rig.producer.close()
     assert [line for line in rig.notices if "Not authorized to use the transactional id" in line]
+
+
+async def test_a_producer_whose_right_is_revoked_writes_nothing_without_its_fence(rig: Rig) -> None:
+    feed = Feed(batches(1))
+    side = rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 3)
+    rig.target.transactional_id_error = 53
+    refusals = iter([OUT_OF_ORDER])
+    rig.target.before = lambda _request: next(refusals, 0)
+    feed.batches.append(batch(3, [10]))
+    rig.producer.wake(side)
+    with pytest.raises(FenceLostError, match="group-connector-0"):
+        await asyncio.wait_for(rig.producer.failed, 60)
+    assert (sequences(rig.target), rig.producer.fenceable) == ([0], True)
 
 
 @pytest.mark.parametrize("turns", range(6))

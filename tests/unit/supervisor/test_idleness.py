@@ -207,7 +207,7 @@ async def test_positions_that_can_not_be_read_are_told_by_the_task_that_waits_fo
     await process.ask()
     monkeypatch.setattr(world.specs, "positions", refused)
     with pytest.raises(NotAuthorized):
-        await world.supervisor.positions(process.run, [("t", 0)])
+        await process.positions()
     assert newest(world) == (
         "UNASSIGNED",
         "Its positions can't be read: the worker's user may not read topic connect-offsets",

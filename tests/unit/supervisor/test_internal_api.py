@@ -15,7 +15,8 @@ from mirror_connect.app.supervisor.ports import ASSIGNED, WantedTask
 from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.connectors.job_contract import TaskId, TaskReport, TaskSpec
+from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskReport, TaskSpec
+from mirror_connect.spark_jobs.worker_client import RunHandle, RunOverError, WorkerClient
 from tests.fakes.spark_rig import FakeSpecs
 
 
@@ -60,7 +61,7 @@ async def server() -> AsyncIterator[Server]:
 
 
 def report(**more: object) -> dict[str, object]:
-    return TaskReport(attempt="one", pid=1, state="STARTING").to_json() | more
+    return TaskReport(attempt="one", pid=1, state="STARTING", settled=True).to_json() | more
 
 
 DRIVER_PATHS = [("GET", "/plan"), ("POST", "/driver")]
@@ -111,13 +112,31 @@ async def test_a_run_gets_its_spec_and_reports_for_orders(server: Server) -> Non
     assert (spec.run_id, orders["lease_ms"], orders["abandon"]) == (run.run_id, 8000, False)
 
 
-async def test_positions_come_in_the_order_they_were_asked_for(server: Server) -> None:
+async def test_positions_come_in_the_order_they_were_asked_for_and_to_the_present_attempt_alone(server: Server) -> None:
     run = server.runs[0]
     await server.call("GET", f"/runs/{run.run_id}/spec?attempt=one", run.token)
-    answer = await server.call(
-        "POST", f"/runs/{run.run_id}/positions", run.token, {"fenceable": True, "partitions": [["t", 1], ["t", 0]]}
-    )
-    assert answer.json() == [["t", 1, None, None, -1], ["t", 0, None, None, -1]]
+    body = {"fenceable": True, "partitions": [["t", 1], ["t", 0]]}
+    answers = [
+        await server.call("POST", f"/runs/{run.run_id}/positions?attempt={attempt}", run.token, body)
+        for attempt in ("one", "another")
+    ]
+    assert answers[0].json() == [["t", 1, None, None, -1], ["t", 0, None, None, -1]]
+    assert answers[1].status_code == 410
+
+
+async def test_a_tasks_own_client_gets_its_spec_and_its_positions_until_another_one_has_the_run(server: Server) -> None:
+    run = server.runs[0]
+    handle = RunHandle(str(server.http.base_url), run.run_id, run.token)
+    first, second = (WorkerClient(handle, asyncio.get_running_loop()) for _ in range(2))
+    try:
+        spec = await first.spec()
+        assert await first.positions(spec.assigned, fenceable=True) == [PartitionPosition("t", 0, None)]
+        await second.spec()
+        with pytest.raises(RunOverError):
+            await first.positions(spec.assigned, fenceable=True)
+    finally:
+        first.close()
+        second.close()
 
 
 async def test_a_driver_report_is_taken(server: Server) -> None:

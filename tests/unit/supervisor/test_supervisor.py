@@ -77,6 +77,9 @@ class Specs(FakeSpecs):
         self.provided: dict[str, str] = {}
         self.no_positions: Exception | None = None
         self.kept: frozenset[TaskId] = frozenset()
+        # Specs are built, and positions read, while it is set.
+        self.building = asyncio.Event()
+        self.building.set()
 
     async def resolve(self, run_id: str, task: TaskId, config: Mapping[str, str]) -> Mapping[str, str]:
         return {**await super().resolve(run_id, task, config), **self.provided}
@@ -84,13 +87,17 @@ class Specs(FakeSpecs):
     async def build(
         self, run_id: str, task: TaskId, config: Mapping[str, str], resolved: Mapping[str, str], version: int
     ) -> TaskSpec:
-        if self.failure is not None:
-            raise self.failure
+        failure = self.failure
+        await self.building.wait()
+        if failure is not None:
+            raise failure
         return await super().build(run_id, task, config, resolved, version)
 
     async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
-        if self.no_positions is not None:
-            raise self.no_positions
+        failure = self.no_positions
+        await self.building.wait()
+        if failure is not None:
+            raise failure
         return [PartitionPosition(topic, partition, 7) for topic, partition in partitions]
 
     def keep(self, tasks: Collection[TaskId]) -> None:
@@ -111,6 +118,9 @@ class Process:
     async def ask(self) -> TaskSpec | None:
         return await self.world.supervisor.spec(self.run, self.attempt)
 
+    async def positions(self, *, fenceable: bool = True) -> list[PartitionPosition] | None:
+        return await self.world.supervisor.positions(self.run, self.attempt, [("t", 0)], fenceable=fenceable)
+
     async def say(self, state: str, version: int | None = None, *, hold: float = 0.0, **more: object) -> TaskOrders:
         report = TaskReport.from_json(
             {
@@ -120,6 +130,7 @@ class Process:
                 "assignment_version": self.run.version if version is None else version,
                 "topics": [],
                 "notices": [],
+                "settled": True,
                 **more,
             }
         )
@@ -295,7 +306,7 @@ async def test_another_task_gets_partitions_of_one_that_was_killed_when_its_requ
     assert (await process.say("RUNNING")).assignment_version == world.run(A).version
     lines = [r.getMessage() for r in caplog.records if "may still be written" in r.getMessage()]
     assert lines == [
-        "Task c-0 gets 1 partition within 30 s: the task that had copied them ended with requests under way, which may "
+        "Task c-0 waits for 1 partition, 30 s at most: another task has ended with requests under way there, which may "
         "still be written"
     ]
 
@@ -333,17 +344,49 @@ async def test_a_task_that_nothing_fences_off_is_told_its_positions_when_nothing
 ) -> None:
     world.supervisor.want({A: wanted("t-0")})
     first = await world.running(A)
-    await world.supervisor.positions(first.run, [("t", 0)], fenceable=False)
+    await first.positions(fenceable=False)
     world.application.alive.discard(first.pid)
     following = Process(world, world.run(A))
     await following.ask()
     with pytest.raises(ClusterUnreachable, match="its last process ended with requests under way"):
-        await world.supervisor.positions(following.run, [("t", 0)], fenceable=False)
+        await following.positions(fenceable=False)
     assert world.events.trace(A).startswith(f"Waits for {LANDING_S:g} s at most")
     for _ in range(int(LANDING_S) + 1):
         world.later(1.0)
         await following.say("STARTING", 0)
-    assert len(await world.supervisor.positions(following.run, [("t", 0)], fenceable=False)) == 1
+    assert await following.positions(fenceable=False) == [PartitionPosition("t", 0, 7)]
+
+
+async def test_a_process_that_was_replaced_does_not_say_whether_its_successor_is_fenced_off(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    first, second = Process(world, world.run(A)), Process(world, world.run(A))
+    await first.ask()
+    await second.ask()
+    await second.positions(fenceable=False)
+    replaced = await first.positions(fenceable=True)
+    await second.say("RUNNING")
+    world.application.alive.discard(second.pid)
+    third = Process(world, first.run)
+    await third.ask()
+    with pytest.raises(ClusterUnreachable, match="its last process ended with requests under way"):
+        await third.positions(fenceable=True)
+    assert replaced is None
+
+
+@pytest.mark.parametrize("failure", [None, ClusterUnreachable("away")])
+async def test_who_is_replaced_while_its_positions_are_read_is_told_none_and_its_failure_is_nobodys(
+    world: World, failure: Exception | None
+) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    first, second = Process(world, world.run(A)), Process(world, world.run(A))
+    await first.ask()
+    world.specs.no_positions = failure
+    world.specs.building.clear()
+    asking = asyncio.create_task(first.positions())
+    await asyncio.sleep(0)
+    world.specs.building.set()
+    await second.ask()
+    assert (await asking, world.events.states) == (None, [])
 
 
 async def test_another_task_gets_what_a_process_that_does_not_come_up_never_had(world: World) -> None:
@@ -466,7 +509,7 @@ async def test_what_a_task_waits_for_hides_what_a_provider_gave(world: World) ->
     world.specs.failure, world.specs.no_positions = None, NotAuthorized("inner.example:9092 refused")
     await process.ask()
     with pytest.raises(NotAuthorized):
-        await world.supervisor.positions(process.run, [("t", 0)])
+        await process.positions()
     assert (before, world.events.trace(A)) == (
         "No broker of [hidden] answered",
         "Its positions can't be read: [hidden] refused",
@@ -501,12 +544,12 @@ async def test_a_task_whose_target_is_away_says_what_it_waits_for_once(world: Wo
 
 async def test_what_a_task_waits_for_positions_for_is_said_once(world: World) -> None:
     world.supervisor.want({A: wanted("t-0")})
-    run = world.run(A)
-    await Process(world, run).ask()
+    process = Process(world, world.run(A))
+    await process.ask()
     world.specs.no_positions = ClusterUnreachable("topic offsets: an open transaction")
     for _ in range(2):
         with pytest.raises(ClusterUnreachable):
-            await world.supervisor.positions(run, [("t", 0)])
+            await process.positions()
     assert world.events.states == [(A, "UNASSIGNED", "Its positions can't be read: topic offsets: an open transaction")]
 
 
@@ -621,6 +664,80 @@ async def test_a_predecessor_is_gone_before_a_new_attempt_gets_its_spec(world: W
     world.application.alive.discard(old.pid)
     assert await asking is not None
     assert (waited, world.application.killed) == (True, [old.pid])
+
+
+async def test_of_two_processes_that_wait_for_their_predecessors_end_the_one_that_asked_last_gets_the_spec(
+    world: World,
+) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    old = await world.running(A)
+    world.application.sticky.add(old.pid)
+    first, second = Process(world, old.run), Process(world, old.run)
+    asking = [asyncio.create_task(each.ask()) for each in (first, second, first)]
+    await asyncio.sleep(0.05)
+    waited = not asking[1].done()
+    world.application.alive.discard(old.pid)
+    specs = await asyncio.gather(*asking)
+    assert (waited, [spec is not None for spec in specs]) == (True, [False, True, False])
+    orders = [await each.say("RUNNING") for each in (first, second)]
+    assert [(each.abandon, each.lease_ms) for each in orders] == [(True, 0), (False, 8000)]
+
+
+async def test_a_process_that_asks_again_for_its_spec_does_not_displace_the_one_that_waits_for_its_end(
+    world: World,
+) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    old = await world.running(A)
+    world.application.sticky.add(old.pid)
+    new = Process(world, old.run)
+    asking = [asyncio.create_task(new.ask()) for _ in range(2)]
+    await asyncio.sleep(0.05)
+    before = await old.ask()
+    world.application.alive.discard(old.pid)
+    specs = await asyncio.gather(*asking)
+    assert None not in (before, *specs)
+    assert not (await new.say("RUNNING")).abandon
+
+
+@pytest.mark.parametrize("failure", [None, ConfigError("a", "b", "no"), ClusterUnreachable("away")])
+async def test_who_is_replaced_while_its_spec_is_built_gets_none_and_its_failure_is_nobodys(
+    world: World, failure: Exception | None
+) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    first, second = Process(world, world.run(A)), Process(world, world.run(A))
+    world.specs.failure = failure
+    world.specs.building.clear()
+    early = asyncio.create_task(first.ask())
+    await asyncio.sleep(0)
+    world.specs.failure = None
+    late = asyncio.create_task(second.ask())
+    await asyncio.sleep(0)
+    world.specs.building.set()
+    assert [spec is not None for spec in await asyncio.gather(early, late)] == [False, True]
+    await second.say("RUNNING")
+    assert world.events.of(A) == ["RUNNING"]
+
+
+async def test_a_process_whose_run_ends_while_its_spec_is_built_gets_none(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.specs.building.clear()
+    asking = asyncio.create_task(process.ask())
+    await asyncio.sleep(0)
+    world.supervisor.want({})
+    await process.say("FINISHED")
+    world.specs.building.set()
+    assert await asking is None
+
+
+async def test_a_report_that_was_held_while_its_run_ended_gets_no_lease(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    held = asyncio.create_task(process.say("RUNNING", hold=10.0))
+    await asyncio.sleep(0)
+    world.specs.failure = ConfigError("a", "b", "no")
+    await process.ask()
+    assert await held == TaskOrders(lease_ms=0, finish=True, abandon=True)
 
 
 async def test_reports_of_an_old_attempt_are_told_to_abandon(world: World) -> None:
