@@ -17,10 +17,10 @@ BENCH ?=
 
 help:
 	@echo 'make demo    two real Kafka clusters, the worker, records that arrive: until Ctrl-C'
-	@echo 'make test    every check and every test, real brokers included'
+	@echo 'make test    every check, and all tests but the longest, with real brokers'
 	@echo 'make setup   what both do first: .venv, dependencies, Kafka'"'"'s jars'
 	@echo 'make lint    format, style, types, import directions'
-	@echo 'make soak    the tests that kill, fence and hand over, 20 times with other seeds; how often each passed'
+	@echo 'make soak    the tests that kill, fence and hand over, and the longest: 20 times with other seeds'
 	@echo 'make fuzz    requests made up from openapi.yaml, for minutes, each time others'
 	@echo 'make docs    docs/configuration.md anew from the tables that the code reads'
 	@echo 'make bench   this product beside MirrorMaker 2, measured'

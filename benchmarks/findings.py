@@ -28,17 +28,22 @@ STEADY: Final = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """One promise: what was measured, what is wanted, and whether it holds; None: it was not measured as it must be."""
+    """One promise: what was measured, what is wanted, and whether it holds; None: it was not measured as it must be.
+
+    `doubt`: why it does not count, if that is nothing to be seen in the figures.
+    """
 
     what: str
     measured: str
     wanted: str
     met: bool | None
+    doubt: str = ""
 
     @property
     def verdict(self) -> str:
         """For the reader."""
-        return {True: "met", False: "MISSED", None: "does not count"}[self.met]
+        uncounted = f"does not count: {self.doubt}" if self.doubt else "does not count"
+        return {True: "met", False: "MISSED", None: uncounted}[self.met]
 
 
 @dataclass(frozen=True, slots=True)

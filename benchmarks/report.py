@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from benchmarks import findings, following
@@ -46,6 +46,7 @@ NAMES: Final = frozenset(
 # Above this somebody else's work is in the times.
 QUIET_LOAD: Final = 0.7
 NO_HISTORY: Final = History()
+DIRTY: Final = "dirty tree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,16 @@ def sections(parts: Mapping[str, Part]) -> Iterator[Section]:
 def verdicts(parts: Mapping[str, Part]) -> list[tuple[Aim, str]]:
     """Every aim that these parts say something about, none left out, with the name of its part."""
     return [
-        (aim, measured)
+        (_of_a_dirty_tree(aim) if parts[measured].dirty else aim, measured)
         for _, name, finding in _SECTIONS
         for measured in _names(parts, name)
         for aim in finding(parts[measured].figures)[1]
     ]
+
+
+def _of_a_dirty_tree(aim: Aim) -> Aim:
+    """It may miss, and is not met: no commit tells what was measured."""
+    return aim if aim.met is False else replace(aim, met=None, doubt=DIRTY)
 
 
 def marks(part: Part, history: History) -> list[str]:
@@ -95,7 +101,7 @@ def marks(part: Part, history: History) -> list[str]:
     elif age > OLD_COMMITS:
         found.append(f"{age} commits ago")
     if part.dirty:
-        found.append("dirty tree")
+        found.append(DIRTY)
     if part.load_before is not None and part.load_before > QUIET_LOAD:
         found.append(f"busy machine (load {part.load_before:.1f})")
     return found
@@ -139,7 +145,8 @@ def _lines(parts: Mapping[str, Part], history: History) -> Iterator[str]:
         " measured as it has to be: in a run too short, or with records that never arrived, or"
         f" in rounds of which one is more than {findings.STEADY:g} times another, or"
         f" {findings.UNPAIRED}: that is a difference of two percentiles, as it was measured once, and no percentile of the"
-        " records' own differences. An unpaired figure can miss an aim and can't meet one."
+        " records' own differences. Nor does one count that was measured in a tree with changes that were in no commit. An"
+        " unpaired figure, and one of such a tree, can miss an aim and can't meet one. Old figures count for their commit."
     )
     yield ""
     yield from _markdown(

@@ -1,6 +1,8 @@
-"""Whole exchanges recorded from Kafka Connect 4.3.1, sent to this product in their order (ORIGIN.md).
+"""Whole exchanges recorded from Kafka Connect 4.3.1, sent to this product (ORIGIN.md).
 
-Half of their time is waiting for connectors to fail: these are sent beside others, which don't look at them.
+`make test` shortens the replayer's pauses. Half of the time is waiting for connectors to fail: the exchanges about these are
+sent beside others, which don't look at them. Within each of the two the order is the recorded one. `make soak` also sends
+all of them one after the other, by the replayer as it came.
 """
 
 from __future__ import annotations

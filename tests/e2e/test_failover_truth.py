@@ -160,13 +160,16 @@ def run(stage: Stage, watch: CheckpointWatch) -> Failover:
 
     load.stop()
     seen.visible = [{number for _, number in log} for log in read_numbers(source, TOPIC, "read_committed")]
-    wait_for(
-        lambda: copied(target) == seen.visible,
-        "everything is copied",
-        PATIENCE_S,
-        0.5,
-        arrived=lambda: end_offsets(target, REMOTE),
-    )
+    # As in `exact`, the waiting decides nothing: a test judges a later look.
+    with suppress(AssertionError):
+        wait_for(
+            lambda: copied(target) == seen.visible,
+            "everything is copied",
+            PATIENCE_S,
+            0.5,
+            arrived=lambda: end_offsets(target, REMOTE),
+        )
+    time.sleep(STAYS_S)
     seen.copied = copied(target)
     told = list(watch.seen)
     seen.checkpoints = len(told)

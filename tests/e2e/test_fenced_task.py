@@ -18,7 +18,7 @@ from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, mirror_config, wait_for
 from tests.e2e.reading import values
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
 
 TOPIC = "fenced"
 GROUP = "fenced-group"

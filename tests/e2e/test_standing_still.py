@@ -206,7 +206,7 @@ def test_the_list_of_connectors_shows_the_same_lines(standing: tuple[World, str]
         return [(task["state"], task.get("trace")) for task in (*listed["tasks"], own)]
 
     # A broker that is slow to answer may have had a line of its own for a moment.
-    wait_for_state(lambda: shown() == [("RUNNING", trace)] * 2, f"both show {trace}", PATIENCE_S)
+    wait_for(lambda: shown() == [("RUNNING", trace)] * 2, f"both show {trace}", PATIENCE_S)
 
 
 def test_the_log_has_every_line_once(standing: tuple[World, str]) -> None:
@@ -336,16 +336,19 @@ def hung(away: tuple[World, str, str]) -> Hung:
     return Hung(world, states, trace, (health.status_code, health.json()["message"]), writer.counts)
 
 
+@pytest.mark.soak
 def test_while_its_own_cluster_is_away_a_worker_shows_what_it_ran_as_not_running(hung: Hung) -> None:
     assert hung.states == ["UNASSIGNED", "UNASSIGNED"]
     assert hung.trace.startswith("This worker has no word from its own cluster since 2")
     assert hung.trace.endswith("; what it ran is stopped until it has")
 
 
+@pytest.mark.soak
 def test_while_its_own_cluster_is_away_a_worker_is_not_healthy(hung: Hung) -> None:
     assert (hung.health[0], "no word from its own cluster" in hung.health[1]) == (500, True)
 
 
+@pytest.mark.soak
 def test_after_both_clusters_were_suspended_copying_goes_on_and_no_record_is_missing(hung: Hung) -> None:
     ends = {0: len(hung.world.copied(NUMBERED))}
     arrived = numbered.read(hung.world.target, f"A.{NUMBERED}", ends)[0]

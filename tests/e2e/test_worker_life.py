@@ -88,6 +88,7 @@ def appears(product: Product, part: str, before: set[int]) -> bool:
     return bool(product.pids(part) - before)
 
 
+@pytest.mark.soak
 def test_the_rest_answers_while_spark_dies_and_starts_and_the_status_says_why(
     running: Product, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -182,6 +183,7 @@ def test_after_a_restart_everything_is_as_it_was(clusters: tuple[LocalCluster, L
 SourceAndTarget = tuple[LocalCluster, LocalCluster]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("take_away", "give_back"),
     [

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from mirror_connect.connectors.topic_configs import ConfigSource, TopicConfig
 from mirror_connect.kafka_io.cluster import Leader
 from mirror_connect.kafka_io.connection import ConnectionLost
 from mirror_connect.kafka_io.wire import Produce, ProducedPartition, ProduceResponse
@@ -20,11 +21,13 @@ from mirror_connect.kafka_io.wire_control import (
     InitProducerId,
     ProducerIdResponse,
 )
+from mirror_connect.kafka_io.wire_topic_configs import DescribedConfigs, DescribeTopicConfigs
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 OUT_OF_ORDER = 45
 INVALID_EPOCH = 47
 TOO_LARGE = 10
+TOPIC_DENIED = 29
 
 
 @dataclass
@@ -78,7 +81,8 @@ class Log:
 class FakeTarget:
     """`before`/`after` look at each Produce: raise ConnectionLost there, or return an error code for all its batches.
 
-    `delay` gives the seconds until a request's answer. `limit`: max.message.bytes of every topic.
+    `delay` gives the seconds until a request's answer. `limit`: max.message.bytes of every topic; `describes`: whether it
+    may be asked for.
     """
 
     def __init__(self) -> None:
@@ -87,6 +91,7 @@ class FakeTarget:
         self.after: Callable[[Produce], int] = lambda _request: 0
         self.delay: Callable[[], float] = lambda: 0.0
         self.limit = 1 << 20
+        self.describes = False
         self.epoch = -1
         self.producer_id = 7
         self.requests: list[Produce] = []
@@ -129,6 +134,8 @@ class FakeTarget:
         if isinstance(request, ApiVersions):
             await asyncio.sleep(self.round_trip)
             return {}
+        if isinstance(request, DescribeTopicConfigs):
+            return [self._described(topic) for topic in request.topics]
         assert isinstance(request, Produce)
         request.encode(8, Writer())
         self.requests.append(request)
@@ -138,6 +145,12 @@ class FakeTarget:
             return await self._produce(request)
         finally:
             self.in_flight -= 1
+
+    def _described(self, topic: str) -> DescribedConfigs:
+        if not self.describes:
+            return DescribedConfigs(topic, TOPIC_DENIED, None, [])
+        limit = TopicConfig("max.message.bytes", str(self.limit), ConfigSource.TOPIC)
+        return DescribedConfigs(topic, 0, None, [limit])
 
     async def _produce(self, request: Produce) -> ProduceResponse:
         error = self.before(request)

@@ -128,6 +128,7 @@ async def test_a_killed_leader_costs_no_record_and_repeats_none(brokers: LocalCl
         assert copy.has_no_gap(partition)
 
 
+@pytest.mark.soak
 async def test_the_whole_cluster_may_go_and_come_back(brokers: LocalCluster) -> None:
     await create(brokers, "outage")
     await produce(brokers, "outage", 10)
@@ -185,6 +186,7 @@ async def test_a_topic_created_again_is_read_from_its_beginning(brokers: LocalCl
         assert copy.ranges[partition][0][0] == 0
 
 
+@pytest.mark.soak
 async def test_a_replica_in_the_clients_rack_is_read_and_given_up_when_it_dies(brokers: LocalCluster) -> None:
     await create(brokers, "racks")
     await produce(brokers, "racks", 10)

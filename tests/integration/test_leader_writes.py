@@ -25,7 +25,7 @@ from tests.fakes.far_link import FarLink, far_cluster
 from tests.integration.mirror_rig import read
 from tests.integration.rights import allow
 
-pytestmark = pytest.mark.brokers
+pytestmark = [pytest.mark.brokers, pytest.mark.soak]
 
 KEY = b"connector-mirror"
 LATE_S = 5.0

@@ -308,6 +308,7 @@ async def test_the_next_run_goes_on_where_the_last_one_ended(source: LocalCluste
     assert read(target, f"A.{topic}") == read(source, topic)
 
 
+@pytest.mark.soak
 async def test_partitions_join_and_leave_a_running_task(source: LocalCluster, target: LocalCluster) -> None:
     first, second = mirrored_topic(source, target, 2), mirrored_topic(source, target, 2)
     produce(source, first, lines(1_000, 2))

@@ -183,6 +183,7 @@ async def test_worker_with_its_password_gets_in_and_one_with_another_is_told_so(
             clients.close()
 
 
+@pytest.mark.soak
 async def test_store_goes_on_after_a_restart_of_its_broker(own_broker: LocalCluster) -> None:
     partition = {"cluster": "A", "partition": 0, "topic": "orders"}
     clients = LogClients({"bootstrap.servers": own_broker.bootstrap_servers}, "test")

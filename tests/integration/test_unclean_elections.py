@@ -38,7 +38,7 @@ from tests.integration.mirror_rig import (
     spec_for,
 )
 
-pytestmark = [pytest.mark.brokers, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.brokers, pytest.mark.timeout(400), pytest.mark.soak]
 BROKERS = {
     "unclean.leader.election.enable": "true",
     "min.insync.replicas": "1",

@@ -22,7 +22,7 @@ from mirror_connect.spark_jobs.copier_settings import ProducerSettings
 from mirror_connect.spark_jobs.produce_outcome import FencedError
 from tests.waiting import state_reached
 
-pytestmark = pytest.mark.brokers
+pytestmark = [pytest.mark.brokers, pytest.mark.soak]
 
 LEASE_S = 3.0
 PATIENCE_S = 60.0

@@ -272,7 +272,8 @@ class Life:
                 # What was written and not told may be refused now, and comes again in pieces.
                 self._fell()
                 self.target.limit = (900, 2_500, 1 << 20)[number % 3]
-                self.target.offsets_limit = (200, 1 << 20)[number % 2]
+                # No position fits, or one alone: a commit of several is split.
+                self.target.offsets_limit = (200, 1 << 20, 300, 1 << 20)[number % 4]
             case "lease":
                 link = runner.link
                 link.lease = False

@@ -20,6 +20,7 @@ from mirror_connect.spark_jobs.fetch_upkeep import FetchUpkeep
 from mirror_connect.spark_jobs.fetched import Fetched
 from mirror_connect.spark_jobs.in_flight import InFlight, NotInFlightError
 from mirror_connect.spark_jobs.leader_epochs import LeaderEpochs
+from mirror_connect.spark_jobs.own_records import OwnRecords
 from mirror_connect.spark_jobs.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.positions_writer import PositionsWriter
 from mirror_connect.spark_jobs.record_batch import Outgoing
@@ -76,6 +77,29 @@ def a_piece_for_the_whole() -> Iterator[None]:
         return True
 
     with mock.patch.object(InFlight, "acked", acked):
+        yield
+
+
+@contextmanager
+def a_split_commit_never_ends() -> Iterator[None]:
+    """A commit counts as there when its batch is acknowledged, and one that was split comes back in pieces only."""
+    given = OwnRecords.take
+    counts: dict[tuple[OwnRecords, int], int] = {}
+
+    def take(self: OwnRecords, limit: int, *, slow_link: bool) -> Outgoing | None:
+        outgoing = given(self, limit, slow_link=slow_link)
+        if outgoing is not None:
+            counts[self, outgoing.last_offset] = outgoing.count
+        return outgoing
+
+    def acked(self: OwnRecords, outgoing: Outgoing, _: int) -> None:
+        self._in_flight.acked(outgoing)
+        if outgoing.count == counts.get((self, outgoing.last_offset)):
+            ack = self._acks.popleft()
+            if not ack.done():
+                ack.set_result(None)
+
+    with mock.patch.object(OwnRecords, "take", take), mock.patch.object(OwnRecords, "acked", acked):
         yield
 
 
@@ -272,6 +296,7 @@ HISTORIES = Schedule(
 FAULTS = {
     "counted_batches": Fault(counted_batches, ("limit", "kill", "slow", "lose", "refuse")),
     "a_piece_for_the_whole": Fault(a_piece_for_the_whole, ("limit", "kill", "slow", "lose", "refuse")),
+    "a_split_commit_never_ends": Fault(a_split_commit_never_ends, ("limit", "hand_over", "slow")),
     "acknowledged_before_the_new_epoch": Fault(acknowledged_before_the_new_epoch, ("late_and_lost", "slow"), LARGE),
     "remembered_for_ever": Fault(remembered_for_ever, ("forget", "one_passes", "lose")),
     "positions_not_withdrawn": Fault(positions_not_withdrawn, ("hand_over", "slow")),

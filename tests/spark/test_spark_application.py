@@ -101,6 +101,7 @@ async def test_a_task_that_is_told_to_finish_returns_by_itself(rig: SparkRig, mo
     assert (run.killed, run.report and run.report.state) == (None, "FINISHED")
 
 
+@pytest.mark.soak
 async def test_a_partition_moves_between_running_tasks(rig: SparkRig) -> None:
     rig.supervisor.want({A: wanted("obedient", "t-0", "t-1"), B: wanted("obedient", "u-0")})
     await rig.runs(A, B)
@@ -148,6 +149,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "TASK_SILENT_S", 8.0)
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize(
     ("kind", "line"), [("obedient", "has said nothing since"), ("deaf", "reports, but has copied nothing since")]

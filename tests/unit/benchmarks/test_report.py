@@ -145,6 +145,19 @@ def test_a_difference_of_percentiles_may_miss_an_aim_and_meets_none() -> None:
     ]
 
 
+def test_a_figure_of_a_dirty_tree_may_miss_an_aim_and_meets_none() -> None:
+    dirty = replace(part([delay("ours", 3.0, 36.0)]), dirty=True)
+    assert [aim.verdict for aim, _ in verdicts({"latency": dirty})] == ["does not count: dirty tree", "MISSED"]
+    text = render({"latency": dirty}, History("def5678", {"abc1234": 7}))
+    assert "| +1.0 ms | ≤ 5 ms | **does not count: dirty tree** |" in text
+    assert "| +26.0 ms | ≤ 25 ms | **MISSED** |" in text
+
+
+def test_what_does_not_count_anyhow_is_of_a_dirty_tree_all_the_same() -> None:
+    dirty = replace(part([delay("ours", 2.0, 10.0, received=99)]), dirty=True)
+    assert {aim.verdict for aim, _ in verdicts({"latency": dirty})} == {"does not count: dirty tree"}
+
+
 def test_lost_records_do_not_hide_a_missed_aim() -> None:
     assert [aim.met for aim in aims("latency", [delay("ours", 9.0, 36.0, received=99)]).values()] == [False, False]
 

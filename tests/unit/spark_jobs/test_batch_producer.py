@@ -15,6 +15,7 @@ from mirror_connect.kafka_io.wire import Produce, ProduceResponse
 from mirror_connect.spark_jobs import record_rewrite, target_partition
 from mirror_connect.spark_jobs.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copier_settings import ProducerSettings
+from mirror_connect.spark_jobs.oversize import too_large
 from mirror_connect.spark_jobs.produce_outcome import FencedError, FenceLostError, PartitionRefusedError, advice
 from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing
 from mirror_connect.spark_jobs.record_rewrite import build
@@ -251,6 +252,34 @@ async def test_it_is_not_known_where_a_batch_lies_that_may_have_been_written_bef
     rig.feed(feed)
     await until(lambda: len(feed.acknowledged) == 1)
     assert feed.unplaced == 1
+
+
+@pytest.mark.parametrize("told", [False, True], ids=["who_may_not_ask_for_it", "who_may_ask_for_it"])
+async def test_the_log_has_one_line_of_each_topic_that_takes_no_batches_so_large(rig: Rig, told: bool) -> None:
+    rig.target.limit, rig.target.describes = 2_000, told
+    topics = ("a.orders", "a.bills")
+    feeds = [(topic, partition, Feed(batches(2, records=100))) for topic in topics for partition in range(3)]
+    size = feeds[0][2].batches[0].size
+    for topic, partition, feed in feeds:
+        rig.feed(feed, partition, topic)
+    await until(lambda: all(len(feed.acknowledged) == 200 for _, _, feed in feeds) and len(rig.notices) >= len(topics))
+    # A line for each batch that was refused would have come by now, and the first three of a topic were at once.
+    await asyncio.sleep(0.05)
+    assert sorted(rig.notices) == sorted(too_large(topic, size, 2_000 if told else None) for topic in topics)
+
+
+async def test_what_a_topic_takes_is_still_known_when_a_partition_is_taken_again(rig: Rig) -> None:
+    rig.target.limit, rig.target.describes = 2_000, True
+    feed = Feed([batch(0, [50] * 100)])
+    side = rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 100 and bool(rig.notices))
+    await rig.producer.release([side], 1)
+    before = len(rig.target.requests)
+    back = Feed([batch(100, [50] * 100)])
+    again = rig.feed(back)
+    await until(lambda: len(back.acknowledged) == 100)
+    sizes = [len(b"".join(each.batches[0].batch)) for each in rig.target.requests[before:]]
+    assert (max(sizes) <= 2_000, len(sizes) > 1, again.limit) == (True, True, 2_000)
 
 
 async def test_a_record_larger_than_half_a_batch_is_not_taken_for_too_large(rig: Rig) -> None:
