@@ -3,7 +3,8 @@
 A wait for a process, a state, an answer or a name says, when it runs out, that a machine was slow: it raises
 WaitTimedOut, and `make test` may try its test once more (tests/gate.py). A wait for records says no such thing: a record
 that has not come may be lost, and a second run that has it proves nothing about the first. So it goes on for as long as
-records come, and what is missing then is missing: an AssertionError like every other.
+records come, and what is missing then is missing: an AssertionError like every other. The same holds for whatever else is
+copied: positions, configs, ACLs.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def only_waited(error: BaseException) -> bool:
 
 
 def wait_for_state(condition: Callable[[], Any], what: str, seconds: float = 60.0, pause: float = 0.1) -> Any:
-    """The first true value of `condition`, which looks at no records; WaitTimedOut naming `what` if none came in time."""
+    """The first true value of `condition`, which looks at nothing that is copied; else WaitTimedOut, which names `what`."""
     value = _first_true(condition, seconds, pause, None)
     if not value:
         raise WaitTimedOut(f"not within {seconds:g} s: {what}")

@@ -23,7 +23,7 @@ import pytest
 from deploy.local import LocalCluster
 from deploy.local.connect import ConnectWorker
 from tests.contract.openapi_fuzz import fuzz
-from tests.e2e.product import Product, wait_for_state
+from tests.e2e.product import Product, wait_for, wait_for_state
 from tests.e2e.reading import messages
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2]
@@ -313,7 +313,7 @@ def seen(worker: Product, target_cluster: LocalCluster) -> Iterator[Seen]:
             found.listed.append(_configs(told))
             return True
 
-        wait_for_state(everything, "Java lists as many connectors", 120)
+        wait_for(everything, "Java lists as many connectors", 120)
     yield found
     worker.start()
 
@@ -332,7 +332,7 @@ def _put_at_once(worker: Product, cluster: LocalCluster, found: Seen) -> None:
         wanted = [config["number"]] if config["emit.heartbeats.enabled"] == "true" else []
         return [each["config"].get("number") for each in found.put_tasks] == wanted
 
-    wait_for_state(settled, "the tasks are those of the last config", 120)
+    wait_for(settled, "the tasks are those of the last config", 120)
     found.puts_written = [value for key, value in config_records(cluster) if key == "connector-fought"]
 
 

@@ -122,7 +122,7 @@ def test_a_config_that_only_the_source_knows_keeps_no_other_from_following(link:
         configs = describe_topic_configs(admin, [topic]).configs[topic]
         return RETENTION in [each.value for each in configs if each.name == "retention.ms"]
 
-    wait_for_state(followed, "retention.ms has followed", 60)
+    wait_for(followed, "retention.ms has followed", 60)
 
     def told() -> bool:
         lines = [each for each in link.product.log_text().splitlines() if "know no such config" in each]
@@ -214,7 +214,7 @@ def test_acls_go_from_one_authorizer_to_the_other(
     config = mirror_config(old_clusters[source], old_clusters[target], topic, name="rights")
     settings = connector_definition(config["connector.class"]).settings(config)
     assert AclSync(settings, Unremembered()).follow(here, there, {topic: f"A.{topic}"}) == []
-    wait_for_state(lambda: _may_read(f"A.{topic}") in (topic_acls(there) or ()), "the target has it too")
+    wait_for(lambda: _may_read(f"A.{topic}") in (topic_acls(there) or ()), "the target has it too")
 
 
 class Unremembered:

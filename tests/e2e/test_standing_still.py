@@ -206,7 +206,7 @@ def test_the_list_of_connectors_shows_the_same_lines(standing: tuple[World, str]
         return [(task["state"], task.get("trace")) for task in (*listed["tasks"], own)]
 
     # A broker that is slow to answer may have had a line of its own for a moment.
-    wait_for_state(lambda: shown() == [("RUNNING", trace)] * 2, f"both show {trace}", PATIENCE_S)
+    wait_for(lambda: shown() == [("RUNNING", trace)] * 2, f"both show {trace}", PATIENCE_S)
 
 
 def test_the_log_has_every_line_once(standing: tuple[World, str]) -> None:

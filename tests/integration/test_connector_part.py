@@ -116,7 +116,8 @@ async def test_a_remote_topic_is_created_with_its_sources_partitions(
     topic = topic_name("part")
     source.create_topic(topic, 3, 1)
     host = start("A", topic)
-    await host.until(lambda host: host.tasks == [f"{topic}-0,{topic}-1,{topic}-2"])
+    await host.until(lambda host: host.tasks)
+    assert host.tasks == [f"{topic}-0,{topic}-1,{topic}-2"]
     await told(target, f"A.{topic}", 3)
 
 
@@ -126,9 +127,11 @@ async def test_a_source_topic_that_grows_takes_its_remote_topic_along(
     topic = topic_name("part")
     source.create_topic(topic, 1, 1)
     host = start("A", topic)
-    await host.until(lambda host: host.tasks == [f"{topic}-0"])
+    await host.until(lambda host: host.tasks)
+    assert host.tasks == [f"{topic}-0"]
     assert not grow_topics(source, {topic: 2})
-    await host.until(lambda host: host.tasks == [f"{topic}-0,{topic}-1"])
+    await host.until(lambda host: host.tasks != [f"{topic}-0"])
+    assert host.tasks == [f"{topic}-0,{topic}-1"]
     await told(target, f"A.{topic}", 2)
 
 
@@ -143,7 +146,8 @@ async def test_topics_of_offset_syncs_and_runs_are_made_unless_they_are_switched
     topic, alias, other = topic_name("part"), topic_name("from"), topic_name("to")
     source.create_topic(topic, 1, 1)
     host = start(alias, topic, target__cluster__alias=other, **{"emit.offset-syncs.enabled": str(emitted).lower()})
-    await host.until(lambda host: host.tasks == [f"{topic}-0"])
+    await host.until(lambda host: host.tasks)
+    assert host.tasks == [f"{topic}-0"]
     syncs, runs = f"mm2-offset-syncs.{other}.internal", f"mm2-offset-runs.{alias}.internal"
     await state_reached(
         lambda: (syncs in source.topics(), runs in target.topics()) == (emitted, emitted), "the topics of mappings", 60

@@ -25,7 +25,7 @@ from mirror_connect.kafka_io.client_settings import librdkafka_config
 from mirror_connect.kafka_io.topic_config_admin import alter_topic_configs, describe_topic_configs
 from tests.fakes.part_host import FakeHost
 from tests.fakes.topic_log import FakeTopicLog
-from tests.waiting import state_reached, wait_for_state
+from tests.waiting import wait_for, wait_for_state
 
 pytestmark = pytest.mark.brokers
 
@@ -119,7 +119,8 @@ async def start(source_broker: LocalCluster, target_broker: LocalCluster) -> Asy
 
 
 async def until(condition: Callable[[], Any], seconds: float = 60) -> None:
-    await state_reached(condition, "the target's configs and ACLs to be like that", seconds, 0.1, in_thread=True)
+    # They are what is copied: one that is wrong is no state that comes late.
+    await asyncio.to_thread(wait_for, condition, "the target's configs and ACLs are like that", seconds)
 
 
 def own(admin: ClusterAdmin, topic: str) -> dict[str, str | None]:
