@@ -48,7 +48,7 @@ def only_waited(error: BaseException) -> bool:
 
 
 def wait_for_state(condition: Callable[[], Any], what: str, seconds: float = 60.0, pause: float = 0.1) -> Any:
-    """The first true value of `condition`, which looks at no copy; WaitTimedOut naming `what` if none came in time."""
+    """The first true value of `condition`, which looks at nothing that is copied; else WaitTimedOut, which names `what`."""
     value = _first_true(condition, seconds, pause, None)
     if not value:
         raise WaitTimedOut(f"not within {seconds:g} s: {what}")
