@@ -1,6 +1,6 @@
 """OAuth bearer tokens by the client-credentials grant, as Kafka's own clients ask for them (KIP-768).
 
-librdkafka asks by itself (its `oidc` method); `ClientCredentialsTokens` is for the connections that are our own.
+`ClientCredentialsTokens` asks for all connections, our own ones and librdkafka's (librdkafka_tokens.py).
 
 Whoever may write connector configs names the endpoint: only URLs that the worker's own start allows are asked, as by Kafka's
 clients. What the endpoint answers is bounded, and nothing of it is shown.
@@ -119,22 +119,6 @@ class OAuthSettings:
             tls=tls,
         )
 
-    def librdkafka(self) -> dict[str, Any]:
-        """The same for librdkafka's `oidc` method."""
-        found: dict[str, Any] = {
-            "sasl.oauthbearer.method": "oidc",
-            "sasl.oauthbearer.token.endpoint.url": self.url,
-            "sasl.oauthbearer.client.id": self.client_id,
-            "sasl.oauthbearer.client.secret": self.client_secret,
-        }
-        if self.scope:
-            found["sasl.oauthbearer.scope"] = self.scope
-        if self.extensions:
-            found["sasl.oauthbearer.extensions"] = ",".join(f"{key}={value}" for key, value in self.extensions.items())
-        if self.tls is not None and self.tls.trusted is not None:
-            found["https.ca.pem"] = self.tls.trusted
-        return found
-
 
 class ClientCredentialsTokens:
     """Gives a valid token (aiokafka's AbstractTokenProvider has this form), asking for a new one well before its end."""
@@ -156,6 +140,11 @@ class ClientCredentialsTokens:
 
     def __repr__(self) -> str:
         return f"ClientCredentialsTokens({self._settings.place}, {self._settings.client_id})"
+
+    @property
+    def expires(self) -> float:
+        """When the token that was given last ends, by the clock."""
+        return self._expires
 
     def extensions(self) -> dict[str, str]:
         """SASL extensions to send with the token (KIP-342)."""
