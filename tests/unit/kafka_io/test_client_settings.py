@@ -172,6 +172,21 @@ def test_a_mechanism_that_is_not_set_is_not_called_a_wrong_value() -> None:
         pytest.param(login("OAUTHBEARER", OAUTH, "clientId=a"), URL, id="no_token_endpoint"),
         pytest.param(login("OAUTHBEARER", OAUTH, "clientId=a") | {URL: "file:///t"}, URL, id="a_file_as_endpoint"),
         pytest.param(login("OAUTHBEARER", OAUTH, "clientId=a") | {URL: IDP}, "client.secret", id="no_client_secret"),
+        pytest.param(
+            login("OAUTHBEARER", OAUTH, "clientId=a clientSecret=s extension_a_b=c") | {URL: IDP},
+            "extension_a_b",
+            id="a_name_that_no_extension_has",
+        ),
+        pytest.param(
+            login("OAUTHBEARER", OAUTH, "clientId=a clientSecret=s extension_auth=hunter22") | {URL: IDP},
+            "extension_auth",
+            id="an_extension_in_the_tokens_place",
+        ),
+        pytest.param(
+            login("OAUTHBEARER", OAUTH, 'clientId=a clientSecret=s extension_a="hunter22\x01"') | {URL: IDP},
+            "extension_a",
+            id="an_extension_that_ends_the_message",
+        ),
         pytest.param(properties(security_protocol="TLS"), "security.protocol", id="protocol"),
         pytest.param(properties(request_timeout_ms="soon"), "request.timeout.ms", id="no_number"),
         pytest.param(properties(request_timeout_ms="-1"), "request.timeout.ms", id="a_negative_number"),
