@@ -29,6 +29,7 @@ from mirror_connect.kafka_io.all_topics import all_topics
 from mirror_connect.kafka_io.client_settings import librdkafka_config
 from mirror_connect.kafka_io.cluster import Cluster
 from mirror_connect.kafka_io.connection import UnsupportedByBroker
+from mirror_connect.kafka_io.librdkafka_tokens import first_token, tokens_of
 from mirror_connect.kafka_io.wire_codec import Request
 from mirror_connect.kafka_io.wrong_protocol import no_login
 
@@ -98,7 +99,8 @@ class ClusterAdmin:
         client_id: str | None = None,
         user: str | None = None,
     ) -> None:
-        config = librdkafka_config(properties, "admin", client_id)
+        self._config = config = librdkafka_config(properties, "admin", client_id)
+        self._tokens = tokens_of(config)
         self._properties = dict(properties)
         self._client_id = client_id or ""
         self._what = what
@@ -114,16 +116,18 @@ class ClusterAdmin:
         self._lock = threading.Lock()
         self._trouble: KafkaError | None = None
         self._all_down_since: float | None = None
-        self._client = AdminClient({**config, "error_cb": _weakly(self._noticed)}, logger=_quiet)
+        self._making = threading.Lock()
+        self._made: AdminClient | None = None
 
     def __del__(self, _program_ends: Callable[[], bool] = sys.is_finalizing) -> None:
         # librdkafka's end waits for its threads, and one may be asking a name server for ten seconds: no event loop, on
         # which the last reference goes or Python's collector happens to run, shall wait for that. Not by `threading`: the
         # collector may run while this thread holds its locks. When the program ends no thread begins any more.
         if not _program_ends():
-            with contextlib.suppress(KeyError, RuntimeError):
-                held = [self.__dict__.pop("_client")]
-                _thread.start_new_thread(held.clear, ())
+            held = [self.__dict__.pop("_made", None)]
+            if held[0] is not None:
+                with contextlib.suppress(RuntimeError):
+                    _thread.start_new_thread(held.clear, ())
 
     def __repr__(self) -> str:
         return f"ClusterAdmin({self._what} at {self._addresses})"
@@ -247,6 +251,20 @@ class ClusterAdmin:
         """What an error code in such an answer means to the caller; `message`: the broker's own, if it has one."""
         return self._explained(what, KafkaError(code, message) if message else KafkaError(code), right)
 
+    @property
+    def _client(self) -> AdminClient:
+        """librdkafka's client, made at first use: one that logs in by tokens keeps who makes it waiting."""
+        with self._making:
+            if self._made is None:
+                try:
+                    first_token(self._config, self._timeout)
+                    self._made = AdminClient({**self._config, "error_cb": _weakly(self._noticed)}, logger=_quiet)
+                except (NotAuthorized, ClusterUnreachable) as error:
+                    raise self._no_token(error) from None
+                except KafkaException as problem:
+                    raise self._explained("made a client", problem.args[0]) from None
+            return self._made
+
     def _configs(self, kind: ResourceType, name: str, what: str, right: Right) -> dict[str, ConfigValue]:
         resource = ConfigResource(kind, name)
         found = self._answer(
@@ -266,11 +284,12 @@ class ClusterAdmin:
 
     def _wait(self, what: str, future: Future[Any], right: Right) -> Any:
         """The result; meanwhile the client's reports are heard, so that hopeless cases end early."""
+        client = self._client
         started = time.monotonic()
         deadline = started + self._timeout + 1.0
         while not future.done():
             # The client calls `_noticed` from inside poll() only.
-            self._client.poll(_SLICE)
+            client.poll(_SLICE)
             now = time.monotonic()
             if (hopeless := self._hopeless(what, max(now - started, 0.0))) is not None:
                 raise hopeless
@@ -313,12 +332,19 @@ class ClusterAdmin:
         if error.code() in _CREDENTIALS:
             with self._lock:
                 self._trouble = None  # the next call tries anew
+            if self._tokens is not None and self._tokens.problem is not None:
+                return self._no_token(self._tokens.problem)
             if _NO_LOGIN in error.str():
                 return NotAuthorized(f"The {self._named()} refused the login: {no_login(self._protocol)}")
             return NotAuthorized(f"The {self._named()} refused the credentials ({self._identity}): {_reason(error)}")
         if error.code() in _SILENCE:
             return self._unreachable(what, _reason(error))
         return AdminError(f"{what}: {error.str()} ({self._named()})", error.code())
+
+    def _no_token(self, problem: NotAuthorized | ClusterUnreachable) -> Exception:
+        """An endpoint that does not answer is no refusal: whoever asked tries again, as when the brokers are away."""
+        text = f"No login at the {self._named()}: {problem}"
+        return NotAuthorized(text) if isinstance(problem, NotAuthorized) else ClusterUnreachable(text)
 
     def _unreachable(self, what: str, silence: str | None) -> Exception:
         """`silence`: how something that was asked for went without an answer; None when nobody could even be asked."""

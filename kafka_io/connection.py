@@ -39,7 +39,8 @@ T = TypeVar("T")
 _CUT_OFF: Final = struct.pack("ii", 1, 0)
 _SCRATCH: Final = 64 << 10
 _LARGEST_FRAME: Final = 1 << 30
-# Versions take a few hundred bytes. What is no broker of Kafka's would have us take memory for a frame of its letters.
+# Versions take a few hundred bytes, and so do the steps of a login. What is no broker of Kafka's would have us take memory
+# for a frame of its letters; so would whoever stands in for a broker, but can't log us in.
 _LARGEST_FIRST_FRAME: Final = 1 << 20
 _WRITE_HIGH: Final = 1 << 20
 # A broker's answer to a login on a listener that has none.
@@ -292,9 +293,9 @@ class Connection:
     async def introduce(self, login: Login | None) -> None:
         """Learn the broker's versions and log in. Raises ConnectionLost, NotAuthorized."""
         self._versions = await self.start(ApiVersions())
-        self.largest_frame = _LARGEST_FRAME
         if login is not None:
             await self._authenticate(login)
+        self.largest_frame = _LARGEST_FRAME
 
     async def _authenticate(self, login: Login) -> None:
         offered = await self.start(SaslHandshake(login.mechanism))

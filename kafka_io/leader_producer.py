@@ -30,20 +30,18 @@ class LeaderProducer:
         self._clients = clients
         self._transactional_id = transactional_id
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="leader-writes")
-        self._producer: Producer | None = Producer(
-            clients.librdkafka("producer", "leader")
-            | {
-                "transactional.id": transactional_id,
-                "transaction.timeout.ms": int(TRANSACTION_S * 1000),
-                "delivery.timeout.ms": int(TRANSACTION_S * 1000),
-                "socket.timeout.ms": int(TRANSACTION_S * 1000),  # librdkafka takes none above the transaction's
-                "acks": "all",
-                "enable.idempotence": True,
-                "max.in.flight.requests.per.connection": 5,
-                "retries": 2**31 - 1,
-                "linger.ms": 0,
-            }
-        )
+        self._config = clients.librdkafka("producer", "leader") | {
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": int(TRANSACTION_S * 1000),
+            "delivery.timeout.ms": int(TRANSACTION_S * 1000),
+            "socket.timeout.ms": int(TRANSACTION_S * 1000),  # librdkafka takes none above the transaction's
+            "acks": "all",
+            "enable.idempotence": True,
+            "max.in.flight.requests.per.connection": 5,
+            "retries": 2**31 - 1,
+            "linger.ms": 0,
+        }
+        self._producer: Producer | None = None
 
     async def claim(self, seconds: float) -> None:
         """See Transactions."""
@@ -66,12 +64,17 @@ class LeaderProducer:
         self._producer = None
 
     def _claim(self, seconds: float) -> None:
-        assert self._producer is not None
+        until = time.monotonic() + seconds
+        what = f"The transactional id {self._transactional_id} was not claimed"
+        self._clients.get_ready(self._config, seconds)
         try:
-            self._producer.init_transactions(seconds)
+            self._producer = Producer(self._config)
+            # A token may have taken all of the lease; who leads no more must not begin what fences another one.
+            if (left := until - time.monotonic()) <= 0:
+                raise self._clients.unreachable(what)
+            self._producer.init_transactions(left)
         except KafkaException as problem:
             error: KafkaError = problem.args[0]
-            what = f"The transactional id {self._transactional_id} was not claimed"
             right = on_transactional_id(self._transactional_id)
             if error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
                 reason = error.str().rstrip(".")

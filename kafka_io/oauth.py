@@ -1,6 +1,6 @@
 """OAuth bearer tokens by the client-credentials grant, as Kafka's own clients ask for them (KIP-768).
 
-librdkafka asks by itself (its `oidc` method); `ClientCredentialsTokens` is for the connections that are our own.
+`ClientCredentialsTokens` asks for all connections, our own ones and librdkafka's (librdkafka_tokens.py).
 
 Whoever may write connector configs names the endpoint: only URLs that the worker's own start allows are asked, as by Kafka's
 clients. What the endpoint answers is bounded, and nothing of it is shown.
@@ -43,6 +43,10 @@ _VERY_MANY: Final = 10**15
 _LARGEST_ANSWER: Final = 1 << 20
 # RFC 6750, 2.1, as Java's client wants it: another character could end the token and begin something else.
 _TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+# RFC 7628, 3.1, as Java's client has them (OAuthBearerClientInitialResponse).
+_EXTENSION: Final = "extension_"
+_EXTENSION_NAME: Final = re.compile(r"[A-Za-z]+")
+_EXTENSION_VALUE: Final = re.compile(r"[\x21-\x7E \t\r\n]+")
 # RFC 6749, 5.2: these may be shown. Anything else comes from nobody knows where.
 _CODES: Final = frozenset(
     {
@@ -105,11 +109,7 @@ class OAuthSettings:
             client_id=client_id,
             client_secret=client_secret,
             scope=settings["sasl.oauthbearer.scope"] or options.get("scope"),
-            extensions={
-                name.removeprefix("extension_"): value
-                for name, value in options.items()
-                if name.startswith("extension_")
-            },
+            extensions=_extensions(options),
             urlencode_header=settings.boolean("sasl.oauthbearer.header.urlencode"),
             connect_timeout=(settings["sasl.login.connect.timeout.ms"] or 10_000) / 1000,
             read_timeout=(settings["sasl.login.read.timeout.ms"] or 10_000) / 1000,
@@ -118,22 +118,6 @@ class OAuthSettings:
             refresh_after=settings.number("sasl.login.refresh.window.factor"),
             tls=tls,
         )
-
-    def librdkafka(self) -> dict[str, Any]:
-        """The same for librdkafka's `oidc` method."""
-        found: dict[str, Any] = {
-            "sasl.oauthbearer.method": "oidc",
-            "sasl.oauthbearer.token.endpoint.url": self.url,
-            "sasl.oauthbearer.client.id": self.client_id,
-            "sasl.oauthbearer.client.secret": self.client_secret,
-        }
-        if self.scope:
-            found["sasl.oauthbearer.scope"] = self.scope
-        if self.extensions:
-            found["sasl.oauthbearer.extensions"] = ",".join(f"{key}={value}" for key, value in self.extensions.items())
-        if self.tls is not None and self.tls.trusted is not None:
-            found["https.ca.pem"] = self.tls.trusted
-        return found
 
 
 class ClientCredentialsTokens:
@@ -156,6 +140,11 @@ class ClientCredentialsTokens:
 
     def __repr__(self) -> str:
         return f"ClientCredentialsTokens({self._settings.place}, {self._settings.client_id})"
+
+    @property
+    def expires(self) -> float:
+        """When the token that was given last ends, by the clock."""
+        return self._expires
 
     def extensions(self) -> dict[str, str]:
         """SASL extensions to send with the token (KIP-342)."""
@@ -290,6 +279,21 @@ def _seconds(given: object) -> float | None:
     if isinstance(given, bool) or not isinstance(given, int | float) or given != given:  # noqa: PLR0124 — NaN
         return None
     return float(min(max(given, -_VERY_MANY), _VERY_MANY))
+
+
+def _extensions(options: Mapping[str, str]) -> dict[str, str]:
+    """SASL extensions (KIP-342), the `extension_…` options of a login module, within what Java takes. ConfigError."""
+    found = {name.removeprefix(_EXTENSION): value for name, value in options.items() if name.startswith(_EXTENSION)}
+    for name, value in found.items():
+        if not _EXTENSION_NAME.fullmatch(name) or name == "auth":
+            problem = (
+                f"{_EXTENSION}{name} names no SASL extension: its name has letters of A to Z alone, and isn't auth"
+            )
+            raise ConfigError("sasl.jaas.config", None, problem)
+        if not _EXTENSION_VALUE.fullmatch(value):
+            problem = f"the value of {_EXTENSION}{name} is empty, or has more than printable ASCII"
+            raise ConfigError("sasl.jaas.config", None, problem)
+    return found
 
 
 def _check_allowed(url: str) -> None:

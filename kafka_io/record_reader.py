@@ -27,9 +27,10 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.rights import MissingRight, on_topic
 from mirror_connect.kafka_io.client_settings import librdkafka_config
+from mirror_connect.kafka_io.librdkafka_tokens import first_token, tokens_of
 
 # (offset, timestamp in ms, (key, value, headers))
 RecordContent = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
@@ -44,6 +45,8 @@ _AHEAD_KB: Final = 8 << 10
 _FETCH_BYTES: Final = 2 << 20
 _AT_ONCE: Final = 2_000
 _POLL_S: Final = 0.25
+# What a token endpoint has for the first token of a client.
+_FIRST_TOKEN_S: Final = 10.0
 _STATISTICS_MS: Final = 500
 _RIGHTS: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 _LOGIN: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
@@ -98,12 +101,17 @@ class Found:
 
 
 class RecordReader:
-    """One consumer, for one partition at a time. Not for two threads at once."""
+    """One consumer, for one partition at a time. Not for two threads at once. Made off the event loop.
+
+    NotAuthorized, ClusterUnreachable: there is no token to log in with.
+    """
 
     def __init__(self, config: Mapping[str, Any], user: str, *, committed: bool, statistics: bool) -> None:
         self._received = 0
         self._user = user
         self._trouble: KafkaError | None = None
+        self._tokens = tokens_of(config)
+        first_token(config, _FIRST_TOKEN_S)
         self._consumer = Consumer(
             {
                 **config,
@@ -151,7 +159,10 @@ class RecordReader:
         if first is None:
             noticed, self._trouble = self._trouble, None
             if noticed is not None and noticed.code() in _LOGIN:
-                raise NotAuthorized(f"the cluster refused the login: {noticed.str()}")
+                problem = self._tokens.problem if self._tokens is not None else None
+                if isinstance(problem, ClusterUnreachable):
+                    return Found(trouble=str(problem))
+                raise NotAuthorized(f"the cluster refused the login: {problem or noticed.str()}")
             return Found(trouble="" if noticed is None else noticed.str())
         self._trouble = None
         # Without waiting: so it is no more than what was fetched ahead.
@@ -246,7 +257,10 @@ class OffsetAsker:
             return {}, ""
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         asked = {TopicPartition(*key): _spec(time_or_end) for key, time_or_end in wanted.items()}
-        admin = self._client()
+        try:
+            admin = self._client()
+        except ClusterUnreachable as unreachable:
+            return {}, str(unreachable)
         found: dict[tuple[str, int], Told] = {}
         trouble = ""
         until = time.monotonic() + timeout
@@ -297,6 +311,7 @@ class OffsetAsker:
     def _client(self) -> AdminClient:
         with self._lock:
             if self._admin is None:
+                first_token(self._config, _FIRST_TOKEN_S)
                 self._admin = AdminClient(self._config, logger=_quiet)
             return self._admin
 
@@ -327,7 +342,7 @@ class RecordReaders:
         self._lock = threading.Lock()
 
     def take(self) -> RecordReader:
-        """One that nobody uses."""
+        """One that nobody uses. NotAuthorized, ClusterUnreachable: a new one has no token to log in with."""
         with self._lock:
             if self._free:
                 return self._free.pop()

@@ -8,6 +8,7 @@ from typing import Any, Final
 from mirror_connect.connectors.config_table import Settings
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.kafka_io.jaas import JaasError, LoginModule, parse_login
+from mirror_connect.kafka_io.librdkafka_tokens import LibrdkafkaTokens
 from mirror_connect.kafka_io.oauth import OAuthSettings
 from mirror_connect.kafka_io.tls import TlsSettings
 
@@ -66,7 +67,7 @@ class SaslSettings:
     def librdkafka(self) -> dict[str, Any]:
         """The same as librdkafka's settings."""
         if self.oauth is not None:
-            return {"sasl.mechanism": self.mechanism, **self.oauth.librdkafka()}
+            return {"sasl.mechanism": self.mechanism, "oauth_cb": LibrdkafkaTokens(self.oauth)}
         return {"sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password}
 
 

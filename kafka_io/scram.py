@@ -2,7 +2,8 @@
 
 Few iterations would give whoever stands in for a broker a proof from which the password is soon guessed; very many would
 hold a thread for hours. The lower bound is Kafka's own (ScramMechanism: 4,096 for both mechanisms, and Java's client
-refuses less), the upper one librdkafka's; Kafka's brokers store 16,384 at most.
+refuses less), the upper one librdkafka's; Kafka's brokers store 16,384 at most. librdkafka's own logins have no lower bound,
+and no way to set one.
 """
 
 from __future__ import annotations

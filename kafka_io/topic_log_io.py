@@ -29,6 +29,7 @@ from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized, 
 from mirror_connect.connectors.rights import IDEMPOTENT_WRITE, WORKER_USER, MissingRight, Right, on_topic
 from mirror_connect.kafka_io.client_keys import Kind
 from mirror_connect.kafka_io.client_settings import librdkafka_config
+from mirror_connect.kafka_io.librdkafka_tokens import LibrdkafkaTokens, first_token, tokens_of
 from mirror_connect.kafka_io.write_lease import WriteLease
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,9 @@ WRITE_S: Final = 30.0
 
 _POLL_SECONDS: Final = 0.5
 _AT_ONCE: Final = 1000
+# What a token endpoint has for the first token of a client, and the pause of a reader before it asks again.
+_FIRST_TOKEN_S: Final = 10.0
+_NO_TOKEN_PAUSE_S: Final = 2.0
 _AUTHENTICATION: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 # What a record is told that waits while its producer ends for a reason of its own, or that comes after that.
 _ENDED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._FATAL})
@@ -81,7 +85,12 @@ class LogClients:
         # What ended the last producer that was ended by an error.
         self._fatal: KafkaError | None = None
         self._closed = threading.Event()
+        # One for all its clients, so that they ask for a token once.
+        self._tokens: LibrdkafkaTokens | None = None
         self._lock = threading.Lock()
+        # Held while a client is made, which may take seconds: never on the event loop.
+        self._making = threading.Lock()
+        self._turn = asyncio.Lock()
         self._admin: AdminClient | None = None
         self._producer: Producer | None = None
         self._poller: threading.Thread | None = None
@@ -91,19 +100,26 @@ class LogClients:
 
     @property
     def admin(self) -> AdminClient:
-        """The admin client, made at first use."""
-        with self._lock:
-            if self._admin is None:
-                self._admin = AdminClient(self.librdkafka("admin", "admin"))
-            return self._admin
+        """The admin client, made at first use: off the event loop. NotAuthorized, ClusterUnreachable: it gets no token."""
+        return self._running_admin()
 
     def librdkafka(self, kind: Kind, name: str) -> dict[str, Any]:
         """The configuration of one client; ConfigError where the settings are wrong."""
         # Errors go to callbacks and results, which librdkafka's own lines would double, but for the gravest: these are
         # records of the log. Without a logger they would go to standard error.
         client_id = f"{self.client_id}-{name}"
+        config = librdkafka_config(self.settings, kind, client_id)
         own = {"log_level": 2, "error_cb": self.noticed, "logger": log}
-        return librdkafka_config(self.settings, kind, client_id) | own
+        with self._lock:
+            self._tokens = self._tokens or tokens_of(config)
+            return config | own | ({"oauth_cb": self._tokens} if self._tokens is not None else {})
+
+    def get_ready(self, config: Mapping[str, Any], seconds: float) -> None:
+        """Has a first token where logins take one: before a client is made. NotAuthorized, ClusterUnreachable."""
+        try:
+            first_token(config, seconds)
+        except (NotAuthorized, ClusterUnreachable) as problem:
+            raise type(problem)(self._no_login(problem)) from None
 
     async def end_offsets(
         self, topic: str, partitions: Iterable[int], timeout: float, *, last_stable: bool = False
@@ -114,7 +130,7 @@ class LogClients:
         """
         level = IsolationLevel.READ_COMMITTED if last_stable else IsolationLevel.READ_UNCOMMITTED
         asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in partitions}
-        admin = self.admin
+        admin: AdminClient = self._admin or await asyncio.to_thread(self._running_admin)
         try:
             futures = admin.list_offsets(asked, isolation_level=level, request_timeout=min(timeout, 10.0))
             answers = await asyncio.gather(*map(asyncio.wrap_future, futures.values()))
@@ -134,10 +150,15 @@ class LogClients:
         Raises LeaseOver before anything is written, OutcomeUnknown after 30 s without an acknowledgement, half of the lease
         where there is one; ClusterUnreachable, NotAuthorized. `leased` False: any member of the group may write it.
         """
+        # In turn, so that records that come while the producer is made are written in the order in which they came. Before
+        # the lease is looked at, as a part of it may go by.
+        async with self._turn:
+            if self._producer is None:
+                await asyncio.to_thread(self._running_producer)
         if leased and self._lease is not None:
             await self._lease.enough_for_a_message()
         loop = asyncio.get_running_loop()
-        producer = self._running_producer()
+        producer = self._producer or self._running_producer()
         waiting: list[asyncio.Future[None]] = []
         try:
             for key, value in entries:
@@ -187,20 +208,38 @@ class LogClients:
         if refusal := self.refused_login():
             return refusal
         trouble = self._trouble
-        return self._unreachable(what if trouble is None else f"{what}: {_reason(trouble)}")
+        return self._unreachable(what if trouble is None else f"{what}: {self._token_problem() or _reason(trouble)}")
 
     def refused_login(self) -> NotAuthorized | None:
         """The error to raise if the cluster refused the credentials, None if it did not."""
         trouble = self._trouble
         if trouble is None or trouble.code() not in _AUTHENTICATION:
             return None
+        problem = self._token_problem()
+        if isinstance(problem, ClusterUnreachable):
+            return None  # an endpoint that does not answer refuses nothing
+        if problem is not None:
+            return NotAuthorized(self._no_login(problem))
         mechanism = self.settings.get("sasl.mechanism", "GSSAPI")
         return NotAuthorized(
             f"The cluster at {self._addresses()} refused the credentials (sasl.mechanism {mechanism}): {_reason(trouble)}"
         )
 
+    def _token_problem(self) -> ClusterUnreachable | NotAuthorized | None:
+        """Why logins have no token at present, if that is what clients reported last."""
+        trouble = self._trouble
+        if self._tokens is None or trouble is None or trouble.code() not in _AUTHENTICATION:
+            return None
+        return self._tokens.problem
+
+    def _no_login(self, problem: ClusterUnreachable | NotAuthorized) -> str:
+        return f"No login at the cluster at {self._addresses()}: {problem}"
+
     def warm_up(self) -> None:
-        """Start connecting. The producer's polled callbacks are what tells why a cluster can't be reached."""
+        """Start connecting. The producer's polled callbacks are what tells why a cluster can't be reached.
+
+        To be called off the event loop. NotAuthorized, ClusterUnreachable: there is no token to log in with.
+        """
         self._running_producer()
 
     def close(self, patience_s: float = 1.0) -> None:
@@ -214,11 +253,23 @@ class LogClients:
         if producer is not None:
             producer.flush(max(0.0, until - time.monotonic()))
 
+    def _running_admin(self) -> AdminClient:
+        with self._making:
+            found = self._admin
+            if found is None:
+                config = self.librdkafka("admin", "admin")
+                self.get_ready(config, _FIRST_TOKEN_S)
+                found = self._admin = AdminClient(config)
+            return found
+
     def _running_producer(self) -> Producer:
-        with self._lock:
-            if self._producer is None:
-                self._producer = Producer(
-                    self.librdkafka("producer", "writer")
+        with self._making:
+            found = self._producer
+            if found is None:
+                config = self.librdkafka("producer", "writer")
+                self.get_ready(config, _FIRST_TOKEN_S)
+                found = self._producer = Producer(
+                    config
                     # Kafka's worker overrides most of these too: the state must never depend on a tuned producer.
                     | {
                         "acks": "all",
@@ -232,7 +283,7 @@ class LogClients:
             if self._poller is None:
                 self._poller = threading.Thread(target=self._poll, name=f"{self.client_id}-writes", daemon=True)
                 self._poller.start()
-            return self._producer
+            return found
 
     def _poll(self) -> None:
         while not self._closed.is_set():
@@ -289,22 +340,19 @@ class Follower:
         self._told: set[int] = set()
         # The right to read is missing.
         self.denied: MissingRight | None = None
-        self._consumer = Consumer(
-            clients.librdkafka("consumer", f"{topic}-reader")
-            | {
-                "group.id": f"{topic}-reader",  # librdkafka wants one; nothing is ever joined or committed
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "earliest",
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-                "queued.max.messages.kbytes": 16384,
-                "fetch.wait.max.ms": empty_after_ms,
-            }
-        )
+        self._config = clients.librdkafka("consumer", f"{topic}-reader") | {
+            "group.id": f"{topic}-reader",  # librdkafka wants one; nothing is ever joined or committed
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "queued.max.messages.kbytes": 16384,
+            "fetch.wait.max.ms": empty_after_ms,
+        }
         # Not OFFSET_BEGINNING: a new client does not know the leaders yet, and librdkafka then asks for the beginning only
         # half a second later. Where the log begins later than 0, auto.offset.reset leads to its beginning.
-        self._consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+        self._beginning = [TopicPartition(topic, partition, 0) for partition in partitions]
         self._thread = threading.Thread(target=self._run, name=f"{topic}-reader", daemon=True)
         self._thread.start()
 
@@ -314,13 +362,31 @@ class Follower:
         self._thread.join()
 
     def _run(self) -> None:
+        consumer = self._made()
+        if consumer is None:
+            return
         try:
+            consumer.assign(self._beginning)
             while not self._stopping.is_set():
-                first = self._consumer.poll(_POLL_SECONDS)
+                first = consumer.poll(_POLL_SECONDS)
                 if first is not None:
-                    self._hand_over([first, *self._consumer.consume(_AT_ONCE, 0)])
+                    self._hand_over([first, *consumer.consume(_AT_ONCE, 0)])
         finally:
-            self._consumer.close()
+            consumer.close()
+
+    def _made(self) -> Consumer | None:
+        """The consumer, as soon as there is a token to log in with, if it takes one; None: told to stop before that."""
+        while not self._stopping.is_set():
+            try:
+                self._clients.get_ready(self._config, _POLL_SECONDS)
+                return Consumer(self._config)
+            except (NotAuthorized, ClusterUnreachable) as problem:
+                self._say(KafkaError._AUTHENTICATION, str(problem))
+            except KafkaException as problem:
+                self._clients.noticed(problem.args[0])
+                self._trouble(problem.args[0])
+            self._stopping.wait(_NO_TOKEN_PAUSE_S)
+        return None
 
     def _hand_over(self, messages: Sequence[Message]) -> None:
         records: list[LogRecord] = []
@@ -348,9 +414,12 @@ class Follower:
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             right = on_topic("READ", self._topic)
             self.denied = self._clients.denied(f"topic {self._topic} can't be read", error, right)
-        if error.code() not in self._told:
-            self._told.add(error.code())
-            log.warning("Reading topic %s: %s", self._topic, self.denied or error.str())
+        self._say(error.code(), str(self.denied or error.str()))
+
+    def _say(self, code: int, text: str) -> None:
+        if code not in self._told:
+            self._told.add(code)
+            log.warning("Reading topic %s: %s", self._topic, text)
 
 
 class _Acknowledgement:

@@ -1,4 +1,4 @@
-"""A source task that logs in with OAuth bearer tokens on both sides, for longer than a login lasts."""
+"""Logins with OAuth bearer tokens, for longer than a login lasts: by a source task on both sides, and by librdkafka."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from deploy.local import Listener, LocalCluster
+from mirror_connect.app.storage.topic_log import KafkaTopicLog
+from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.kafka_io.leader_producer import LeaderProducer
+from mirror_connect.kafka_io.leader_writer import LeaderWriter
+from mirror_connect.kafka_io.record_reader import RecordReaders
+from mirror_connect.kafka_io.topic_log_io import LogClients, LogRecord
+from mirror_connect.kafka_io.topic_plan import TopicPlan
+from mirror_connect.kafka_io.write_lease import WriteLease
 from tests.fakes.token_endpoint import TokenEndpoint
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
@@ -59,3 +67,53 @@ async def test_records_flow_on_while_logins_and_tokens_end(cluster: LocalCluster
         assert endpoint.given >= 2 * COPYING_S / TOKEN_S
     # Each record once: nothing was lost with a connection, and sent again without being known.
     assert read(cluster, f"A.{topic}") == read(cluster, topic)
+
+
+async def test_the_workers_logs_go_on_while_logins_and_tokens_end(cluster: LocalCluster) -> None:
+    written: list[bytes] = []
+    read_back: list[LogRecord] = []
+    with TokenEndpoint(TOKEN_S) as endpoint:
+        clients = LogClients(endpoint.client_properties(cluster.bootstrap(Listener.SASL_PLAINTEXT)), "worker")
+        leader = LeaderWriter(
+            "leader", lambda: LeaderProducer(clients, "leader"), clients, WriteLease(lambda: 60.0, 60.0)
+        )
+        configs = KafkaTopicLog(clients, TopicPlan.for_configs(fresh_topic("configs"), 1), leader)
+        await configs.start(read_back.append)
+        await configs.claim()
+        for number in range(COPYING_S * 2):
+            written.append(b"%d" % number)
+            await (configs.append if number % 2 else configs.append_as_member)(b"key", written[-1])
+            await asyncio.sleep(0.5)
+        await configs.read_to_end()
+        await configs.stop()
+        await asyncio.to_thread(clients.close)
+        assert endpoint.given >= COPYING_S / TOKEN_S
+    assert [record.value for record in read_back] == written
+
+
+async def test_clients_that_nobody_asks_for_anything_have_a_token_all_the_same(cluster: LocalCluster) -> None:
+    topic = fresh_topic("read")
+    cluster.create_topic(topic, 1)
+    produce(cluster, topic, [{"value": b"1"}])
+    with TokenEndpoint(TOKEN_S) as endpoint:
+        login = endpoint.client_properties(cluster.bootstrap(Listener.SASL_PLAINTEXT))
+        admin = ClusterAdmin(login, "cluster", 30)
+        readers = RecordReaders(login, "me", committed=True, client_id="test", statistics=False)
+
+        def ask() -> tuple[str, int]:
+            reader = readers.take()
+            reader.begin(topic, 0, 0)
+            try:
+                return admin.cluster_id(), next(
+                    len(found.records) for _ in range(100) if (found := reader.read()).records
+                )
+            finally:
+                readers.give_back(reader)
+
+        first = await asyncio.to_thread(ask)
+        given = endpoint.given
+        await asyncio.sleep(COPYING_S)
+        # A token more for each of the two at least, without a call.
+        assert endpoint.given >= given + 2
+        assert await asyncio.to_thread(ask) == first == (cluster.cluster_id, 1)
+        await asyncio.to_thread(readers.close)

@@ -37,17 +37,24 @@ def handed_over(monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:
     return found
 
 
+def used() -> ClusterAdmin:
+    """An admin client that was used: librdkafka's is made then."""
+    made = ClusterAdmin({"bootstrap.servers": "a:1"}, "target cluster")
+    assert isinstance(made._client, FakeClient)
+    return made
+
+
 def test_a_thread_lets_the_client_go_as_soon_as_nobody_has_it(handed_over: list[list[object]]) -> None:
     gc.disable()
     try:
-        ClusterAdmin({"bootstrap.servers": "a:1"}, "target cluster")
+        used()
     finally:
         gc.enable()
     assert [[type(client) for client in each] for each in handed_over] == [[FakeClient]]
 
 
 def test_a_thread_does_so_too_when_the_collector_finds_it(handed_over: list[list[object]]) -> None:
-    held: list[Any] = [ClusterAdmin({"bootstrap.servers": "a:1"}, "target cluster")]
+    held: list[Any] = [used()]
     held.append(held)
     del held
     gc.collect()
@@ -62,7 +69,7 @@ def test_the_thread_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         gone.set()
 
     monkeypatch.setattr(FakeClient, "__del__", end, raising=False)
-    ClusterAdmin({"bootstrap.servers": "a:1"}, "target cluster")
+    used()
     assert gone.wait(60)
     assert ended != [threading.get_ident()]
 
@@ -71,6 +78,7 @@ def test_a_program_that_ends_with_a_client_does_end() -> None:
     program = """
 from mirror_connect.kafka_io.admin import ClusterAdmin
 held = [ClusterAdmin({"bootstrap.servers": "127.0.0.1:1"}, "target cluster")]
+held[0]._client
 held.append(held)
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -71,20 +71,24 @@ def test_a_name_and_a_password_reach_both_clients(mechanism: str) -> None:
 def test_client_credentials_reach_both_clients() -> None:
     given = login("OAUTHBEARER", OAUTH, 'clientId="me" clientSecret="hunter22" scope="s"') | {URL: "https://idp/token"}
     native = librdkafka_config(given, "admin")
-    assert [native[f"sasl.oauthbearer.{name}"] for name in ("method", "client.id", "client.secret", "scope")] == [
-        "oidc",
-        "me",
-        "hunter22",
-        "s",
-    ]
+    assert repr(native["oauth_cb"]) == "LibrdkafkaTokens(https://idp/token, me)"
     assert repr(wire_settings(given, "c").token_provider) == "ClientCredentialsTokens(https://idp/token, me)"
+
+
+def test_librdkafka_is_told_nothing_by_which_it_could_ask_for_tokens_itself() -> None:
+    given = login("OAUTHBEARER", OAUTH, 'clientId="me" clientSecret="hunter22" scope="s"') | {URL: "https://idp/token"}
+    native = librdkafka_config(given, "admin")
+    assert [name for name in native if "oauth" in name or name.startswith("sasl.")] == ["sasl.mechanism", "oauth_cb"]
+    assert "hunter22" not in repr(native)
 
 
 def test_client_credentials_of_the_settings_go_before_those_of_the_login() -> None:
     given = login("OAUTHBEARER", OAUTH, 'clientId="old" clientSecret="old"') | {URL: "https://idp/token"}
     given |= {f"sasl.oauthbearer.client.credentials.client.{name}": "new" for name in ("id", "secret")}
-    native = librdkafka_config(given, "admin")
-    assert (native["sasl.oauthbearer.client.id"], native["sasl.oauthbearer.client.secret"]) == ("new", "new")
+    wire, native = wire_settings(given, "c").token_provider, librdkafka_config(given, "admin")["oauth_cb"]
+    assert wire is not None
+    for settings in (wire._settings, native._settings):
+        assert (settings.client_id, settings.client_secret) == ("new", "new")
 
 
 CREDENTIALS = login("OAUTHBEARER", OAUTH, 'clientId="me" clientSecret="hunter22"')
@@ -168,6 +172,21 @@ def test_a_mechanism_that_is_not_set_is_not_called_a_wrong_value() -> None:
         pytest.param(login("OAUTHBEARER", OAUTH, "clientId=a"), URL, id="no_token_endpoint"),
         pytest.param(login("OAUTHBEARER", OAUTH, "clientId=a") | {URL: "file:///t"}, URL, id="a_file_as_endpoint"),
         pytest.param(login("OAUTHBEARER", OAUTH, "clientId=a") | {URL: IDP}, "client.secret", id="no_client_secret"),
+        pytest.param(
+            login("OAUTHBEARER", OAUTH, "clientId=a clientSecret=s extension_a_b=c") | {URL: IDP},
+            "extension_a_b",
+            id="a_name_that_no_extension_has",
+        ),
+        pytest.param(
+            login("OAUTHBEARER", OAUTH, "clientId=a clientSecret=s extension_auth=hunter22") | {URL: IDP},
+            "extension_auth",
+            id="an_extension_in_the_tokens_place",
+        ),
+        pytest.param(
+            login("OAUTHBEARER", OAUTH, 'clientId=a clientSecret=s extension_a="hunter22\x01"') | {URL: IDP},
+            "extension_a",
+            id="an_extension_that_ends_the_message",
+        ),
         pytest.param(properties(security_protocol="TLS"), "security.protocol", id="protocol"),
         pytest.param(properties(request_timeout_ms="soon"), "request.timeout.ms", id="no_number"),
         pytest.param(properties(request_timeout_ms="-1"), "request.timeout.ms", id="a_negative_number"),

@@ -18,6 +18,7 @@ from mirror_connect.kafka_io.wire import Fetch, Produce, ProducePartition
 from mirror_connect.kafka_io.wire_control import EndTxn, FindCoordinator
 
 VERSIONS = struct.pack(">hi", 0, 4) + struct.pack(">12h", 18, 0, 0, 17, 0, 1, 36, 0, 1, 10, 0, 2)
+LARGE = 64 << 20
 Answer = Callable[[int, bytes], Awaitable[bytes | None]]
 
 
@@ -200,6 +201,35 @@ async def test_a_mechanism_the_broker_does_not_offer_is_named_with_those_it_does
     async with broker(answer) as port:
         with pytest.raises(NotAuthorized, match=r"doesn't take sasl\.mechanism SCRAM-SHA-256, only PLAIN"):
             await opened(port, Login("SCRAM-SHA-256", "alice", "hunter2"))
+
+
+@pytest.mark.parametrize("at", [17, 36], ids=["handshake", "authenticate"])
+async def test_a_broker_that_has_not_logged_us_in_gets_no_memory_for_a_large_frame(at: int) -> None:
+    taken = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal taken
+        answers = {18: VERSIONS, 17: struct.pack(">hih", 0, 1, 5) + b"PLAIN"}
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+                key, _, correlation, _ = struct.unpack_from(">hhih", frame)
+                if key == at:
+                    writer.write(struct.pack(">i", LARGE))
+                    while taken < LARGE:
+                        writer.write(b"\0" * (1 << 16))
+                        await writer.drain()
+                        taken += 1 << 16
+                body = answers.get(key, b"")
+                writer.write(struct.pack(">ii", len(body) + 4, correlation) + body)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        with pytest.raises(ConnectionLost):
+            await opened(server.sockets[0].getsockname()[1], Login("PLAIN", "alice", "hunter2"))
+    # What the sockets hold is less than that.
+    assert taken < LARGE
 
 
 async def test_a_listener_that_takes_no_login_is_told_from_a_wrong_password() -> None:
