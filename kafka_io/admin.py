@@ -57,7 +57,7 @@ _TELLING: Final = (*_CREDENTIALS, KafkaError._SSL, KafkaError._RESOLVE, KafkaErr
 # When no broker at all can be connected to, so long is waited for a restart before the caller is told.
 _ALL_DOWN_SECONDS: Final = 5.0
 _SLICE: Final = 0.05
-_OWN_CONNECTION_SECONDS: Final = 5.0
+_OWN_CONNECTION_SECONDS: Final = 10.0
 # librdkafka's words for a broker that hung up in a TLS handshake, and for one that takes no login.
 _HUNG_UP: Final = "Disconnected"
 _NO_LOGIN: Final = "Request not valid in current SASL state"

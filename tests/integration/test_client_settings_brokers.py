@@ -269,7 +269,8 @@ async def test_librdkafka_at_a_listener_of_another_protocol_is_told_which_one_it
     # All at once: each waits five seconds for a broker that may only be starting.
     lines = await asyncio.gather(*(told(by_admin, cluster, *pair) for pair in STRANGERS.values()))
     right = [f"security.protocol has to be {listener}, not {given}" for given, listener in STRANGERS.values()]
-    assert [expected for expected, line in zip(right, lines, strict=True) if expected not in line or "\n" in line] == []
+    wrong = [(each, line) for each, line in zip(right, lines, strict=True) if each not in line or "\n" in line]
+    assert wrong == []
 
 
 # --- administration ---
