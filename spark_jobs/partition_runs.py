@@ -135,7 +135,7 @@ class PartitionRuns:
                 early[-1] = (first, length + count, lies, its)
                 return
         if len(early) >= MOST_EARLY:
-            # As if somebody else had mirrored up to here.
+            # What is forgotten was mirrored, nobody knows where to. A crash may have left copies before it all the same.
             early.clear()
-            self._reading_from, linked = upstream, False
+            linked = False
         early.append((upstream, count, downstream, linked))

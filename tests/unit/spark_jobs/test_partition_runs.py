@@ -93,14 +93,29 @@ def test_gaps_inside_a_batch_are_known_to_hold_nothing(parts: Parts) -> None:
     assert [found.translate(at).offset for at in (0, 2, 3, 5, 8, 10)] == [0, 2, 2, 3, 4, 6]  # type: ignore[union-attr]
 
 
-def test_too_much_of_it_before_former_runs_are_known_counts_as_somebody_elses(parts: Parts) -> None:
-    for number in range(MOST_EARLY + 10):
-        parts.partition.acked(2 * number, 1, number, linked=True)
+def _acked_alone(parts: Parts, count: int, upstream: int = 0, downstream: int = 0) -> None:
+    for number in range(count):
+        parts.partition.acked(upstream + 2 * number, 1, downstream + number, linked=True)
+
+
+def test_of_too_much_before_former_runs_are_known_only_the_newest_is_recorded(parts: Parts) -> None:
+    _acked_alone(parts, MOST_EARLY + 10)
+    parts.partition.passed(2 * (MOST_EARLY + 10), 2 * (MOST_EARLY + 10))
     parts.partition.known(None)
     found = parts.index()
     first = 2 * MOST_EARLY
     assert found.translate(first).offset == MOST_EARLY  # type: ignore[union-attr]
     assert found.translate(first - 2) is None
+
+
+def test_too_much_before_former_runs_are_known_hides_no_copy_that_a_crash_has_left(parts: Parts) -> None:
+    # A process that has died has copied all that, and the record at 2 * (MOST_EARLY + 1), to the beginning of the remote
+    # topic, and committed nothing.
+    _acked_alone(parts, MOST_EARLY + 1, downstream=MOST_EARLY + 2)
+    parts.partition.known(None)
+    translated = parts.index().translate(2 * MOST_EARLY)
+    # That last record lies at MOST_EARLY + 1 alone, until it is copied again.
+    assert translated is None or translated.offset <= MOST_EARLY + 1
 
 
 def test_owed_copies_are_settled_when_the_source_as_it_was_is_passed(parts: Parts) -> None:
