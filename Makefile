@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-PACKAGES := app cli connectors kafka_io spark_jobs
+PACKAGE := mirror_connect
 # `make test TESTS=tests/unit` runs a part.
 TESTS ?=
 FUZZ ?=
@@ -13,7 +13,7 @@ SOAK ?=
 BENCH ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help check setup installed types lint test soak fuzz docs demo bench lock sbom audit clean
+.PHONY: help check setup installed lint test soak fuzz docs demo bench lock sbom audit clean
 
 help:
 	@echo 'make demo    two real Kafka clusters, the worker, records that arrive: until Ctrl-C'
@@ -41,7 +41,7 @@ installed: $(VENV)/.project $(VENV)/.archive
 	@# The classes of brokers and of Connect in files: each start takes half of the time.
 	@$(BIN)/python -m deploy.local.class_archive
 	@# Also where PYTHONDONTWRITEBYTECODE is set or nobody may write here later: a start needs no compiling.
-	@$(BIN)/python -m compileall -q $(PACKAGES)
+	@$(BIN)/python -m compileall -q $(PACKAGE)
 
 # Each stamp is written last: a step that was interrupted is done again, one that was finished downloads nothing.
 $(VENV)/.created:
@@ -92,15 +92,10 @@ sbom: $(TOOLS)/.installed
 audit: $(TOOLS)/.installed
 	@$(TOOLS)/bin/pip-audit --strict --require-hashes --disable-pip --requirement requirements.lock
 
-# mypy takes names from folders: it sees the packages under the names they are installed by.
-types:
-	@mkdir -p build/types/mirror_connect
-	@for package in $(PACKAGES); do ln -sfn ../../../$$package build/types/mirror_connect/$$package; done
-
-lint: setup types
+lint: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy build/types/mirror_connect deploy docs $(if $(wildcard benchmarks/*.py),benchmarks)
+	$(BIN)/mypy $(PACKAGE) deploy docs $(if $(wildcard benchmarks/*.py),benchmarks)
 	@# It prints a banner of its own: shown only with the complaint.
 	@said=$$($(BIN)/lint-imports 2>&1) && echo 'Import directions kept.' || { echo "$$said"; exit 1; }
 
@@ -132,4 +127,4 @@ bench: setup
 
 clean:
 	rm -rf build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .grimp_cache spark-warehouse metastore_db
-	find $(PACKAGES) deploy tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find $(PACKAGE) deploy tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
