@@ -19,9 +19,9 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from deploy.local import LocalCluster, free_port
 from deploy.local.watchdog import watchdog
+from tests.paths import ROOT
 from tests.waiting import WaitTimedOut, wait_for, wait_for_state
 
-ROOT: Final = Path(__file__).resolve().parents[2]
 BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 MIRROR_SOURCE: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 OFFSETS_PARTITIONS: Final = 5

@@ -21,8 +21,8 @@ import psutil
 import pytest
 
 from tests.e2e.product import wait_for_state
+from tests.paths import ROOT
 
-ROOT: Final = Path(__file__).resolve().parents[2]
 # The worker hands its Spark application only a part of its environment: names that begin so are in it.
 MARK: Final = "SPARK_MIRROR_CONNECT_DEMO_TEST"
 # Two start at once, on a machine that may be small and have other work: a limit for what is stuck.

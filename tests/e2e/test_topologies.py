@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -21,6 +20,7 @@ from mirror_connect.connectors.heartbeats import Heartbeat
 from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, mirror_config, wait_ends
 from tests.e2e.reading import messages, values
+from tests.paths import TESTS
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -116,7 +116,7 @@ def read_by_kafka(clusters: dict[str, LocalCluster]) -> dict[str, str]:
     """What Kafka's client says of each cluster, a line by alias; all of them in one start of Java."""
     files = [str(cluster.write_client_properties()) for cluster in clusters.values()]
     told = run_tool(
-        str(Path(__file__).parents[1] / "java" / "ReadTopology.java"),
+        str(TESTS / "java" / "ReadTopology.java"),
         [",".join((*ALIASES, "Z")), *files],
         properties={},
         directory=clusters["A"].directory,

@@ -20,9 +20,9 @@ from deploy.local import Listener, LocalCluster, LocalError, start_all
 from deploy.local.free_ports import free_port, give_back
 from deploy.local.java_process import BROKER, class_archive
 from deploy.local.kafka_tools import run_tool
+from tests.paths import ROOT
 
 pytestmark = pytest.mark.brokers
-ROOT = Path(__file__).resolve().parents[2]
 LOGINS = [
     pytest.param(Listener.SASL_PLAINTEXT, "PLAIN", id="plain"),
     pytest.param(Listener.SASL_PLAINTEXT, "SCRAM-SHA-256", id="scram_256"),

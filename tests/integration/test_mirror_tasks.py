@@ -28,6 +28,7 @@ from mirror_connect.kafka_io.consumer_groups import ConsumerGroups, GroupKind, P
 from mirror_connect.spark_jobs.mirror_checkpoint import run_checkpoint_task
 from mirror_connect.spark_jobs.mirror_heartbeat import run_heartbeat_task
 from tests.integration.mirror_rig import OFFSETS_PARTITIONS, OFFSETS_TOPIC, fresh_topic, messages, produce, running
+from tests.paths import TESTS
 from tests.waiting import wait_for_state
 
 pytestmark = pytest.mark.brokers
@@ -461,7 +462,7 @@ async def test_kafkas_own_client_reads_checkpoints_and_heartbeats(
         await task.finish()
     told = await asyncio.to_thread(
         run_tool,
-        str(Path(__file__).parents[1] / "java" / "ReadByMirrorClient.java"),
+        str(TESTS / "java" / "ReadByMirrorClient.java"),
         ["{config}", "A", group],
         properties=target.client_properties(),
         directory=tmp_path,

@@ -33,13 +33,13 @@ from tests.integration.mirror_rig import (
     spec_for,
     stored_positions,
 )
+from tests.paths import ROOT
 from tests.waiting import state_reached
 
 pytestmark = pytest.mark.brokers
 # Recent times: retention deletes older records, and a broker that restarts forgets a producer whose last *record* is older
 # than producer.id.expiration.ms, so it can't tell a repetition then.
 BEGUN = int(time.time() * 1000) - 600_000
-ROOT = Path(__file__).resolve().parents[2]
 DELETE_HORIZON = 0x40
 SET = AlterConfigOpType.SET
 QUICK_CLEANER = {"log.cleaner.backoff.ms": "200", "log.cleaner.min.compaction.lag.ms": "0"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 SOURCES = [
     path for folder in ("app", "cli", "connectors", "kafka_io", "spark_jobs") for path in (ROOT / folder).rglob("*.py")
 ]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 import pytest
 
 from mirror_connect.app.worker_config import worker_config
+from tests.paths import ROOT
 
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 PACKAGE = "org.apache.kafka.common.config.provider."
@@ -70,5 +70,5 @@ def test_who_is_limited_or_known_is_not_warned(caplog: pytest.LogCaptureFixture,
 
 
 def test_the_samples_provider_is_limited() -> None:
-    sample = (Path(__file__).parents[3] / "deploy" / "sample" / "worker.properties").read_text("utf-8")
+    sample = (ROOT / "deploy" / "sample" / "worker.properties").read_text("utf-8")
     assert ("config.providers.file.class" in sample) == ("config.providers.file.param.allowed.paths=/" in sample)

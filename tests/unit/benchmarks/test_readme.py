@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from benchmarks.comparison import Row, rows
 from benchmarks.store import load
+from tests.paths import ROOT
 
-README = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
+README = (ROOT / "README.md").read_text("utf-8")
 TABLE = README.split("| measured of both |")[1].split("\n\n")[0]
 QUOTED = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in TABLE.splitlines()[2:]]
 MEASURED = {row.what: row for part in load().values() for row in rows(part.figures)}

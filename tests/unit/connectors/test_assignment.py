@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,9 @@ from mirror_connect.connectors.assignment import (
     redeal,
     task_configs,
 )
+from tests.paths import FIXTURES
 
-LINES = (Path(__file__).parents[2] / "fixtures" / "worker-connect-configs.jsonl").read_text().splitlines()
+LINES = (FIXTURES / "worker-connect-configs.jsonl").read_text().splitlines()
 RECORDS = [json.loads(line) for line in LINES]
 SOURCE_TASKS = [
     record["decoded"]

@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,7 @@ from mirror_connect.connectors.checkpoints import (
 )
 from mirror_connect.connectors.heartbeats import ALWAYS_ZERO
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, IdentityReplicationPolicy
-
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+from tests.paths import FIXTURES
 
 
 def lines(name: str) -> list[dict[str, Any]]:

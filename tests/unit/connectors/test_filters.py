@@ -16,8 +16,9 @@ from mirror_connect.connectors.filters import (
 )
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 from mirror_connect.connectors.user_class import PLUGIN_PATH
+from tests.paths import FIXTURES
 
-LINES = (Path(__file__).parents[2] / "fixtures" / "filter-vectors.jsonl").read_text().splitlines()
+LINES = (FIXTURES / "filter-vectors.jsonl").read_text().splitlines()
 VECTORS = [json.loads(line) for line in LINES]
 DEFAULTS = {"topics": (TOPICS_DEFAULT, TOPICS_EXCLUDE_DEFAULT), "groups": (GROUPS_DEFAULT, GROUPS_EXCLUDE_DEFAULT)}
 

@@ -1,13 +1,11 @@
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mirror_connect.connectors.binary_records import UnreadableRecord
 from mirror_connect.connectors.heartbeats import ALWAYS_ZERO, Heartbeat, heartbeat_position_key
-
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+from tests.paths import FIXTURES
 
 
 def lines(name: str) -> list[dict[str, Any]]:

@@ -1,12 +1,12 @@
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mirror_connect.connectors.java_regex import JavaRegexError, compile_java
+from tests.paths import FIXTURES
 
-LINES = (Path(__file__).parents[2] / "fixtures" / "java-regex-vectors.jsonl").read_text().splitlines()
+LINES = (FIXTURES / "java-regex-vectors.jsonl").read_text().splitlines()
 CANDIDATES: list[str] = json.loads(LINES[0])["candidates"]
 VECTORS = [json.loads(line) for line in LINES[1:]]
 

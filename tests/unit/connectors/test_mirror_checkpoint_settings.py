@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,8 @@ from mirror_connect.connectors.mirror_checkpoint import (
 )
 from mirror_connect.connectors.mirror_heartbeat import MirrorHeartbeat
 from mirror_connect.connectors.mirror_heartbeat import task_configs as heartbeat_task_configs
+from tests.paths import FIXTURES
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
 CHECKPOINT, HEARTBEAT = MirrorCheckpoint(), MirrorHeartbeat()
 VALID = {"name": "v", "connector.class": "MirrorCheckpoint", "source.cluster.alias": "A"}
 

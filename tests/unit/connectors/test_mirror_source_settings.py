@@ -1,13 +1,12 @@
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror_source import NOT_YET, REMOVE_ACLS, MirrorSource, own_boolean, topic_selection
+from tests.paths import FIXTURES
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
 RECORDED = json.loads((FIXTURES / "validate-MirrorSourceConnector.json").read_text())
 VECTORS = [json.loads(line) for line in (FIXTURES / "config-validation-vectors.jsonl").read_text().splitlines()]
 SOURCE = MirrorSource()

@@ -1,13 +1,13 @@
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mirror_connect.connectors.offset_sync_store import TOO_OLD, OffsetSyncStore
 from mirror_connect.connectors.offset_syncs import OffsetSync
+from tests.paths import FIXTURES
 
-LINES = (Path(__file__).parents[2] / "fixtures" / "offset-sync-store-vectors.jsonl").read_text().splitlines()
+LINES = (FIXTURES / "offset-sync-store-vectors.jsonl").read_text().splitlines()
 VECTORS = [json.loads(line) for line in LINES]
 
 

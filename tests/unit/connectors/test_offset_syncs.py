@@ -1,6 +1,5 @@
 import json
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +17,8 @@ from mirror_connect.connectors.offset_syncs import (
     thinned,
 )
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
+from tests.paths import FIXTURES
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
 EMISSION = [json.loads(line) for line in (FIXTURES / "offset-sync-emission-vectors.jsonl").read_text().splitlines()]
 RECORDS = [
     record

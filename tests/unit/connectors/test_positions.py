@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,9 @@ from mirror_connect.connectors.positions import (
     position_key,
     position_value,
 )
+from tests.paths import FIXTURES
 
-LINES = (Path(__file__).parents[2] / "fixtures" / "worker-connect-offsets.jsonl").read_text().splitlines()
+LINES = (FIXTURES / "worker-connect-offsets.jsonl").read_text().splitlines()
 RECORDS = [json.loads(line) for line in LINES]
 OF_SOURCE = [record for record in RECORDS if "cluster" in record["decoded"]["key"][1]]
 

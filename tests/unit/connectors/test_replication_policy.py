@@ -9,8 +9,9 @@ from mirror_connect.connectors.filters import NameFilter, TopicSelection
 from mirror_connect.connectors.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, replication_policy
 from mirror_connect.connectors.user_class import PLUGIN_PATH, UserClass
+from tests.paths import FIXTURES
 
-LINES = (Path(__file__).parents[2] / "fixtures" / "replication-policy-vectors.jsonl").read_text().splitlines()
+LINES = (FIXTURES / "replication-policy-vectors.jsonl").read_text().splitlines()
 VECTORS = [json.loads(line) for line in LINES]
 NAMES = [vector for vector in VECTORS if vector["kind"] == "policy"]
 TOPICS = [vector for vector in VECTORS if vector["kind"] == "policy-topic"]

@@ -9,7 +9,9 @@ from typing import IO
 
 import pytest
 
-SCRIPT = Path(__file__).parents[3] / "deploy" / "one_at_a_time.py"
+from tests.paths import ROOT
+
+SCRIPT = ROOT / "deploy" / "one_at_a_time.py"
 # Says that it runs, and does until its standard input ends.
 COMMAND = "import sys; print('runs', flush=True); sys.stdin.read(); sys.exit(7)"
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import yaml
 
 from mirror_connect.app.worker_keys import WORKER_KEYS
 from mirror_connect.connectors import DEFINITIONS
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "compatibility.md").read_text("utf-8")
 WORKER, CONNECTOR = PAGE.split("## MirrorSourceConnector")
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from docs.generate_configuration import COMMAND, document
 from mirror_connect.app.worker_keys import WORKER_KEYS
 from mirror_connect.connectors import DEFINITIONS
 from mirror_connect.kafka_io.client_keys import CLIENT_NAMES
+from tests.paths import ROOT
 
-WRITTEN = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text("utf-8")
+WRITTEN = (ROOT / "docs" / "configuration.md").read_text("utf-8")
 
 
 def test_the_configuration_page_is_made_from_the_tables() -> None:

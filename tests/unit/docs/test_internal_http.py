@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import cast
 
 from starlette.routing import Route
 
 from mirror_connect.app.supervisor.internal_api import create_internal_application
 from mirror_connect.app.supervisor.supervisor import Supervisor
+from tests.paths import ROOT
 
-PAGE = (Path(__file__).parents[3] / "docs" / "architecture.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 
 
 def test_the_paths_told_are_those_served() -> None:

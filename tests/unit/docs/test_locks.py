@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.paths import ROOT
+
 LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock", "requirements-tools.lock")
 _PIN = re.compile(r"([a-z0-9-]+)==([^ ]+)(?: ; [^\\\n]+)? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)")
 

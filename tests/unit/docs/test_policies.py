@@ -15,8 +15,9 @@ from mirror_connect.connectors.mirror_source import topic_selection
 from mirror_connect.connectors.policies import INTERFACES
 from mirror_connect.connectors.topic_configs import ConfigSource, TopicConfig, config_property_filter
 from mirror_connect.connectors.user_class import PLUGIN_PATH, SETTINGS, Limits
+from tests.paths import ROOT
 
-PAGE = (Path(__file__).parents[3] / "docs" / "policies.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "policies.md").read_text("utf-8")
 CODE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 EXAMPLE: Mapping[str, str] = json.loads(re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)[0])
 CONFIG = {"name": "m", "source.cluster.alias": "eu", "target.cluster.alias": "us", **EXAMPLE}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from pathlib import Path
 
 import pytest
 
 from mirror_connect.app.worker_config import load_worker_config
 from mirror_connect.connectors import connector_definition
+from tests.paths import ROOT
 
-SAMPLE = Path(__file__).parents[3] / "deploy" / "sample"
+SAMPLE = ROOT / "deploy" / "sample"
 
 
 def test_the_sample_worker_is_accepted_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:

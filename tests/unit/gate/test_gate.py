@@ -13,7 +13,8 @@ from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).resolve().parents[3]
+from tests.paths import ROOT
+
 # What takes time to start and isn't needed here is left out.
 INI: Final = """
 [pytest]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 
+from tests.paths import ROOT
 from tests.waiting import wait_for_state
 
-ROOT = Path(__file__).resolve().parents[3]
 INI = """
 [pytest]
 addopts = -p no:cacheprovider -p no:schemathesis -p no:hypothesispytest -p no:anyio -p no:asyncio

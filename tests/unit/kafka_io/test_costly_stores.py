@@ -20,6 +20,7 @@ from mirror_connect.kafka_io.client_keys import CLIENT_KEYS
 from mirror_connect.kafka_io.store_work import work_problem
 from mirror_connect.kafka_io.tls import TlsSettings
 from tests.fakes.certificates import Party, party
+from tests.paths import ROOT
 
 PASSWORD = "hunter22"
 TWO_THOUSAND_MILLION = (1 << 31) - 1
@@ -191,7 +192,7 @@ def test_work_that_is_not_seen_from_outside_is_ended_by_the_processs_limit(
 ) -> None:
     # As what lies in an encrypted part of a PKCS12 store: the parameters are hidden from who looks.
     monkeypatch.setattr("mirror_connect.kafka_io.stores._MODULE", "tests.fakes.blind_store_process")
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[3]))
+    monkeypatch.syspath_prepend(str(ROOT))
     certificate = party("own", None, ca=True).pem
     with pytest.raises(ConfigError, match="opening it takes more than 2 s of processor time"):
         opened(tmp_path, "store", pem(by_pbkdf2(TWO_THOUSAND_MILLION)) + certificate, type="PEM")

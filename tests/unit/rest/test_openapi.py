@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from mirror_connect.app.rest.openapi import openapi_yaml
+from tests.paths import ROOT
 
 
 def test_openapi_yaml_is_made_from_the_application() -> None:
-    written = (Path(__file__).parents[3] / "openapi.yaml").read_text("utf-8")
+    written = (ROOT / "openapi.yaml").read_text("utf-8")
     assert written == openapi_yaml(), "run: python -m mirror_connect.app.rest.openapi > openapi.yaml"

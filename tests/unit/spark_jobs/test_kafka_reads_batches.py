@@ -27,13 +27,11 @@ from mirror_connect.spark_jobs.record_batch import (
 )
 from mirror_connect.spark_jobs.record_rewrite import build, merge, rewrite, split
 from tests.fakes.encoded_batches import CODECS, NOW, encode, patched, some_records
+from tests.paths import FIXTURES, TESTS
 
-TESTS = Path(__file__).parents[2]
 SOURCES = {
     name: bytes.fromhex(content)
-    for name, _, content in map(
-        str.split, (TESTS / "fixtures" / "record-batches" / "batches.txt").read_text().splitlines()
-    )
+    for name, _, content in map(str.split, (FIXTURES / "record-batches" / "batches.txt").read_text().splitlines())
 }
 # Where the batches of the fixtures begin, in their midst, and behind them.
 FIRST, MIDDLE, END = 1_000, 1_006, 1_012

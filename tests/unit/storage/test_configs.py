@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,9 @@ from mirror_connect.app.storage.config_records import Entry, RestartRequest
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.connectors.errors import ClusterUnreachable
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
+from tests.paths import FIXTURES
 
-FIXTURE = Path(__file__).parents[2] / "fixtures" / "worker-connect-configs.jsonl"
+FIXTURE = FIXTURES / "worker-connect-configs.jsonl"
 CONFIG = {"connector.class": "X", "name": "a"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,9 @@ from mirror_connect.connectors.acl_rules import Resource
 from mirror_connect.connectors.copied_acls import acl_partition
 from mirror_connect.connectors.positions import position_headers
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
+from tests.paths import FIXTURES
 
-FIXTURE = Path(__file__).parents[2] / "fixtures" / "worker-connect-offsets.jsonl"
+FIXTURE = FIXTURES / "worker-connect-offsets.jsonl"
 LINES: list[dict[str, Any]] = [json.loads(line) for line in FIXTURE.read_text().splitlines()]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,9 @@ from mirror_connect.app.storage import status as module
 from mirror_connect.app.storage.status import Status, StatusStore, TopicStatus
 from mirror_connect.connectors.job_contract import TaskId
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
+from tests.paths import FIXTURES
 
-FIXTURE = Path(__file__).parents[2] / "fixtures" / "worker-connect-status.jsonl"
+FIXTURE = FIXTURES / "worker-connect-status.jsonl"
 LINES: list[dict[str, Any]] = [json.loads(line) for line in FIXTURE.read_text().splitlines()]
 A_0 = TaskId("a", 0)
 
