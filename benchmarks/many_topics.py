@@ -33,11 +33,11 @@ from benchmarks.sides import LABELS, MM2, OURS, Side, connector_config, open_sid
 from deploy.local import LocalCluster
 from deploy.local.watchdog import watchdog
 from mirror_connect.connectors.rights import TARGET_USER
-from mirror_connect.kafka_io.admin import ClusterAdmin
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.consumer_groups import ConsumerGroups, Position
-from mirror_connect.kafka_io.topic_admin import NewRemote, create_topics
-from mirror_connect.kafka_io.wire import LATEST, ListOffsets
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.consumer_groups import ConsumerGroups, Position
+from mirror_connect.kafka_io.admin.topic_admin import NewRemote, create_topics
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.protocol.wire import LATEST, ListOffsets
 
 # A broker sets 10 MB aside for each of two index files of a partition: address space, mostly, but 240 GB of it.
 BROKER: Final = {"log.index.size.max.bytes": "65536"}

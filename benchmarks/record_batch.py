@@ -10,9 +10,17 @@ import random
 import time
 from collections.abc import Callable
 
-from mirror_connect.kafka_io.compression import LZ4, NONE, ZSTD, compress
-from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing, as_is, needs_rewrite, split_fetch, stamp, verify
-from mirror_connect.spark_jobs.record_rewrite import build, merge, rewrite
+from mirror_connect.kafka_io.records.compression import LZ4, NONE, ZSTD, compress
+from mirror_connect.kafka_io.records.record_batch import (
+    NewRecord,
+    Outgoing,
+    as_is,
+    needs_rewrite,
+    split_fetch,
+    stamp,
+    verify,
+)
+from mirror_connect.kafka_io.records.record_rewrite import build, merge, rewrite
 
 ROUNDS = 7
 NOW = 1_790_000_000_000

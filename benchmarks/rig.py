@@ -11,7 +11,7 @@ from typing import Final, Self
 from benchmarks.broker_socket import BrokerSocket
 from deploy.local import LocalCluster, start_all
 from deploy.local.connect import KAFKA_JVM
-from mirror_connect.kafka_io.wire import LATEST, ListOffsets
+from mirror_connect.kafka_io.protocol.wire import LATEST, ListOffsets
 
 VERSION: Final = 4
 # Kafka's own defaults where the local clusters save time or memory; deleted data goes at once, disks are small.

@@ -19,16 +19,16 @@ from typing import Final, NamedTuple
 from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
-from mirror_connect.cli.verify.batch_side import BatchSide
-from mirror_connect.cli.verify.cluster_logs import ClusterLogs
-from mirror_connect.cli.verify.comparer import Comparer
-from mirror_connect.cli.verify.findings import Findings
-from mirror_connect.cli.verify.peek import ClusterPeek, PeekedLog, ReadingPrice
-from mirror_connect.cli.verify.place import EARLIEST, Partition
-from mirror_connect.cli.verify.rate import Rate
-from mirror_connect.cli.verify.reading import ClusterReader
-from mirror_connect.cli.verify.record_side import RecordSide
-from mirror_connect.spark_jobs.fetched import SourcePartition
+from mirror_connect.kafka_io.consumer.fetched import SourcePartition
+from mirror_connect.verify.batch_side import BatchSide
+from mirror_connect.verify.cluster_logs import ClusterLogs
+from mirror_connect.verify.comparer import Comparer
+from mirror_connect.verify.findings import Findings
+from mirror_connect.verify.peek import ClusterPeek, PeekedLog, ReadingPrice
+from mirror_connect.verify.place import EARLIEST, Partition
+from mirror_connect.verify.rate import Rate
+from mirror_connect.verify.reading import ClusterReader
+from mirror_connect.verify.record_side import RecordSide
 
 # (bytes of a value, records)
 SIZES: Final = ((1024, 200_000), (100, 1_000_000))

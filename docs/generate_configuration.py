@@ -9,22 +9,22 @@ import sys
 from collections.abc import Iterable
 from typing import Final
 
-from mirror_connect.app.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
+from mirror_connect.app.config.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
 from mirror_connect.connectors import DEFINITIONS
-from mirror_connect.connectors.config_table import REQUIRED, ConfigTable, Key
-from mirror_connect.connectors.config_values import LIST, wire_text
+from mirror_connect.connectors.config.config_table import REQUIRED, ConfigTable, Key
+from mirror_connect.connectors.config.config_values import LIST, wire_text
+from mirror_connect.connectors.config.framework_settings import CONNECTOR_KEYS, SOURCE_KEYS
 from mirror_connect.connectors.definition import ConnectorDefinition
-from mirror_connect.connectors.framework_settings import CONNECTOR_KEYS, SOURCE_KEYS
-from mirror_connect.kafka_io.client_keys import CLIENT_KEYS, Kind
-from mirror_connect.kafka_io.idle_properties import SECURITY, SECURITY_IN_EFFECT
-from mirror_connect.kafka_io.sasl import MECHANISMS
-from mirror_connect.spark_jobs.copier_settings import (
+from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, Kind
+from mirror_connect.kafka_io.client.copier_settings import (
     CONSUMER_HONOURED,
     PRODUCER_HONOURED,
     ProducerSettings,
     notices,
 )
-from mirror_connect.spark_jobs.fetch_settings import FetchSettings
+from mirror_connect.kafka_io.client.idle_properties import SECURITY, SECURITY_IN_EFFECT
+from mirror_connect.kafka_io.client.sasl import MECHANISMS
+from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
 from mirror_connect.spark_jobs.session import DEFAULTS, FIXED, JVM_OPTIONS
 
 COMMAND: Final = "python -m docs.generate_configuration > docs/configuration.md"

@@ -17,8 +17,8 @@ from deploy.demo.group import GROUP, GroupPosition, GroupReader
 from deploy.demo.proof import Record, read_whole, went_on
 from deploy.demo.records import PARTITIONS, SILENT_S, SOURCE_TOPIC, TARGET_TOPIC, SourceLines
 from deploy.demo.stage import PATIENCE_S, READER, Stage
-from mirror_connect.connectors.checkpoints import Checkpoint
-from mirror_connect.connectors.heartbeats import Heartbeat
+from mirror_connect.connectors.records.checkpoints import Checkpoint
+from mirror_connect.connectors.records.heartbeats import Heartbeat
 
 CONNECTOR: Final = "mirror-checkpoint-connector"
 SOURCE_ALIAS: Final = "kafka-1"

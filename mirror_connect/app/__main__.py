@@ -16,18 +16,18 @@ from typing import Final, NoReturn
 
 import uvloop
 
+from mirror_connect.app.config.worker_config import WorkerConfig, load_worker_config
 from mirror_connect.app.end_signals import end_on_signals
 from mirror_connect.app.environment import allow_open_files, check_java, check_scratch, leave_no_core
 from mirror_connect.app.errors import StartupError
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.app.worker import Worker
-from mirror_connect.app.worker_config import WorkerConfig, load_worker_config
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.hidden_memory import hide_memory
 from mirror_connect.connectors.log_format import LineFormatter, one_line
 from mirror_connect.connectors.secrets import RedactingFilter
-from mirror_connect.connectors.user_class import PLUGIN_MODULES, PLUGIN_PATH
-from mirror_connect.kafka_io.group_membership import GroupRefusedError
+from mirror_connect.connectors.user_code.hidden_memory import hide_memory
+from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES, PLUGIN_PATH
+from mirror_connect.kafka_io.client.group_membership import GroupRefusedError
 
 log = logging.getLogger("mirror_connect.app")
 

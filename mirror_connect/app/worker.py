@@ -18,34 +18,34 @@ from typing import Final, TypeVar
 
 from starlette.types import ASGIApp
 
-from mirror_connect.app.connector_part.factory import PartFactory
-from mirror_connect.app.connector_part.target_choice import Target, TargetChooser
-from mirror_connect.app.connector_part.task_specs import OffsetStores, OpenStore, TaskSpecs
+from mirror_connect.app.config.listeners import Listener
+from mirror_connect.app.config.worker_config import StorageTopic, WorkerConfig
 from mirror_connect.app.environment import listen_on
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.herder.herder import Herder, TopicTracking
 from mirror_connect.app.herder.membership import MARGIN_SECONDS, Membership
 from mirror_connect.app.herder.validation import ConfigRules
-from mirror_connect.app.http_servers import HttpServers
-from mirror_connect.app.listeners import Listener
 from mirror_connect.app.rest.application import Surface, create_admin_application, create_application
 from mirror_connect.app.rest.basic_auth import authenticators
 from mirror_connect.app.rest.body_budget import BodyBudget
+from mirror_connect.app.rest.http_servers import HttpServers
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.app.supervisor.internal_api import create_internal_application
 from mirror_connect.app.supervisor.supervisor import Supervisor
-from mirror_connect.app.worker_config import StorageTopic, WorkerConfig
+from mirror_connect.app.worker_connectors.factory import PartFactory
+from mirror_connect.app.worker_connectors.target_choice import Target, TargetChooser
+from mirror_connect.app.worker_connectors.task_specs import OffsetStores, OpenStore, TaskSpecs
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.rights import PRODUCING_USER, WORKER_USER
-from mirror_connect.kafka_io.admin import ClusterAdmin
-from mirror_connect.kafka_io.leader_producer import LeaderProducer
-from mirror_connect.kafka_io.leader_writer import LeaderWriter
-from mirror_connect.kafka_io.topic_log_io import LogClients
-from mirror_connect.kafka_io.topic_plan import TopicPlan
-from mirror_connect.kafka_io.write_lease import WriteLease
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
+from mirror_connect.kafka_io.client.write_lease import WriteLease
+from mirror_connect.kafka_io.consumer.topic_log_io import LogClients
+from mirror_connect.kafka_io.producer.leader_producer import LeaderProducer
+from mirror_connect.kafka_io.producer.leader_writer import LeaderWriter
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from typing import Final
 from rich.console import Console
 
 from mirror_connect.cli.follow_output import FollowJson, FollowLines, json_line, print_follow_report
-from mirror_connect.cli.verify.follow import Follower, FollowOptions
-from mirror_connect.cli.verify.link import Link, Positions
+from mirror_connect.verify.follow import Follower, FollowOptions
+from mirror_connect.verify.link import Link, Positions
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 

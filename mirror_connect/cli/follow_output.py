@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mirror_connect.cli.verify.findings import Fault, Kind
-from mirror_connect.cli.verify.follow_report import FollowReport, FollowWatcher
-from mirror_connect.cli.verify.place import Key
 from mirror_connect.cli.verify_output import fault_line
+from mirror_connect.verify.findings import Fault, Kind
+from mirror_connect.verify.follow_report import FollowReport, FollowWatcher
+from mirror_connect.verify.place import Key
 
 _LINE_EVERY_S: Final = 10.0
 _STATUS_EVERY_S: Final = 5.0

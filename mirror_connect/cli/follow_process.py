@@ -20,14 +20,14 @@ from typing import Any, Final
 import uvloop
 
 from mirror_connect.cli.follow_output import FollowJson, json_line, progress_line
-from mirror_connect.cli.verify.findings import Fault
-from mirror_connect.cli.verify.follow import Follower, FollowOptions
-from mirror_connect.cli.verify.follow_report import FollowReport
-from mirror_connect.cli.verify.link import Positions, link_of
-from mirror_connect.cli.verify.place import CannotCompareError, Key
 from mirror_connect.cli.verify_output import fault_line
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.hidden_memory import hide_memory
+from mirror_connect.connectors.user_code.hidden_memory import hide_memory
+from mirror_connect.verify.findings import Fault
+from mirror_connect.verify.follow import Follower, FollowOptions
+from mirror_connect.verify.follow_report import FollowReport
+from mirror_connect.verify.link import Positions, link_of
+from mirror_connect.verify.place import CannotCompareError, Key
 
 # Whoever copies goes first.
 NICE: Final = 10

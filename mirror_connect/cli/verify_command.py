@@ -18,18 +18,18 @@ import typer
 import uvloop
 from rich.console import Console
 
-from mirror_connect.app.properties import read_properties
+from mirror_connect.app.config.properties import read_properties
 from mirror_connect.cli.follow_command import follow
-from mirror_connect.cli.verify.follow import FollowOptions
-from mirror_connect.cli.verify.link import Link, WorkerRest, described_link, link_of
-from mirror_connect.cli.verify.place import CannotCompareError
-from mirror_connect.cli.verify.run import NOT_COMPARED, Options, Report
-from mirror_connect.cli.verify.run import verify as compare
-from mirror_connect.cli.verify.stored_positions import stored_positions
 from mirror_connect.cli.verify_output import print_report, watcher_for
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
-from mirror_connect.connectors.user_class import PLUGIN_MODULES
+from mirror_connect.connectors.user_code.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
+from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES
+from mirror_connect.verify.follow import FollowOptions
+from mirror_connect.verify.link import Link, WorkerRest, described_link, link_of
+from mirror_connect.verify.place import CannotCompareError
+from mirror_connect.verify.run import NOT_COMPARED, Options, Report
+from mirror_connect.verify.run import verify as compare
+from mirror_connect.verify.stored_positions import stored_positions
 
 PASSWORD: Final = "MIRROR_CONNECT_PASSWORD"
 _POLICIES: Final = {"default": DEFAULT_POLICY, "identity": IDENTITY_POLICY}

@@ -13,10 +13,10 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgres
 from rich.table import Table
 from rich.text import Text
 
-from mirror_connect.cli.verify.findings import Fault, Kind
-from mirror_connect.cli.verify.plan import Job
-from mirror_connect.cli.verify.remarks import gone, repeats
-from mirror_connect.cli.verify.run import EQUAL, NOT_COMPARED, Report, Result, Watcher
+from mirror_connect.verify.findings import Fault, Kind
+from mirror_connect.verify.plan import Job
+from mirror_connect.verify.remarks import gone, repeats
+from mirror_connect.verify.run import EQUAL, NOT_COMPARED, Report, Result, Watcher
 
 _LINE_EVERY_S: Final = 10.0
 _OPTIONAL: Final = ("not copied yet", "repeated", "not comparable", *map(str, Kind))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
-from mirror_connect.connectors.mirror_checkpoint import MirrorCheckpoint
-from mirror_connect.connectors.mirror_heartbeat import MirrorHeartbeat
-from mirror_connect.connectors.mirror_source import MirrorSource
+from mirror_connect.connectors.mirror.mirror_checkpoint import MirrorCheckpoint
+from mirror_connect.connectors.mirror.mirror_heartbeat import MirrorHeartbeat
+from mirror_connect.connectors.mirror.mirror_source import MirrorSource
 
 __all__ = ["CONNECTORS", "DEFINITIONS", "MirrorCheckpoint", "MirrorHeartbeat", "MirrorSource", "connector_definition"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
-from mirror_connect.connectors.config_table import (
+from mirror_connect.connectors.config.config_table import (
     NULL_REFUSED,
     ConfigTable,
     RefusedConfig,
@@ -14,9 +14,9 @@ from mirror_connect.connectors.config_table import (
     ValidatedKey,
     infos,
 )
-from mirror_connect.connectors.framework_settings import CONNECTOR_KEYS, SOURCE_KEYS
+from mirror_connect.connectors.config.framework_settings import CONNECTOR_KEYS, SOURCE_KEYS
+from mirror_connect.connectors.config.plugin_version import KAFKA_VERSION
 
-KAFKA_VERSION: Final = "4.3.1"  # the version of Connect whose behaviour the connectors have
 TaskConfig = dict[str, str]
 
 
@@ -70,7 +70,7 @@ class ConnectorDefinition:
     def check_offset(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> None:
         """Whether an offset that somebody wants to set for a source partition is of the connector's form: RefusedOffset.
 
-        Members in the order of connectors/java_maps.py, as texts quote them.
+        Members in the order of connectors/config/java_maps.py, as texts quote them.
         """
 
     def warnings(self, config: Mapping[str, str]) -> list[str]:

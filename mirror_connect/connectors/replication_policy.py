@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mirror_connect.connectors.config_values import parse
+from mirror_connect.connectors.config.config_values import parse
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
-from mirror_connect.connectors.user_class import UserClass, is_user_class
+from mirror_connect.connectors.user_code.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
+from mirror_connect.connectors.user_code.user_class import UserClass, is_user_class
 
 HEARTBEATS_TOPIC: Final = "heartbeats"
 # A topic that came over more clusters than that is one whose names lead in a circle.

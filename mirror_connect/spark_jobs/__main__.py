@@ -22,8 +22,8 @@ from typing import Any, Final
 
 import psutil
 
-from mirror_connect.connectors.hidden_memory import hide_memory
-from mirror_connect.spark_jobs.epochs import start_query
+from mirror_connect.connectors.user_code.hidden_memory import hide_memory
+from mirror_connect.spark_jobs.query import start_query
 from mirror_connect.spark_jobs.session import open_session
 from mirror_connect.spark_jobs.worker_client import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
 

@@ -19,22 +19,17 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
+from mirror_connect.spark_jobs.query import start_clock
+from mirror_connect.spark_jobs.session import ARCHIVE, QUIET, open_session
+
 if TYPE_CHECKING:
     import pyarrow
 
-ARCHIVE: Final = Path(sys.prefix) / "share" / "mirror-connect" / "spark.jsa"
 LOAD_ALL: Final = "import sys; from mirror_connect.spark_jobs.class_archive import load_all; load_all(sys.argv[1])"
-# An archive that doesn't fit, and classes that it can't hold, are no trouble of the user's.
-_QUIET: Final = "-Xlog:cds*=off"
 # Until a JVM that was told to end has written its archive.
 WRITTEN_S: Final = 120.0
 EPOCH_S: Final = 60.0
 MADE_S: Final = 300.0
-
-
-def archive_option(archive: Path = ARCHIVE) -> str:
-    """The options of a JVM that uses the archive; empty without one."""
-    return f'-XX:SharedArchiveFile="{archive}" {_QUIET}' if archive.is_file() else ""
 
 
 def make_archive(archive: Path = ARCHIVE) -> None:
@@ -68,15 +63,13 @@ def load_all(made: str) -> None:
 
     RuntimeError: that epoch did not come to its end.
     """
-    from mirror_connect.spark_jobs.epochs import start_clock  # noqa: PLC0415 — session.py needs this module
-    from mirror_connect.spark_jobs.session import open_session  # noqa: PLC0415
 
     scratch = tempfile.gettempdir()
     session = open_session(
         {
             "spark.local.dir": scratch,
             "spark.sql.warehouse.dir": f"{scratch}/warehouse",
-            "spark.driver.extraJavaOptions": f'-XX:ArchiveClassesAtExit="{made}" {_QUIET}',
+            "spark.driver.extraJavaOptions": f'-XX:ArchiveClassesAtExit="{made}" {QUIET}',
         }
     )
     gateway = session.sparkContext._gateway

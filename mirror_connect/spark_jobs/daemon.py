@@ -5,9 +5,15 @@ from __future__ import annotations
 import gc
 import importlib
 
-from mirror_connect.connectors.hidden_memory import hide_memory
+from mirror_connect.connectors.user_code.hidden_memory import hide_memory
 
-PRELOADED = ("pyarrow", "asyncio", "uvloop", "mirror_connect.spark_jobs.epochs", "mirror_connect.spark_jobs.tasks")
+PRELOADED = (
+    "pyarrow",
+    "asyncio",
+    "uvloop",
+    "mirror_connect.spark_jobs.query",
+    "mirror_connect.spark_jobs.tasks.registry",
+)
 
 
 def main() -> None:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.job_contract import EPOCH_ENDED, FAILED, FENCED, FINISHED
-from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError
+from mirror_connect.connectors.task_protocol import EPOCH_ENDED, FAILED, FENCED, FINISHED
+from mirror_connect.kafka_io.producer.produce_outcome import FencedError, PartitionRefusedError
 from mirror_connect.spark_jobs.worker_client import RunHandle, RunOverError, WorkerClient
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def task_function(handle: RunHandle, seconds: float = EPOCH_SECONDS) -> ArrowFun
     """What Spark pickles: it holds the capability of one run and nothing else."""
 
     def epoch(rows: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        from mirror_connect.spark_jobs.epochs import run_epoch  # noqa: PLC0415 — by reference, not pickled by value
+        from mirror_connect.spark_jobs.query import run_epoch  # noqa: PLC0415 — by reference, not pickled by value
 
         for _ in rows:
             run_epoch(handle, seconds)
@@ -80,7 +80,7 @@ def run_epoch(handle: RunHandle, seconds: float) -> None:
 
 
 async def _epoch(handle: RunHandle, seconds: float) -> None:
-    from mirror_connect.spark_jobs.tasks import TASKS  # noqa: PLC0415 — the driver needs no Kafka client
+    from mirror_connect.spark_jobs.tasks.registry import TASKS  # noqa: PLC0415 — the driver needs no Kafka client
 
     loop = asyncio.get_running_loop()
     client = WorkerClient(handle, loop)

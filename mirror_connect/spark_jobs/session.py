@@ -8,14 +8,18 @@ import re
 import sys
 import tempfile
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from mirror_connect.spark_jobs.class_archive import archive_option
-
 log = logging.getLogger(__name__)
 
+# The classes that the JVM loads at each start (class_archive.py).
+ARCHIVE: Final = Path(sys.prefix) / "share" / "mirror-connect" / "spark.jsa"
+# An archive that doesn't fit, and classes that it can't hold, are no trouble of the user's.
+QUIET: Final = "-Xlog:cds*=off"
 # A user's own spark.* properties win over these; what may not be overridden is in FIXED.
 DEFAULTS = {
     "spark.master": "local[64,4]",
@@ -85,6 +89,11 @@ def _python_sockets(scratch: str) -> dict[str, str]:
         "spark.python.unix.domain.socket.enabled": str(enabled).lower(),
         "spark.python.unix.domain.socket.dir": scratch,
     }
+
+
+def archive_option(archive: Path = ARCHIVE) -> str:
+    """The options of a JVM that uses the archive; empty without one."""
+    return f'-XX:SharedArchiveFile="{archive}" {QUIET}' if archive.is_file() else ""
 
 
 def open_session(user: Mapping[str, str]) -> SparkSession:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import MutableMapping, Sequence
 from typing import Protocol
 
-from mirror_connect.connectors.job_contract import PartitionPosition, TaskOrders, TaskPartition, TaskSpec
+from mirror_connect.connectors.task_protocol import PartitionPosition, TaskOrders, TaskPartition, TaskSpec
 
 
 class UnderOrders:

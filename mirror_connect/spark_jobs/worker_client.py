@@ -21,7 +21,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from mirror_connect.connectors.boot_clock import boot_clock
-from mirror_connect.connectors.job_contract import (
+from mirror_connect.connectors.task_protocol import (
     STARTING,
     PartitionPosition,
     TaskOrders,
@@ -29,8 +29,8 @@ from mirror_connect.connectors.job_contract import (
     TaskReport,
     TaskSpec,
 )
-from mirror_connect.spark_jobs.task_lease import TaskLease
-from mirror_connect.spark_jobs.worker_link import UnderOrders
+from mirror_connect.kafka_io.producer.task_lease import TaskLease
+from mirror_connect.spark_jobs.task_context import UnderOrders
 
 REQUEST_TIMEOUT_S: Final = 5.0
 RETRY_S: Final = 0.5

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from mirror_connect.cli.verify.link import Link
-from mirror_connect.cli.verify.place import EARLIEST, LATEST, CannotCompareError, Key
-from mirror_connect.cli.verify.placing import Piece
-from mirror_connect.cli.verify.plan import Topics, topics_of
-from mirror_connect.cli.verify.reading import ClusterReader
-from mirror_connect.spark_jobs.fetched import SourcePartition
+from mirror_connect.kafka_io.consumer.fetched import SourcePartition
+from mirror_connect.verify.link import Link
+from mirror_connect.verify.place import EARLIEST, LATEST, CannotCompareError, Key
+from mirror_connect.verify.placing import Piece
+from mirror_connect.verify.plan import Topics, topics_of
+from mirror_connect.verify.reading import ClusterReader
 
 _RESET: Final = "auto.offset.reset"
 # So many offsets behind the position are looked at.

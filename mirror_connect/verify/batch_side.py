@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from mirror_connect.cli.verify.records import Record
-from mirror_connect.cli.verify.side import Side
-from mirror_connect.spark_jobs.aborted import AbortedFilter
-from mirror_connect.spark_jobs.fetched import Fetched
-from mirror_connect.spark_jobs.record_batch import BatchReader, BatchView, CorruptBatchError, verify
-from mirror_connect.spark_jobs.record_rewrite import unpack
+from mirror_connect.kafka_io.consumer.fetched import Fetched
+from mirror_connect.kafka_io.records.aborted import AbortedFilter
+from mirror_connect.kafka_io.records.record_batch import BatchReader, BatchView, CorruptBatchError, verify
+from mirror_connect.kafka_io.records.record_rewrite import unpack
+from mirror_connect.verify.records import Record
+from mirror_connect.verify.side import Side
 
 
 class Log(Protocol):

@@ -1,6 +1,6 @@
 """The partitions of one cluster, read for a comparison by librdkafka, within fixed ends: no code of the copier's in it.
 
-What librdkafka does not show is asked for where it matters only, from the headers of batches (kafka_io/batch_heads.py).
+What librdkafka does not show is asked for where it matters only, from the headers of batches (consumer/batch_heads.py).
 """
 
 from __future__ import annotations
@@ -12,12 +12,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, TypeVar
 
-from mirror_connect.cli.verify.place import EARLIEST, LATEST, CannotCompareError, Key, Partition, Place
-from mirror_connect.cli.verify.rate import Rate
 from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.connectors.rights import user_at
-from mirror_connect.kafka_io.batch_heads import BatchHead, BatchHeads, HeadsUnknown
-from mirror_connect.kafka_io.record_reader import Found, FoundRecord, ReadingTrouble, RecordReader, RecordReaders, Told
+from mirror_connect.kafka_io.consumer.batch_heads import BatchHead, BatchHeads, HeadsUnknown
+from mirror_connect.kafka_io.consumer.record_reader import (
+    Found,
+    FoundRecord,
+    ReadingTrouble,
+    RecordReader,
+    RecordReaders,
+    Told,
+)
+from mirror_connect.verify.place import EARLIEST, LATEST, CannotCompareError, Key, Partition, Place
+from mirror_connect.verify.rate import Rate
 
 T = TypeVar("T")
 

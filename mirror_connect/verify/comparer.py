@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from mirror_connect.cli.verify.differences import difference
-from mirror_connect.cli.verify.findings import Fault, Findings, Kind
-from mirror_connect.cli.verify.meeting import Gap, by_bytes, by_content, explain, meet
-from mirror_connect.cli.verify.missing_ranges import MissingRanges
-from mirror_connect.cli.verify.records import Record
-from mirror_connect.cli.verify.side import Batch, Producer, Side
+from mirror_connect.verify.differences import difference
+from mirror_connect.verify.findings import Fault, Findings, Kind
+from mirror_connect.verify.meeting import Gap, by_bytes, by_content, explain, meet
+from mirror_connect.verify.missing_ranges import MissingRanges
+from mirror_connect.verify.records import Record
+from mirror_connect.verify.side import Batch, Producer, Side
 
 # How many records are looked through for a meeting, in turn; between the first and the second the source is asked.
 _WINDOWS: Final = (32, 1024, 16_384)

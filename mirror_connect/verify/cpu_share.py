@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from mirror_connect.cli.verify.peek import ReadingPrice
+from mirror_connect.verify.peek import ReadingPrice
 
 # A copier that copies nothing: worker, driver, JVM and task together (benchmarks/RESULTS.md: 2.7 % of a core).
 _IDLE_CORES: Final = 0.02

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_connect.cli.verify.records import Record, fields
+from mirror_connect.verify.records import Record, fields
 
 
 def alike(one: Record, other: Record, *, same_key: bool = False) -> bool:

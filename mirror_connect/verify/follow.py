@@ -15,18 +15,18 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from mirror_connect.cli.verify.baseline import Baselines, TargetEnd
-from mirror_connect.cli.verify.cpu_share import CpuShare
-from mirror_connect.cli.verify.follow_report import FollowReport, FollowWatcher
-from mirror_connect.cli.verify.followed import FollowedPartition
-from mirror_connect.cli.verify.link import Link, Positions
-from mirror_connect.cli.verify.peek import ClusterPeek, ReadingPrice
-from mirror_connect.cli.verify.place import EARLIEST, LATEST, CannotCompareError, Key
-from mirror_connect.cli.verify.rate import Rate
-from mirror_connect.cli.verify.reading import ClusterReader
-from mirror_connect.cli.verify.topic_ids import TopicIds
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.spark_jobs.fetched import SourcePartition
+from mirror_connect.kafka_io.consumer.fetched import SourcePartition
+from mirror_connect.verify.baseline import Baselines, TargetEnd
+from mirror_connect.verify.cpu_share import CpuShare
+from mirror_connect.verify.follow_report import FollowReport, FollowWatcher
+from mirror_connect.verify.followed import FollowedPartition
+from mirror_connect.verify.link import Link, Positions
+from mirror_connect.verify.peek import ClusterPeek, ReadingPrice
+from mirror_connect.verify.place import EARLIEST, LATEST, CannotCompareError, Key
+from mirror_connect.verify.rate import Rate
+from mirror_connect.verify.reading import ClusterReader
+from mirror_connect.verify.topic_ids import TopicIds
 
 _PATIENCE_S: Final = 5.0
 # A partition that can't be looked at is left alone for so long.

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from mirror_connect.cli.verify.findings import Fault
-from mirror_connect.cli.verify.followed import FollowedPartition
-from mirror_connect.cli.verify.place import Key
+from mirror_connect.verify.findings import Fault
+from mirror_connect.verify.followed import FollowedPartition
+from mirror_connect.verify.place import Key
 
 EQUAL, DIFFERENT, NOT_COMPARED = range(3)
 

@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from mirror_connect.cli.verify.batch_side import BatchSide
-from mirror_connect.cli.verify.comparer import Comparer
-from mirror_connect.cli.verify.findings import Fault, Findings, Kind
-from mirror_connect.cli.verify.peek import GoneError, Peek, PeekedLog
-from mirror_connect.cli.verify.placing import Pair, Piece, earliest_timestamp, placed_anywhere, placed_by
-from mirror_connect.cli.verify.side import Producer
-from mirror_connect.spark_jobs.fetched import Fetched
+from mirror_connect.kafka_io.consumer.fetched import Fetched
+from mirror_connect.verify.batch_side import BatchSide
+from mirror_connect.verify.comparer import Comparer
+from mirror_connect.verify.findings import Fault, Findings, Kind
+from mirror_connect.verify.peek import GoneError, Peek, PeekedLog
+from mirror_connect.verify.placing import Pair, Piece, earliest_timestamp, placed_anywhere, placed_by
+from mirror_connect.verify.side import Producer
 
 # Halving a partition of 2^40 records; each costs a few looks.
 _MOST_HALVINGS: Final = 40

@@ -10,12 +10,17 @@ from urllib.parse import quote
 
 import httpx
 
-from mirror_connect.cli.verify.place import CannotCompareError
-from mirror_connect.connectors.config_table import RefusedConfig
+from mirror_connect.connectors.config.config_table import RefusedConfig
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.filters import TopicSelection
-from mirror_connect.connectors.mirror_settings import source_admin, source_consumer, target_admin, target_consumer
-from mirror_connect.connectors.mirror_source import MirrorSource, topic_selection
+from mirror_connect.connectors.mirror.filters import TopicSelection
+from mirror_connect.connectors.mirror.mirror_settings import (
+    source_admin,
+    source_consumer,
+    target_admin,
+    target_consumer,
+)
+from mirror_connect.connectors.mirror.mirror_source import MirrorSource, topic_selection
+from mirror_connect.verify.place import CannotCompareError
 
 Positions = Mapping[tuple[str, int], int]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from mirror_connect.cli.verify.differences import alike
-from mirror_connect.cli.verify.records import Record
+from mirror_connect.verify.differences import alike
+from mirror_connect.verify.records import Record
 
 Content = object
 # So many records in a row have to be equal where the runs meet, lest one that is there twice be taken for the place.

@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from mirror_connect.cli.verify.place import EARLIEST, CannotCompareError
-from mirror_connect.cli.verify.reading import LOOK_BYTES, ClusterReader
-from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
+from mirror_connect.kafka_io.consumer.fetched import Fetched, SourcePartition
+from mirror_connect.verify.place import EARLIEST, CannotCompareError
+from mirror_connect.verify.reading import LOOK_BYTES, ClusterReader
 
 # What smaller requests cost says more of the request than of its bytes.
 _LARGE: Final = 128 << 10

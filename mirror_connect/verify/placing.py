@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from mirror_connect.cli.verify.comparer import same
-from mirror_connect.cli.verify.meeting import Content, by_bytes, by_content
-from mirror_connect.cli.verify.records import Record
-from mirror_connect.spark_jobs.aborted import AbortedFilter
-from mirror_connect.spark_jobs.fetched import Fetched
-from mirror_connect.spark_jobs.record_batch import BatchReader, BatchView, CorruptBatchError, verify
-from mirror_connect.spark_jobs.record_rewrite import unpack
+from mirror_connect.kafka_io.consumer.fetched import Fetched
+from mirror_connect.kafka_io.records.aborted import AbortedFilter
+from mirror_connect.kafka_io.records.record_batch import BatchReader, BatchView, CorruptBatchError, verify
+from mirror_connect.kafka_io.records.record_rewrite import unpack
+from mirror_connect.verify.comparer import same
+from mirror_connect.verify.meeting import Content, by_bytes, by_content
+from mirror_connect.verify.records import Record
 
 # So many neighbouring records have to agree, or all there are: one alone may be there twice.
 AGREEING: Final = 4

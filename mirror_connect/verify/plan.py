@@ -12,11 +12,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from mirror_connect.cli.verify.cluster_logs import ClusterLogs
-from mirror_connect.cli.verify.link import Link
-from mirror_connect.cli.verify.place import EARLIEST, LATEST, CannotCompareError, Key
 from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER
-from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
+from mirror_connect.verify.cluster_logs import ClusterLogs
+from mirror_connect.verify.link import Link
+from mirror_connect.verify.place import EARLIEST, LATEST, CannotCompareError, Key
 
 _ADMIN_S: Final = 30.0
 

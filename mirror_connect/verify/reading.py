@@ -11,17 +11,17 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
-from mirror_connect.cli.verify.place import CannotCompareError, Key, Place
-from mirror_connect.cli.verify.rate import Rate
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.rights import MissingRight, on_topic, user_at
-from mirror_connect.kafka_io import wire_codec as codes
-from mirror_connect.kafka_io.cluster import Cluster, Leader
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.kafka_io.wire import Fetch, FetchPartition, ListOffsets
-from mirror_connect.kafka_io.wire_codec import error_name
-from mirror_connect.spark_jobs.fetch_state import LEADERSHIP_ERRORS
-from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition, whole_batches
+from mirror_connect.kafka_io.client.cluster import Cluster, Leader
+from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.consumer.fetch_state import LEADERSHIP_ERRORS
+from mirror_connect.kafka_io.consumer.fetched import Fetched, SourcePartition, whole_batches
+from mirror_connect.kafka_io.protocol import wire_codec as codes
+from mirror_connect.kafka_io.protocol.wire import Fetch, FetchPartition, ListOffsets
+from mirror_connect.kafka_io.protocol.wire_codec import error_name
+from mirror_connect.verify.place import CannotCompareError, Key, Place
+from mirror_connect.verify.rate import Rate
 
 LOOK_BYTES: Final = 1 << 20
 # A partition that can't be read gets so long to recover, as a restarted broker needs it.

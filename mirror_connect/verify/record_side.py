@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
-from mirror_connect.cli.verify.cluster_logs import Piece
-from mirror_connect.cli.verify.records import Record
-from mirror_connect.cli.verify.side import UNKNOWN, Producer, Side
-from mirror_connect.kafka_io.batch_heads import BatchHead
+from mirror_connect.kafka_io.consumer.batch_heads import BatchHead
+from mirror_connect.verify.cluster_logs import Piece
+from mirror_connect.verify.records import Record
+from mirror_connect.verify.side import UNKNOWN, Producer, Side
 
 # How far before a difference it is looked whether the log was compacted, in offsets.
 _NEAR: Final = 100_000

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mirror_connect.cli.verify.findings import Findings
-from mirror_connect.cli.verify.plan import Job
+from mirror_connect.verify.findings import Findings
+from mirror_connect.verify.plan import Job
 
 
 def remarks(job: Job, found: Findings) -> list[str]:

@@ -8,18 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from mirror_connect.cli.verify.cluster_logs import ClusterLogs, RecordLog
-from mirror_connect.cli.verify.comparer import Comparer
-from mirror_connect.cli.verify.findings import Fault, Findings, Kind
-from mirror_connect.cli.verify.link import Link
-from mirror_connect.cli.verify.place import CannotCompareError, Partition
-from mirror_connect.cli.verify.plan import Job, plan, topics_of
-from mirror_connect.cli.verify.rate import Rate
-from mirror_connect.cli.verify.record_side import RecordSide
-from mirror_connect.cli.verify.remarks import remarks
-from mirror_connect.cli.verify.truncation import Logs, truncations
-from mirror_connect.kafka_io.batch_heads import BatchHead
-from mirror_connect.kafka_io.record_reader import Told
+from mirror_connect.kafka_io.consumer.batch_heads import BatchHead
+from mirror_connect.kafka_io.consumer.record_reader import Told
+from mirror_connect.verify.cluster_logs import ClusterLogs, RecordLog
+from mirror_connect.verify.comparer import Comparer
+from mirror_connect.verify.findings import Fault, Findings, Kind
+from mirror_connect.verify.link import Link
+from mirror_connect.verify.place import CannotCompareError, Partition
+from mirror_connect.verify.plan import Job, plan, topics_of
+from mirror_connect.verify.rate import Rate
+from mirror_connect.verify.record_side import RecordSide
+from mirror_connect.verify.remarks import remarks
+from mirror_connect.verify.truncation import Logs, truncations
 
 EQUAL, DIFFERENT, NOT_COMPARED = range(3)
 _AT_ONCE: Final = 4

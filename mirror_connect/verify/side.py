@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
-from mirror_connect.cli.verify.records import Record, size
+from mirror_connect.verify.records import Record, size
 
 Producer = tuple[int, int]
 UNKNOWN: Final[Producer] = (-1, -1)

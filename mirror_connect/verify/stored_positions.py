@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from mirror_connect.cli.verify.cluster_logs import ClusterLogs
-from mirror_connect.cli.verify.link import Client, Positions
-from mirror_connect.cli.verify.place import EARLIEST, LATEST, CannotCompareError, Partition
-from mirror_connect.cli.verify.rate import Rate
-from mirror_connect.connectors.positions import parse_position_key, parse_position_value
+from mirror_connect.connectors.records.positions import parse_position_key, parse_position_value
 from mirror_connect.connectors.rights import TARGET_USER
-from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
+from mirror_connect.verify.cluster_logs import ClusterLogs
+from mirror_connect.verify.link import Client, Positions
+from mirror_connect.verify.place import EARLIEST, LATEST, CannotCompareError, Partition
+from mirror_connect.verify.rate import Rate
 
 _ADMIN_S: Final = 30.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mirror_connect.cli.verify.reading import ClusterReader
+from mirror_connect.verify.reading import ClusterReader
 
 
 class TopicIds:

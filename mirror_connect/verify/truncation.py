@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from mirror_connect.cli.verify.place import LATEST, CannotCompareError, Key, Partition, Place
-from mirror_connect.kafka_io.record_reader import Told
+from mirror_connect.kafka_io.consumer.record_reader import Told
+from mirror_connect.verify.place import LATEST, CannotCompareError, Key, Partition, Place
 
 
 class Logs(Protocol):

@@ -11,10 +11,10 @@ import pytest
 
 from deploy.local import Listener, LocalCluster, start_all
 from deploy.local.connect import ConnectWorker
-from mirror_connect.connectors.acl_rules import AclBinding
-from mirror_connect.connectors.copied_acls import MEMBER
-from mirror_connect.kafka_io.acl_admin import create_acls, delete_acls, topic_acls
-from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.connectors.acls import AclBinding
+from mirror_connect.connectors.records.copied_acls import MEMBER
+from mirror_connect.kafka_io.admin.acl_admin import create_acls, delete_acls, topic_acls
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, mirror_config, wait_ends, wait_for
 

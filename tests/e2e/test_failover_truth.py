@@ -20,7 +20,7 @@ from benchmarks.compaction import CLEANER, hasten, wait_compacted
 from benchmarks.group_load import GroupLoad, Positions
 from benchmarks.group_reading import PARTITIONS, committed, end_offsets, read_numbers, truths
 from deploy.local import LocalCluster, start_all
-from mirror_connect.connectors.checkpoints import Checkpoint
+from mirror_connect.connectors.records.checkpoints import Checkpoint
 from tests.e2e.product import Product, mirror_config, wait_for, wait_for_state
 from tests.seeds import chance
 

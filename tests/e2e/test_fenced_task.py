@@ -8,12 +8,12 @@ from collections import deque
 import pytest
 
 from deploy.local import LocalCluster
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.spark_jobs.batch_producer import BatchProducer
-from mirror_connect.spark_jobs.copier_settings import ProducerSettings
-from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing
-from mirror_connect.spark_jobs.record_rewrite import build
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.kafka_io.records.record_batch import NewRecord, Outgoing
+from mirror_connect.kafka_io.records.record_rewrite import build
 from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, mirror_config, wait_for
 from tests.e2e.reading import values

@@ -10,9 +10,9 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from deploy.local import LocalCluster
-from mirror_connect.connectors.checkpoints import Checkpoint
-from mirror_connect.connectors.heartbeats import Heartbeat
-from mirror_connect.connectors.offset_syncs import OffsetSync
+from mirror_connect.connectors.records.checkpoints import Checkpoint
+from mirror_connect.connectors.records.heartbeats import Heartbeat
+from mirror_connect.connectors.records.offset_syncs import OffsetSync
 from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, mirror_config, wait_ends, wait_for, wait_for_state
 from tests.e2e.reading import messages

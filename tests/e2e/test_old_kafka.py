@@ -10,16 +10,17 @@ import pytest
 from deploy.local import Listener, LocalCluster, LocalError, start_all
 from deploy.local.kafka_jars import ensure
 from deploy.local.kafka_releases import OLD_VERSIONS
-from mirror_connect.app.connector_part.acl_sync import AclSync
+from mirror_connect.app.worker_connectors.acl_sync import AclSync
 from mirror_connect.connectors import connector_definition
-from mirror_connect.connectors.acl_rules import AclBinding, Copies, Resource
-from mirror_connect.connectors.checkpoints import Checkpoint
-from mirror_connect.connectors.heartbeats import Heartbeat
-from mirror_connect.connectors.job_contract import RUNNING
-from mirror_connect.kafka_io.acl_admin import create_acls, topic_acls
-from mirror_connect.kafka_io.admin import ClusterAdmin
-from mirror_connect.kafka_io.topic_config_admin import describe_topic_configs
-from mirror_connect.spark_jobs.produce_outcome import FencedError
+from mirror_connect.connectors.acls import AclBinding, Resource
+from mirror_connect.connectors.mirror.acl_rules import Copies
+from mirror_connect.connectors.records.checkpoints import Checkpoint
+from mirror_connect.connectors.records.heartbeats import Heartbeat
+from mirror_connect.connectors.task_protocol import RUNNING
+from mirror_connect.kafka_io.admin.acl_admin import create_acls, topic_acls
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.topic_config_admin import describe_topic_configs
+from mirror_connect.kafka_io.producer.produce_outcome import FencedError
 from tests.e2e.identity_topics import TEXT, produce
 from tests.e2e.old_kafka import KINDS, LATER, READ, RECORDS, RETENTION, OldLink
 from tests.e2e.product import Product, mirror_config, wait_ends, wait_for, wait_for_state

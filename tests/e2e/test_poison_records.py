@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
-from mirror_connect.connectors.known_classes import IDENTITY_POLICY
+from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
 from tests.e2e.product import Product, end_offsets, mirror_config, wait_ends
 from tests.waiting import WaitTimedOut, wait_for_state
 

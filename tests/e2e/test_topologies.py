@@ -16,7 +16,7 @@ import pytest
 
 from deploy.local import LocalCluster, start_all
 from deploy.local.kafka_tools import run_tool
-from mirror_connect.connectors.heartbeats import Heartbeat
+from mirror_connect.connectors.records.heartbeats import Heartbeat
 from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, mirror_config, wait_ends
 from tests.e2e.reading import messages, values

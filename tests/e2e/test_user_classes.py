@@ -10,7 +10,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from deploy.local import LocalCluster
-from mirror_connect.connectors.checkpoints import Checkpoint
+from mirror_connect.connectors.records.checkpoints import Checkpoint
 from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, mirror_config, wait_ends, wait_for, wait_for_state
 from tests.e2e.reading import messages

@@ -14,9 +14,9 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from deploy.local import LocalCluster
 from deploy.local.connect import ConnectWorker, DedicatedMirrorMaker
-from mirror_connect.connectors.checkpoints import Checkpoint
-from mirror_connect.connectors.heartbeats import Heartbeat
-from mirror_connect.connectors.offset_syncs import OffsetSync
+from mirror_connect.connectors.records.checkpoints import Checkpoint
+from mirror_connect.connectors.records.heartbeats import Heartbeat
+from mirror_connect.connectors.records.offset_syncs import OffsetSync
 from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, end_offsets, mirror_config, wait_ends, wait_for
 from tests.e2e.reading import messages

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_connect.kafka_io import store_formats, store_process
+from mirror_connect.kafka_io.client import store_formats, store_process
 
 if __name__ == "__main__":
     store_formats.work_problem = lambda _: None  # type: ignore[assignment, attr-defined]

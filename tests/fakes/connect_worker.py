@@ -13,19 +13,19 @@ import httpx
 import uvicorn
 from starlette.types import ASGIApp
 
-from mirror_connect.app.connector_part.host import PartHost
 from mirror_connect.app.herder.herder import Herder, TopicTracking
 from mirror_connect.app.herder.last_heard import Silence
 from mirror_connect.app.herder.log_levels import LogLevels
-from mirror_connect.app.http_servers import server_settings
 from mirror_connect.app.rest.application import Surface, create_application
 from mirror_connect.app.rest.basic_auth import Authenticator
+from mirror_connect.app.rest.http_servers import server_settings
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.storage.status import StatusStore
-from mirror_connect.app.supervisor.ports import TaskEvents, WantedTask
+from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
+from mirror_connect.app.worker_connectors.host import PartHost
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
 
 WORKER_ID = "worker-1:8083"

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from mirror_connect.spark_jobs.fetcher import Fetched, Fetcher, SourcePartition
+from mirror_connect.kafka_io.consumer.fetcher import Fetched, Fetcher, SourcePartition
 from tests.fakes.source_cluster import FakeSource
 
 A0 = SourcePartition("a", 0)

@@ -6,12 +6,12 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
-from mirror_connect.connectors.offset_run_index import RunIndex
-from mirror_connect.connectors.offset_runs import Segment
-from mirror_connect.connectors.offset_syncs import OffsetSync
-from mirror_connect.connectors.positions import parse_position_key, parse_position_value
-from mirror_connect.spark_jobs import offset_mapping, offset_runs_writer, offset_syncs_writer
+from mirror_connect.connectors.records.offset_syncs import OffsetSync
+from mirror_connect.connectors.records.positions import parse_position_key, parse_position_value
+from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
+from mirror_connect.connectors.translation.offset_run_index import RunIndex
+from mirror_connect.connectors.translation.offset_runs import Segment
+from mirror_connect.spark_jobs.mapping import offset_mapping, offset_runs_writer, offset_syncs_writer
 from tests.fakes.source_task import OFFSETS, SourceTaskWorld
 
 SYNCS, SYNCS_THERE, RUNS = "mm2-offset-syncs.B.internal", "mm2-offset-syncs.A.internal", "mm2-offset-runs.A.internal"

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from mirror_connect.cli.verify.batch_side import BatchSide
-from mirror_connect.cli.verify.cluster_logs import Piece
-from mirror_connect.cli.verify.comparer import Comparer
-from mirror_connect.cli.verify.findings import Findings
-from mirror_connect.cli.verify.record_side import RecordSide
-from mirror_connect.cli.verify.side import Side
-from mirror_connect.kafka_io.batch_heads import BatchHead, heads
-from mirror_connect.kafka_io.record_reader import FoundRecord
-from mirror_connect.spark_jobs.aborted import AbortedFilter
-from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition, whole_batches
-from mirror_connect.spark_jobs.record_batch import BatchReader
+from mirror_connect.kafka_io.consumer.batch_heads import BatchHead, heads
+from mirror_connect.kafka_io.consumer.fetched import Fetched, SourcePartition, whole_batches
+from mirror_connect.kafka_io.consumer.record_reader import FoundRecord
+from mirror_connect.kafka_io.records.aborted import AbortedFilter
+from mirror_connect.kafka_io.records.record_batch import BatchReader
+from mirror_connect.verify.batch_side import BatchSide
+from mirror_connect.verify.cluster_logs import Piece
+from mirror_connect.verify.comparer import Comparer
+from mirror_connect.verify.findings import Findings
+from mirror_connect.verify.record_side import RecordSide
+from mirror_connect.verify.side import Side
 from tests.fakes.encoded_batches import HEADER, Plain, decode, encode
 
 LENGTH_AT = 8

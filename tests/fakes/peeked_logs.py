@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from mirror_connect.cli.verify.followed import FollowedPartition
-from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition, whole_batches
+from mirror_connect.kafka_io.consumer.fetched import Fetched, SourcePartition, whole_batches
+from mirror_connect.verify.followed import FollowedPartition
 from tests.fakes.encoded_batches import HEADER
 from tests.fakes.partition_logs import MemoryLog
 

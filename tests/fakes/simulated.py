@@ -14,7 +14,7 @@ from asyncio import events
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
-from mirror_connect.kafka_io.connection import ConnectionLost
+from mirror_connect.kafka_io.client.connection import ConnectionLost
 
 T = TypeVar("T")
 # More than any rounding of times, and less than anything that happens here takes.

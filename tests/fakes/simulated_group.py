@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from mirror_connect.app.herder.membership import PROTOCOL
 from mirror_connect.connectors.errors import ClusterUnreachable, OutcomeUnknown
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.kafka_io.group_membership import CoordinatorLost, MembershipLost, RebalanceNeeded
-from mirror_connect.kafka_io.leader_writer import Entry
-from mirror_connect.kafka_io.wire_group import Joined
+from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.client.group_membership import CoordinatorLost, MembershipLost, RebalanceNeeded
+from mirror_connect.kafka_io.producer.leader_writer import Entry
+from mirror_connect.kafka_io.protocol.wire_group import Joined
 from tests.fakes.simulated import Process, World
 
 T = TypeVar("T")

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.kafka_io.cluster import Leader
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.kafka_io.wire import (
+from mirror_connect.kafka_io.client.cluster import Leader
+from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.protocol.wire import (
     EARLIEST,
     Fetch,
     FetchedPartition,
@@ -19,7 +19,7 @@ from mirror_connect.kafka_io.wire import (
     ListedOffset,
     ListOffsets,
 )
-from mirror_connect.kafka_io.wire_control import BrokerEntry, EpochEnd, OffsetForLeaderEpoch
+from mirror_connect.kafka_io.protocol.wire_control import BrokerEntry, EpochEnd, OffsetForLeaderEpoch
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 Key = tuple[str, int]

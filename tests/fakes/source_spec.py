@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
+from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
 
 CLASS: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 OFFSETS: Final = "connect-offsets"

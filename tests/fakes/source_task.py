@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
 import pytest
 
-from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
-from mirror_connect.spark_jobs import mirror_source, offset_runs_reader, offset_syncs_writer
+from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
+from mirror_connect.spark_jobs.mapping import offset_runs_reader, offset_syncs_writer
+from mirror_connect.spark_jobs.tasks import mirror_source
 from tests.fakes.source_spec import OFFSETS, source_spec
 from tests.fakes.whole_cluster import FakeBroker, FakeClusters
 from tests.fakes.worker_link import FakeWorkerLink, Stored

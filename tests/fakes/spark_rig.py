@@ -14,13 +14,13 @@ from pathlib import Path
 import psutil
 import uvicorn
 
+from mirror_connect.app.supervisor.interfaces import ASSIGNED, WantedTask
 from mirror_connect.app.supervisor.internal_api import create_internal_application
 from mirror_connect.app.supervisor.launcher import SparkApplication
-from mirror_connect.app.supervisor.ports import ASSIGNED, WantedTask
 from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import Supervisor
-from mirror_connect.connectors.assignment import parse_assigned_partitions
-from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskPartition, TaskSpec
+from mirror_connect.connectors.mirror.assignment import parse_assigned_partitions
+from mirror_connect.connectors.task_protocol import PartitionPosition, TaskId, TaskPartition, TaskSpec
 from tests.waiting import WaitTimedOut, state_reached
 
 FAKE_TASKS = Path(__file__).parent / "spark_path"

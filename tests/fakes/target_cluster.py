@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mirror_connect.connectors.topic_configs import ConfigSource, TopicConfig
-from mirror_connect.kafka_io.cluster import Leader
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.kafka_io.wire import Produce, ProducedPartition, ProduceResponse
-from mirror_connect.kafka_io.wire_codec import Writer
-from mirror_connect.kafka_io.wire_control import (
+from mirror_connect.connectors.mirror.topic_configs import ConfigSource, TopicConfig
+from mirror_connect.kafka_io.client.cluster import Leader
+from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.protocol.wire import Produce, ProducedPartition, ProduceResponse
+from mirror_connect.kafka_io.protocol.wire_codec import Writer
+from mirror_connect.kafka_io.protocol.wire_control import (
     ApiVersions,
     CoordinatorResponse,
     FindCoordinator,
     InitProducerId,
     ProducerIdResponse,
 )
-from mirror_connect.kafka_io.wire_topic_configs import DescribedConfigs, DescribeTopicConfigs
+from mirror_connect.kafka_io.protocol.wire_topic_configs import DescribedConfigs, DescribeTopicConfigs
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 OUT_OF_ORDER = 45

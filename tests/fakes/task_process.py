@@ -11,8 +11,8 @@ import json
 import sys
 from pathlib import Path
 
-from mirror_connect.connectors.job_contract import TaskSpec
-from mirror_connect.spark_jobs.mirror_source import run_source_task
+from mirror_connect.connectors.task_protocol import TaskSpec
+from mirror_connect.spark_jobs.tasks.mirror_source import run_source_task
 from tests.fakes.worker_link import FakeWorkerLink
 
 

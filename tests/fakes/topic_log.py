@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from mirror_connect.kafka_io.topic_log_io import LogRecord
+from mirror_connect.kafka_io.consumer.topic_log_io import LogRecord
 
 Entry = tuple[bytes, bytes | None]
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.connectors.topic_configs import ConfigSource, TopicConfig
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.kafka_io.wire import Fetch, FetchedPartition, FetchPartition, Produce
-from mirror_connect.kafka_io.wire_control import ApiVersions, BrokerEntry, CoordinatorResponse, InitProducerId
-from mirror_connect.kafka_io.wire_groups import (
+from mirror_connect.connectors.mirror.topic_configs import ConfigSource, TopicConfig
+from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.protocol.wire import Fetch, FetchedPartition, FetchPartition, Produce
+from mirror_connect.kafka_io.protocol.wire_control import ApiVersions, BrokerEntry, CoordinatorResponse, InitProducerId
+from mirror_connect.kafka_io.protocol.wire_groups import (
     CommitAnswer,
     CommittedOffset,
     FetchedOffsets,
@@ -22,9 +22,9 @@ from mirror_connect.kafka_io.wire_groups import (
     OffsetCommit,
     OffsetFetch,
 )
-from mirror_connect.kafka_io.wire_topic_configs import DescribedConfigs, DescribeTopicConfigs
-from mirror_connect.spark_jobs.record_batch import NewRecord, split_fetch, stamp
-from mirror_connect.spark_jobs.record_rewrite import build, unpack
+from mirror_connect.kafka_io.protocol.wire_topic_configs import DescribedConfigs, DescribeTopicConfigs
+from mirror_connect.kafka_io.records.record_batch import NewRecord, split_fetch, stamp
+from mirror_connect.kafka_io.records.record_rewrite import build, unpack
 from tests.fakes.source_cluster import FakeSource, Log
 from tests.fakes.target_cluster import FakeTarget
 

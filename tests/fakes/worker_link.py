@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from mirror_connect.connectors.job_contract import (
+from mirror_connect.connectors.task_protocol import (
     STARTING,
     PartitionPosition,
     TaskOrders,
     TaskPartition,
     TaskSpec,
 )
-from mirror_connect.spark_jobs.worker_link import UnderOrders
+from mirror_connect.spark_jobs.task_context import UnderOrders
 
 Stored = int | None | tuple[int | None, str | None] | tuple[int | None, str | None, int]
 

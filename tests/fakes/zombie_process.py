@@ -14,11 +14,11 @@ import sys
 from typing import Any
 
 from mirror_connect.connectors.boot_clock import boot_clock
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.wire_codec import Writer
-from mirror_connect.kafka_io.wire_control import InitProducerId
-from mirror_connect.spark_jobs.batch_producer import BatchProducer
-from mirror_connect.spark_jobs.copier_settings import ProducerSettings
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.protocol.wire_codec import Writer
+from mirror_connect.kafka_io.protocol.wire_control import InitProducerId
 
 
 def stop() -> None:

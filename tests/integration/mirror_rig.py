@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from deploy.local import LocalCluster
-from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
-from mirror_connect.connectors.positions import parse_position_headers, parse_position_key, parse_position_value
-from mirror_connect.connectors.topic_ids import topic_id_text
-from mirror_connect.spark_jobs.mirror_source import run_source_task
-from mirror_connect.spark_jobs.tasks import TaskFunction
+from mirror_connect.connectors.records.positions import parse_position_headers, parse_position_key, parse_position_value
+from mirror_connect.connectors.records.topic_ids import topic_id_text
+from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
+from mirror_connect.spark_jobs.tasks.mirror_source import run_source_task
+from mirror_connect.spark_jobs.tasks.registry import TaskFunction
 from tests.fakes.source_spec import OFFSETS as OFFSETS_TOPIC
 from tests.fakes.source_spec import WITHOUT_SYNCS, source_spec
 from tests.fakes.worker_link import FakeWorkerLink, Stored

@@ -12,9 +12,9 @@ import pytest
 
 from deploy.local import Listener, LocalCluster
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.topic_admin import NewRemote, create_topics, grow_topics
+from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.topic_admin import NewRemote, create_topics, grow_topics
+from mirror_connect.kafka_io.client.cluster import Cluster
 from tests.fakes.token_endpoint import TokenEndpoint
 from tests.waiting import wait_for_state
 

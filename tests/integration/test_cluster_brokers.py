@@ -13,8 +13,8 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from deploy.local import Listener, LocalCluster
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.rights import TARGET_USER
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.wire import (
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.protocol.wire import (
     EARLIEST,
     LATEST,
     Fetch,
@@ -23,7 +23,7 @@ from mirror_connect.kafka_io.wire import (
     Produce,
     ProducePartition,
 )
-from mirror_connect.kafka_io.wire_control import InitProducerId, OffsetForLeaderEpoch
+from mirror_connect.kafka_io.protocol.wire_control import InitProducerId, OffsetForLeaderEpoch
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,

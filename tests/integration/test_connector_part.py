@@ -8,13 +8,13 @@ from typing import Any, cast
 import pytest
 
 from deploy.local import Listener, LocalCluster, free_port
-from mirror_connect.app.connector_part.host import ConnectorPart
-from mirror_connect.app.connector_part.mirror_source import MirrorSourcePart, PartConfig
-from mirror_connect.app.connector_part.target_choice import TargetChooser
-from mirror_connect.app.worker_config import WorkerConfig
+from mirror_connect.app.config.worker_config import WorkerConfig
+from mirror_connect.app.worker_connectors.host import ConnectorPart
+from mirror_connect.app.worker_connectors.mirror_source import MirrorSourcePart, PartConfig
+from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.connectors import connector_definition
-from mirror_connect.kafka_io.admin import ClusterAdmin
-from mirror_connect.kafka_io.topic_admin import grow_topics
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.topic_admin import grow_topics
 from tests.fakes.part_host import no_offsets
 from tests.waiting import state_reached
 

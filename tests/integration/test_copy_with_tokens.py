@@ -9,13 +9,13 @@ import pytest
 
 from deploy.local import Listener, LocalCluster
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
-from mirror_connect.kafka_io.admin import ClusterAdmin
-from mirror_connect.kafka_io.leader_producer import LeaderProducer
-from mirror_connect.kafka_io.leader_writer import LeaderWriter
-from mirror_connect.kafka_io.record_reader import RecordReaders
-from mirror_connect.kafka_io.topic_log_io import LogClients, LogRecord
-from mirror_connect.kafka_io.topic_plan import TopicPlan
-from mirror_connect.kafka_io.write_lease import WriteLease
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
+from mirror_connect.kafka_io.client.write_lease import WriteLease
+from mirror_connect.kafka_io.consumer.record_reader import RecordReaders
+from mirror_connect.kafka_io.consumer.topic_log_io import LogClients, LogRecord
+from mirror_connect.kafka_io.producer.leader_producer import LeaderProducer
+from mirror_connect.kafka_io.producer.leader_writer import LeaderWriter
 from tests.fakes.token_endpoint import TokenEndpoint
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,

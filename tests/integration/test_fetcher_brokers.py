@@ -12,9 +12,9 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from deploy.local import LocalCluster
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.wire import Fetch
-from mirror_connect.spark_jobs.fetcher import Fetched, Fetcher, SourcePartition
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.consumer.fetcher import Fetched, Fetcher, SourcePartition
+from mirror_connect.kafka_io.protocol.wire import Fetch
 from tests.fakes.fetched_copy import fetching
 
 pytestmark = [pytest.mark.brokers, pytest.mark.timeout(180)]

@@ -17,11 +17,11 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from deploy.local import LocalCluster
-from mirror_connect.cli.verify import follow
-from mirror_connect.cli.verify.findings import Fault
-from mirror_connect.cli.verify.follow import Follower, FollowOptions
-from mirror_connect.cli.verify.follow_report import FollowReport, FollowWatcher
-from mirror_connect.cli.verify.link import Link, Positions, link_of
+from mirror_connect.verify import follow
+from mirror_connect.verify.findings import Fault
+from mirror_connect.verify.follow import Follower, FollowOptions
+from mirror_connect.verify.follow_report import FollowReport, FollowWatcher
+from mirror_connect.verify.link import Link, Positions, link_of
 from tests.fakes.worker_rest import worker_that_answers
 from tests.integration.mirror_rig import fresh_topic, produce, running, spec_for
 

@@ -16,11 +16,11 @@ from confluent_kafka.admin import AclOperation, ResourceType
 from deploy.local import Listener, LocalCluster
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.connectors.errors import ClusterUnreachable, LeaseOver, NotAuthorized, OutcomeUnknown
-from mirror_connect.kafka_io.leader_producer import LeaderProducer
-from mirror_connect.kafka_io.leader_writer import LeaderWriter
-from mirror_connect.kafka_io.topic_log_io import LogClients
-from mirror_connect.kafka_io.topic_plan import TopicPlan
-from mirror_connect.kafka_io.write_lease import WriteLease
+from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
+from mirror_connect.kafka_io.client.write_lease import WriteLease
+from mirror_connect.kafka_io.consumer.topic_log_io import LogClients
+from mirror_connect.kafka_io.producer.leader_producer import LeaderProducer
+from mirror_connect.kafka_io.producer.leader_writer import LeaderWriter
 from tests.fakes.far_link import FarLink, far_cluster
 from tests.integration.mirror_rig import read
 from tests.integration.rights import allow

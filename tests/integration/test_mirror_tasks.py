@@ -17,16 +17,16 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.local import LocalCluster, start_all
 from deploy.local.kafka_tools import run_tool
-from mirror_connect.connectors.checkpoints import Checkpoint
-from mirror_connect.connectors.heartbeats import Heartbeat
-from mirror_connect.connectors.job_contract import TaskSpec
-from mirror_connect.connectors.offset_runs import RunRecorder
-from mirror_connect.connectors.offset_syncs import OffsetSync
+from mirror_connect.connectors.records.checkpoints import Checkpoint
+from mirror_connect.connectors.records.heartbeats import Heartbeat
+from mirror_connect.connectors.records.offset_syncs import OffsetSync
 from mirror_connect.connectors.rights import TARGET_USER
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.consumer_groups import ConsumerGroups, GroupKind, Position
-from mirror_connect.spark_jobs.mirror_checkpoint import run_checkpoint_task
-from mirror_connect.spark_jobs.mirror_heartbeat import run_heartbeat_task
+from mirror_connect.connectors.task_protocol import TaskSpec
+from mirror_connect.connectors.translation.offset_runs import RunRecorder
+from mirror_connect.kafka_io.admin.consumer_groups import ConsumerGroups, GroupKind, Position
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.spark_jobs.tasks.mirror_checkpoint import run_checkpoint_task
+from mirror_connect.spark_jobs.tasks.mirror_heartbeat import run_heartbeat_task
 from tests.integration.mirror_rig import OFFSETS_PARTITIONS, OFFSETS_TOPIC, fresh_topic, messages, produce, running
 from tests.paths import TESTS
 from tests.waiting import wait_for_state

@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka import Producer
 
 from deploy.local import LocalCluster, start_all
-from mirror_connect.connectors.offset_run_index import RunIndex
-from mirror_connect.connectors.offset_runs import Segment
-from mirror_connect.connectors.offset_syncs import OffsetSync
-from mirror_connect.spark_jobs.offset_runs_writer import OffsetRuns
+from mirror_connect.connectors.records.offset_syncs import OffsetSync
+from mirror_connect.connectors.translation.offset_run_index import RunIndex
+from mirror_connect.connectors.translation.offset_runs import Segment
+from mirror_connect.spark_jobs.mapping.offset_runs_writer import OffsetRuns
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,

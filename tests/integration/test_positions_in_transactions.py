@@ -15,8 +15,8 @@ from deploy.local import LocalCluster
 from mirror_connect.app.storage.offsets import OffsetStore, offset_key, offset_value
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.kafka_io.topic_log_io import LogClients
-from mirror_connect.kafka_io.topic_plan import TopicPlan
+from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
+from mirror_connect.kafka_io.consumer.topic_log_io import LogClients
 
 pytestmark = pytest.mark.brokers
 

@@ -13,12 +13,12 @@ import pytest
 from confluent_kafka import TopicCollection, TopicPartition
 
 from deploy.local import LocalCluster
-from mirror_connect.connectors.job_contract import TaskSpec
-from mirror_connect.connectors.position_translation import PositionTranslator
+from mirror_connect.connectors.records.topic_ids import parse_topic_id
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
-from mirror_connect.connectors.topic_ids import parse_topic_id
-from mirror_connect.spark_jobs.fetcher import Fetcher
-from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from mirror_connect.connectors.task_protocol import TaskSpec
+from mirror_connect.connectors.translation.position_translation import PositionTranslator
+from mirror_connect.kafka_io.consumer.fetcher import Fetcher
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from tests.integration.mirror_rig import fresh_topic, messages, positions_with_ids, produce, running, spec_for
 
 pytestmark = pytest.mark.brokers

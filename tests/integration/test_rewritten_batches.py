@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.wire import Fetch, FetchPartition
-from mirror_connect.spark_jobs.aborted import AbortedFilter
-from mirror_connect.spark_jobs.record_batch import BatchView, as_is, needs_rewrite, split_fetch, stamp, verify
-from mirror_connect.spark_jobs.record_rewrite import rewrite
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.protocol.wire import Fetch, FetchPartition
+from mirror_connect.kafka_io.records.aborted import AbortedFilter
+from mirror_connect.kafka_io.records.record_batch import BatchView, as_is, needs_rewrite, split_fetch, stamp, verify
+from mirror_connect.kafka_io.records.record_rewrite import rewrite
 from tests.fakes.encoded_batches import decode
 from tests.integration.mirror_rig import fresh_topic, produce, read
 

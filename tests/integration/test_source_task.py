@@ -18,9 +18,9 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from deploy.local import LocalCluster, start_all
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.connectors.job_contract import RUNNING
-from mirror_connect.spark_jobs import mirror_source
-from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError
+from mirror_connect.connectors.task_protocol import RUNNING
+from mirror_connect.kafka_io.producer.produce_outcome import FencedError, PartitionRefusedError
+from mirror_connect.spark_jobs.tasks import mirror_source
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,

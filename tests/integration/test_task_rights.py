@@ -11,7 +11,7 @@ from confluent_kafka.admin import AclOperation, ResourceType
 
 from deploy.local import Listener, LocalCluster
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.connectors.job_contract import TaskSpec
+from mirror_connect.connectors.task_protocol import TaskSpec
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,

@@ -15,8 +15,8 @@ from deploy.local import Listener, LocalCluster
 from mirror_connect.app.storage.offsets import OffsetStore, offset_key
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.kafka_io.topic_log_io import LogClients, LogRecord
-from mirror_connect.kafka_io.topic_plan import TopicPlan
+from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
+from mirror_connect.kafka_io.consumer.topic_log_io import LogClients, LogRecord
 from tests.waiting import wait_for_state
 
 pytestmark = pytest.mark.brokers

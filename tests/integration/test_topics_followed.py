@@ -11,18 +11,18 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from deploy.local import Listener, LocalCluster
-from mirror_connect.app.connector_part.config_sync import ConfigSync
-from mirror_connect.app.connector_part.mirror_source import MirrorSourcePart, PartConfig
-from mirror_connect.app.connector_part.target_choice import TargetChooser
+from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.app.storage.offsets import OffsetStore
-from mirror_connect.app.worker_config import WorkerConfig
+from mirror_connect.app.worker_connectors.config_sync import ConfigSync
+from mirror_connect.app.worker_connectors.mirror_source import MirrorSourcePart, PartConfig
+from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.connectors import connector_definition
-from mirror_connect.connectors.acl_rules import AclBinding
-from mirror_connect.connectors.topic_configs import ConfigChange, ConfigSource
-from mirror_connect.kafka_io.acl_admin import create_acls, delete_acls, topic_acls
-from mirror_connect.kafka_io.admin import ClusterAdmin
-from mirror_connect.kafka_io.client_settings import librdkafka_config
-from mirror_connect.kafka_io.topic_config_admin import alter_topic_configs, describe_topic_configs
+from mirror_connect.connectors.acls import AclBinding
+from mirror_connect.connectors.mirror.topic_configs import ConfigChange, ConfigSource
+from mirror_connect.kafka_io.admin.acl_admin import create_acls, delete_acls, topic_acls
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.topic_config_admin import alter_topic_configs, describe_topic_configs
+from mirror_connect.kafka_io.client.client_settings import librdkafka_config
 from tests.fakes.part_host import FakeHost
 from tests.fakes.topic_log import FakeTopicLog
 from tests.waiting import wait_for, wait_for_state
@@ -225,7 +225,7 @@ async def test_nothing_is_sent_where_both_sides_agree(
     config = {"name": "c", "connector.class": CLASS, "source.cluster.alias": "A"}
     sent: list[Mapping[str, Any]] = []
     monkeypatch.setattr(
-        "mirror_connect.app.connector_part.config_sync.alter_topic_configs",
+        "mirror_connect.app.worker_connectors.config_sync.alter_topic_configs",
         lambda admin, changes: sent.append(changes) or {},
     )
     sync = ConfigSync(connector_definition(CLASS).settings(config))

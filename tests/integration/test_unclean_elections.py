@@ -22,10 +22,10 @@ from deploy.local import LocalCluster, LocalError
 from deploy.local.cluster import start_all
 from deploy.local.kafka_jars import KAFKA_VERSION, ensure
 from deploy.local.kafka_releases import OLD_VERSIONS
-from mirror_connect.cli.verify.link import described_link
-from mirror_connect.cli.verify.run import NOT_COMPARED, Options, Report, Result, Watcher, verify
-from mirror_connect.connectors.job_contract import TaskSpec
-from mirror_connect.connectors.known_classes import IDENTITY_POLICY
+from mirror_connect.connectors.task_protocol import TaskSpec
+from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
+from mirror_connect.verify.link import described_link
+from mirror_connect.verify.run import NOT_COMPARED, Options, Report, Result, Watcher, verify
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,

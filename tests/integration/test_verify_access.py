@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from deploy.local import Listener, LocalCluster
-from mirror_connect.cli.verify.link import described_link
-from mirror_connect.cli.verify.run import NOT_COMPARED, Options, Report, Watcher, verify
+from mirror_connect.verify.link import described_link
+from mirror_connect.verify.run import NOT_COMPARED, Options, Report, Watcher, verify
 from tests.integration.mirror_rig import fresh_topic, produce
 from tests.integration.rights import allow
 

@@ -15,7 +15,7 @@ from confluent_kafka import IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from deploy.local import LocalCluster
-from mirror_connect.spark_jobs.record_batch import HEADER_SIZE
+from mirror_connect.kafka_io.records.record_batch import HEADER_SIZE
 from tests.fakes.encoded_batches import with_records
 from tests.fakes.worker_rest import worker_that_answers
 from tests.integration.mirror_rig import OFFSETS_PARTITIONS, OFFSETS_TOPIC, fresh_topic, produce, running, spec_for

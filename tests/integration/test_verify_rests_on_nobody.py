@@ -14,12 +14,13 @@ import pytest
 from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
-from mirror_connect.cli.verify.link import described_link
-from mirror_connect.cli.verify.run import Options, Watcher, verify
-from mirror_connect.spark_jobs import aborted, fetch_handover
-from mirror_connect.spark_jobs.fetched import Fetched
-from mirror_connect.spark_jobs.partition_flow import PartitionFlow
-from mirror_connect.spark_jobs.record_batch import BatchReader, BatchView, Outgoing, as_is
+from mirror_connect.kafka_io.consumer import fetch_handover
+from mirror_connect.kafka_io.consumer.fetched import Fetched
+from mirror_connect.kafka_io.records import aborted
+from mirror_connect.kafka_io.records.record_batch import BatchReader, BatchView, Outgoing, as_is
+from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
+from mirror_connect.verify.link import described_link
+from mirror_connect.verify.run import Options, Watcher, verify
 from tests.fakes.encoded_batches import Plain, decode, encode
 from tests.integration.mirror_rig import fresh_topic, read, running, spec_for
 

@@ -16,10 +16,10 @@ import psutil
 import pytest
 
 from deploy.local import LocalCluster
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.spark_jobs.batch_producer import BatchProducer
-from mirror_connect.spark_jobs.copier_settings import ProducerSettings
-from mirror_connect.spark_jobs.produce_outcome import FencedError
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.producer.produce_outcome import FencedError
 from tests.waiting import state_reached
 
 pytestmark = [pytest.mark.brokers, pytest.mark.soak]

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mirror_connect.kafka_io.cluster import Leader
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.kafka_io.wire import Produce, ProducedPartition, ProduceResponse
-from mirror_connect.kafka_io.wire_codec import Writer
-from mirror_connect.kafka_io.wire_control import (
+from mirror_connect.kafka_io.client.cluster import Leader
+from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.protocol.wire import Produce, ProducedPartition, ProduceResponse
+from mirror_connect.kafka_io.protocol.wire_codec import Writer
+from mirror_connect.kafka_io.protocol.wire_control import (
     CoordinatorResponse,
     FindCoordinator,
     InitProducerId,

@@ -2,7 +2,7 @@
 
 A worker is the product's Membership and Supervisor, with a Spark driver that does what the supervisor's plan says. A task is
 the product's TaskLease, BatchProducer with its ProducerIdentity, and PositionsWriter, in the order in which
-spark_jobs/mirror_source.py uses them; it copies numbered records, some each second.
+spark_jobs/tasks/mirror_source.py uses them; it copies numbered records, some each second.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mirror_connect.app.herder.membership import Membership, Standing
 from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.connectors.job_contract import (
+from mirror_connect.connectors.task_protocol import (
     FENCED,
     FINISHED,
     RUNNING,
@@ -28,15 +28,15 @@ from mirror_connect.connectors.job_contract import (
     TaskReport,
     TaskSpec,
 )
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.spark_jobs.batch_producer import BatchProducer
-from mirror_connect.spark_jobs.copier_settings import ProducerSettings
-from mirror_connect.spark_jobs.positions_writer import Position, PositionsWriter
-from mirror_connect.spark_jobs.produce_outcome import FencedError, PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing
-from mirror_connect.spark_jobs.record_rewrite import build
-from mirror_connect.spark_jobs.target_partition import TargetPartition
-from mirror_connect.spark_jobs.task_lease import TaskLease
+from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.producer.produce_outcome import FencedError, PartitionRefusedError
+from mirror_connect.kafka_io.producer.target_partition import TargetPartition
+from mirror_connect.kafka_io.producer.task_lease import TaskLease
+from mirror_connect.kafka_io.records.record_batch import NewRecord, Outgoing
+from mirror_connect.kafka_io.records.record_rewrite import build
+from mirror_connect.spark_jobs.copy.positions_writer import Position, PositionsWriter
 from tests.fakes.simulated import Process, World
 from tests.fakes.simulated_group import Group, Steps
 from tests.fakes.spark_rig import FakeEvents, FakeSpecs, wanted

@@ -8,8 +8,9 @@ from typing import Final
 from mirror_connect.app.supervisor.grants import LANDING_S
 from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import UNFENCED
-from mirror_connect.connectors.assignment import TopicPartition, deal
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.mirror.assignment import deal
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.spark_rig import wanted
 from tests.models.fence_broker import SOURCE
 from tests.models.fence_workers import Task

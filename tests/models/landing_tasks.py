@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, cast
 from unittest import mock
 
 from mirror_connect.app.supervisor.run import Run
-from mirror_connect.connectors.job_contract import (
+from mirror_connect.connectors.task_protocol import (
     EPOCH_ENDED,
     FAILED,
     FENCED,
@@ -25,12 +25,12 @@ from mirror_connect.connectors.job_contract import (
     TaskPartition,
     TaskSpec,
 )
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.spark_jobs import mirror_source
-from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
-from mirror_connect.spark_jobs.produce_outcome import FencedError
+from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.consumer.fetched import Fetched, SourcePartition
+from mirror_connect.kafka_io.producer.produce_outcome import FencedError
+from mirror_connect.spark_jobs.task_context import UnderOrders
+from mirror_connect.spark_jobs.tasks import mirror_source
 from mirror_connect.spark_jobs.worker_client import FINISHING_REPORT_S
-from mirror_connect.spark_jobs.worker_link import UnderOrders
 from tests.fakes.encoded_batches import Plain, encode
 from tests.fakes.simulated import Process
 from tests.fakes.source_spec import source_spec
@@ -139,7 +139,7 @@ class SourceSpecs(Specs):
 
 
 class SourceProcess(Task, UnderOrders):
-    """One process of a source task, and its worker link (spark_jobs/worker_link.py)."""
+    """One process of a source task, and its worker link (spark_jobs/task_context.py)."""
 
     def __init__(self, worker: ConnectorWorker, run: Run, number: int) -> None:
         self.changed = asyncio.Event()

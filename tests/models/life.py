@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from typing import Final
 from unittest import mock
 
-from mirror_connect.connectors.job_contract import PartitionPosition, TaskPartition, TaskSpec
-from mirror_connect.connectors.topic_ids import topic_id_text
-from mirror_connect.spark_jobs import batch_producer, mirror_source, target_partition
-from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from mirror_connect.connectors.records.topic_ids import topic_id_text
+from mirror_connect.connectors.task_protocol import PartitionPosition, TaskPartition, TaskSpec
+from mirror_connect.kafka_io.producer import batch_producer, target_partition
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.spark_jobs.tasks import mirror_source
 from tests.fakes.source_cluster import FakeSource
 from tests.fakes.source_spec import OFFSETS, source_spec
 from tests.fakes.whole_cluster import FakeBroker

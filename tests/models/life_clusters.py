@@ -15,12 +15,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mirror_connect.connectors.positions import parse_position_headers
-from mirror_connect.connectors.topic_ids import topic_id_text
-from mirror_connect.kafka_io.connection import ConnectionLost, RequestTimedOut
-from mirror_connect.kafka_io.wire import FetchedPartition, FetchPartition, Produce, ProducedPartition, ProduceResponse
-from mirror_connect.kafka_io.wire_control import InitProducerId, ProducerIdResponse
-from mirror_connect.spark_jobs.fetched import whole_batches
+from mirror_connect.connectors.records.positions import parse_position_headers
+from mirror_connect.connectors.records.topic_ids import topic_id_text
+from mirror_connect.kafka_io.client.connection import ConnectionLost, RequestTimedOut
+from mirror_connect.kafka_io.consumer.fetched import whole_batches
+from mirror_connect.kafka_io.protocol.wire import (
+    FetchedPartition,
+    FetchPartition,
+    Produce,
+    ProducedPartition,
+    ProduceResponse,
+)
+from mirror_connect.kafka_io.protocol.wire_control import InitProducerId, ProducerIdResponse
 from tests.fakes.encoded_batches import HEADER, Plain, decode, encode
 from tests.fakes.source_cluster import Log as SourceLog
 from tests.fakes.source_spec import OFFSETS

@@ -13,19 +13,19 @@ from unittest import mock
 import pytest
 from hypothesis import Phase
 
-from mirror_connect.connectors.positions import NO_EPOCH, position_headers
-from mirror_connect.spark_jobs import positions_writer
-from mirror_connect.spark_jobs.fetch_state import PartitionWork
-from mirror_connect.spark_jobs.fetch_upkeep import FetchUpkeep
-from mirror_connect.spark_jobs.fetched import Fetched
-from mirror_connect.spark_jobs.in_flight import InFlight, NotInFlightError
-from mirror_connect.spark_jobs.leader_epochs import LeaderEpochs
-from mirror_connect.spark_jobs.own_records import OwnRecords
-from mirror_connect.spark_jobs.partition_flow import PartitionFlow
-from mirror_connect.spark_jobs.positions_writer import PositionsWriter
-from mirror_connect.spark_jobs.record_batch import Outgoing
-from mirror_connect.spark_jobs.target_broker import TargetBroker
-from mirror_connect.spark_jobs.target_partition import ProducerId, TargetPartition
+from mirror_connect.connectors.records.positions import NO_EPOCH, position_headers
+from mirror_connect.kafka_io.consumer.fetch_state import PartitionWork
+from mirror_connect.kafka_io.consumer.fetch_upkeep import FetchUpkeep
+from mirror_connect.kafka_io.consumer.fetched import Fetched
+from mirror_connect.kafka_io.consumer.leader_epochs import LeaderEpochs
+from mirror_connect.kafka_io.producer.in_flight import InFlight, NotInFlightError
+from mirror_connect.kafka_io.producer.own_records import OwnRecords
+from mirror_connect.kafka_io.producer.target_broker import TargetBroker
+from mirror_connect.kafka_io.producer.target_partition import ProducerId, TargetPartition
+from mirror_connect.kafka_io.records.record_batch import Outgoing
+from mirror_connect.spark_jobs.copy import positions_writer
+from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
+from mirror_connect.spark_jobs.copy.positions_writer import PositionsWriter
 from tests.fakes.simulated_time import run_simulated
 from tests.models.life import Incident, Schedule, live
 from tests.models.schedules import ALL_SIZES, LARGE, SINGLE, THIN, Sizes, lives

@@ -24,13 +24,13 @@ from mirror_connect.app.herder import membership
 from mirror_connect.app.herder.membership import Membership
 from mirror_connect.app.supervisor.grants import LANDING_S
 from mirror_connect.app.supervisor.supervisor import Supervisor
-from mirror_connect.kafka_io.wire import Produce
-from mirror_connect.kafka_io.wire_control import InitProducerId
-from mirror_connect.spark_jobs import batch_producer, producer_identity
-from mirror_connect.spark_jobs.batch_producer import BatchProducer
-from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
-from mirror_connect.spark_jobs.target_partition import ProducerId
-from mirror_connect.spark_jobs.task_lease import TaskLease
+from mirror_connect.kafka_io.producer import batch_producer, producer_identity
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
+from mirror_connect.kafka_io.producer.target_partition import ProducerId
+from mirror_connect.kafka_io.producer.task_lease import TaskLease
+from mirror_connect.kafka_io.protocol.wire import Produce
+from mirror_connect.kafka_io.protocol.wire_control import InitProducerId
 from tests.models import fence_workers
 from tests.models.fence_life import WORKERS, Setting, live
 from tests.models.watch import BrokenPromiseError

@@ -23,11 +23,11 @@ from mirror_connect.app.supervisor.grants import Landing
 from mirror_connect.app.supervisor.run import LAST_WORDS, Partitions, Run
 from mirror_connect.app.supervisor.run import Phase as RunPhase
 from mirror_connect.app.supervisor.supervisor import Supervisor
-from mirror_connect.kafka_io.wire_control import ProducerIdResponse
-from mirror_connect.spark_jobs.batch_producer import BatchProducer
-from mirror_connect.spark_jobs.positions_writer import PositionsWriter
-from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
-from mirror_connect.spark_jobs.target_partition import ProducerId, TargetPartition
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
+from mirror_connect.kafka_io.producer.target_partition import ProducerId, TargetPartition
+from mirror_connect.kafka_io.protocol.wire_control import ProducerIdResponse
+from mirror_connect.spark_jobs.copy.positions_writer import PositionsWriter
 from tests.models.fence_broker import TRANSACTIONAL_ID_DENIED
 from tests.models.landing_life import live
 from tests.models.landing_tasks import TASKS, simulated

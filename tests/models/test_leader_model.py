@@ -23,11 +23,11 @@ from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.rights import WORKER_USER, on_transactional_id
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.kafka_io.leader_writer import LeaderWriter, TransactionalIdDenied
-from mirror_connect.kafka_io.topic_log_io import LogRecord
-from mirror_connect.kafka_io.topic_plan import TopicPlan
-from mirror_connect.kafka_io.write_lease import WriteLease
+from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
+from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.client.write_lease import WriteLease
+from mirror_connect.kafka_io.consumer.topic_log_io import LogRecord
+from mirror_connect.kafka_io.producer.leader_writer import LeaderWriter, TransactionalIdDenied
 from tests.fakes.simulated import Process, World
 from tests.fakes.simulated_group import ConfigTopic, Group, SimulatedPlain, SimulatedTransactions, Steps
 from tests.fakes.topic_log import FakeTopicLog

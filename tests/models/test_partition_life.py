@@ -10,9 +10,9 @@ from unittest import mock
 
 import pytest
 
-from mirror_connect.spark_jobs import mirror_source
-from mirror_connect.spark_jobs.batch_producer import WINDOW
-from mirror_connect.spark_jobs.target_partition import TargetPartition
+from mirror_connect.kafka_io.producer.batch_producer import WINDOW
+from mirror_connect.kafka_io.producer.target_partition import TargetPartition
+from mirror_connect.spark_jobs.tasks import mirror_source
 from tests.fakes.simulated_time import run_simulated
 from tests.models.life import Incident, Schedule, live
 from tests.models.life_clusters import PARTITIONS

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Final, Generic, TypeVar
 
-from mirror_connect.connectors.job_contract import FAILED, RUNNING, TaskId
+from mirror_connect.connectors.task_protocol import FAILED, RUNNING, TaskId
 from tests.fakes.simulated import Process, World
 from tests.fakes.simulated_group import Group
 from tests.models.fence_broker import Broker

@@ -17,8 +17,8 @@ import pytest
 import pytest_asyncio
 
 from mirror_connect.app.supervisor import idleness, spark_keeper, supervisor
-from mirror_connect.connectors.job_contract import TaskId
-from mirror_connect.spark_jobs.class_archive import ARCHIVE
+from mirror_connect.connectors.task_protocol import TaskId
+from mirror_connect.spark_jobs.session import ARCHIVE
 from tests.fakes.spark_rig import FAKE_TASKS, SECRET, SparkRig, lives, spark_rig, wanted
 
 pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_scope="module")]

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from mirror_connect.app.properties import UnreadableFile, properties_of
-from mirror_connect.connectors.bounded_file import CantRead, OutsideError, read_file
-from mirror_connect.connectors.config_table import RefusedConfig
+from mirror_connect.app.config.properties import UnreadableFile, properties_of
+from mirror_connect.connectors.config.bounded_file import CantRead, OutsideError, read_file
+from mirror_connect.connectors.config.config_table import RefusedConfig
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.filters import NameFilter
+from mirror_connect.connectors.mirror.filters import NameFilter
 from mirror_connect.connectors.secrets import secrets_of
 
 log = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mirror_connect.connectors.config_table import Quote
-from mirror_connect.connectors.java_regex import JavaRegexError, compile_java, ways_to_match
+from mirror_connect.connectors.config.config_table import Quote
+from mirror_connect.connectors.user_code.java_regex import JavaRegexError, compile_java, ways_to_match
 
 _DEFAULT_METHODS: Final = ("GET", "POST", "HEAD")
 _PLAIN_ORIGIN: Final = re.compile(r"[\w.:/\[\]-]+", re.ASCII)

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from mirror_connect.app.listeners import Listener
-from mirror_connect.kafka_io.addresses import is_loopback
+from mirror_connect.app.config.listeners import Listener
+from mirror_connect.kafka_io.client.addresses import is_loopback
 
 # Simple class name → the parameter that limits what it gives.
 _LIMITS: Final = {

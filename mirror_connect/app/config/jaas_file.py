@@ -17,8 +17,8 @@ from typing import Final
 
 from mirror_connect.app.errors import StartupError
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io.jaas import JaasError, LoginModule, parse_sections
-from mirror_connect.kafka_io.java_options import system_property
+from mirror_connect.kafka_io.client.jaas import JaasError, LoginModule, parse_sections
+from mirror_connect.kafka_io.client.java_options import system_property
 
 __all__ = ["PROPERTY", "LoginModule", "find_jaas_file", "login_modules", "read_text"]
 

@@ -11,11 +11,11 @@ import ssl
 from collections.abc import Mapping
 from typing import Final, cast
 
-from mirror_connect.connectors.config_table import LOW, STRING, ConfigTable, Key, RefusedConfig
+from mirror_connect.connectors.config.config_table import LOW, STRING, ConfigTable, Key, RefusedConfig
+from mirror_connect.connectors.config.security_settings import TLS_KEYS
+from mirror_connect.connectors.config.validators import one_of
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.security_settings import TLS_KEYS
-from mirror_connect.connectors.validators import one_of
-from mirror_connect.kafka_io.tls import ClientAuth, TlsSettings
+from mirror_connect.kafka_io.client.tls import ClientAuth, TlsSettings
 
 MAIN_PREFIX: Final = "listeners.https."
 ADMIN_PREFIX: Final = "admin.listeners.https."

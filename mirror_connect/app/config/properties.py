@@ -40,7 +40,7 @@ def parse_properties(text: str) -> dict[str, str]:
 def read_properties(path: str | Path, *, what: str = "the properties file") -> dict[str, str]:
     """The properties of a file that whoever starts the program names. UnreadableFile names `what`, the path and the reason.
 
-    Of any kind: a shell's `<(…)` is a pipe. Nothing that comes over REST is read so, but by connectors/bounded_file.py.
+    Of any kind: a shell's `<(…)` is a pipe. Nothing that comes over REST is read so, but by bounded_file.py.
     """
     try:
         content = Path(path).read_bytes()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Any, Final
 
-from mirror_connect.connectors.config_table import Quote
+from mirror_connect.connectors.config.config_table import Quote
 
 ACTIONS: Final = ("set", "add", "setDate", "addDate")
 

@@ -10,20 +10,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from mirror_connect.app.config_providers import Resolved, Resolver, resolve_own
-from mirror_connect.app.cross_origins import CrossOrigins
-from mirror_connect.app.exposed_providers import exposed_providers_line
-from mirror_connect.app.listener_tls import ADMIN_PREFIX, LISTENER_TLS_KEYS, MAIN_PREFIX, listener_context
-from mirror_connect.app.listeners import Listener, advertised, parse_listeners, worker_id
-from mirror_connect.app.properties import read_properties
-from mirror_connect.app.response_headers import HeaderRule, header_rules
-from mirror_connect.app.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
-from mirror_connect.connectors.config_table import RefusedConfig, Settings
+from mirror_connect.app.config.config_providers import Resolved, Resolver, resolve_own
+from mirror_connect.app.config.cross_origins import CrossOrigins
+from mirror_connect.app.config.exposed_providers import exposed_providers_line
+from mirror_connect.app.config.listener_tls import ADMIN_PREFIX, LISTENER_TLS_KEYS, MAIN_PREFIX, listener_context
+from mirror_connect.app.config.listeners import Listener, advertised, parse_listeners, worker_id
+from mirror_connect.app.config.properties import read_properties
+from mirror_connect.app.config.response_headers import HeaderRule, header_rules
+from mirror_connect.app.config.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
+from mirror_connect.connectors.config.config_table import RefusedConfig, Settings
+from mirror_connect.connectors.config.near_names import unknown_names_line
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.near_names import unknown_names_line
-from mirror_connect.connectors.unapplied_converters import CONVERTER_SETTINGS
-from mirror_connect.kafka_io.client_keys import CLIENT_KEYS, CLIENT_NAMES, prefixed
-from mirror_connect.kafka_io.client_settings import librdkafka_config
+from mirror_connect.connectors.mirror.unapplied_converters import CONVERTER_SETTINGS
+from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, CLIENT_NAMES, prefixed
+from mirror_connect.kafka_io.client.client_settings import librdkafka_config
 
 log = logging.getLogger(__name__)
 

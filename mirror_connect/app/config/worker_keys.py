@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mirror_connect.app.cross_origins import valid_origins
-from mirror_connect.app.listener_tls import ADMIN_PREFIX, CLIENT_AUTH_KEY, MAIN_PREFIX
-from mirror_connect.app.response_headers import valid_header_rules
-from mirror_connect.connectors.config_table import (
+from mirror_connect.app.config.cross_origins import valid_origins
+from mirror_connect.app.config.listener_tls import ADMIN_PREFIX, CLIENT_AUTH_KEY, MAIN_PREFIX
+from mirror_connect.app.config.response_headers import valid_header_rules
+from mirror_connect.connectors.config.config_table import (
     BOOLEAN,
     CLASS,
     HIGH,
@@ -24,9 +24,9 @@ from mirror_connect.connectors.config_table import (
     Quote,
     Validator,
 )
-from mirror_connect.connectors.known_classes import CONVERTER, HEADER_CONVERTER
-from mirror_connect.connectors.security_settings import SASL_KEYS, SECURITY_PROTOCOL_KEY, TLS_KEYS
-from mirror_connect.connectors.validators import between, distinct, one_of, one_of_in_any_case, stands_for
+from mirror_connect.connectors.config.security_settings import SASL_KEYS, SECURITY_PROTOCOL_KEY, TLS_KEYS
+from mirror_connect.connectors.config.validators import between, distinct, one_of, one_of_in_any_case, stands_for
+from mirror_connect.connectors.user_code.known_classes import CONVERTER, HEADER_CONVERTER
 
 _JAVA: Final = "Of a Java worker; has no effect here."
 _INT_MAX: Final = 2**31 - 1

@@ -1,7 +1,7 @@
 """The client properties in a connector's config, told wrong when the config comes and not when a client is made.
 
 Connect knows no definition of `source.cluster.sasl.mechanism` or `consumer.fetch.max.wait.ms`; such a property fails a
-task later. Here each is checked as Kafka's own clients would (kafka_io/client_keys.py), and the complaint stands in the
+task later. Here each is checked as Kafka's own clients would (client_keys.py), and the complaint stands in the
 answer where Connect puts those about names without a definition. `producer.override.*` Connect does judge: by the
 definitions of the producer, and by the worker's override policy.
 """
@@ -12,14 +12,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mirror_connect.connectors.config_table import ConfigTable, ValidatedKey
+from mirror_connect.connectors.config.config_table import ConfigTable, ValidatedKey
+from mirror_connect.connectors.config.security_settings import CLUSTER_CLIENT_NAMES
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.mirror_settings import PRODUCER_OVERRIDE, client_properties
-from mirror_connect.connectors.mirror_settings import Kind as ClientKind
-from mirror_connect.connectors.mirror_settings import Side as ClusterSide
-from mirror_connect.connectors.security_settings import CLUSTER_CLIENT_NAMES
-from mirror_connect.kafka_io.client_keys import CLIENT_KEYS, prefixed
-from mirror_connect.kafka_io.client_settings import check_login
+from mirror_connect.connectors.mirror.mirror_settings import PRODUCER_OVERRIDE, client_properties
+from mirror_connect.connectors.mirror.mirror_settings import Kind as ClientKind
+from mirror_connect.connectors.mirror.mirror_settings import Side as ClusterSide
+from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, prefixed
+from mirror_connect.kafka_io.client.client_settings import check_login
 
 _SIDES: Final[tuple[ClusterSide, ...]] = ("source", "target")
 _KINDS: Final[tuple[ClientKind, ...]] = ("consumer", "producer", "admin")

@@ -9,11 +9,11 @@ from typing import Final
 
 from mirror_connect.app.herder.client_properties import PREFIXES, split
 from mirror_connect.connectors import DEFINITIONS
+from mirror_connect.connectors.config.near_names import unknown_names_line
 from mirror_connect.connectors.definition import ConnectorDefinition
-from mirror_connect.connectors.near_names import unknown_names_line
+from mirror_connect.connectors.mirror.unapplied_converters import unapplied_converters
 from mirror_connect.connectors.secrets import redact
-from mirror_connect.connectors.unapplied_converters import unapplied_converters
-from mirror_connect.kafka_io.client_keys import CLIENT_NAMES
+from mirror_connect.kafka_io.client.client_keys import CLIENT_NAMES
 
 log = logging.getLogger(__name__)
 

@@ -29,10 +29,10 @@ from mirror_connect.app.errors import (
 )
 from mirror_connect.app.herder import validation
 from mirror_connect.app.herder.config_notices import ConfigNotices
+from mirror_connect.app.herder.interfaces import Membership, PartFactory, Resolver, Supervisor
 from mirror_connect.app.herder.last_heard import as_last_heard
 from mirror_connect.app.herder.lifecycle import State, TargetState
 from mirror_connect.app.herder.log_levels import LoggerLevel, LogLevels, level_named
-from mirror_connect.app.herder.ports import Membership, PartFactory, Resolver, Supervisor
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.restart_plan import RestartPlan
 from mirror_connect.app.herder.signatures import check_signature
@@ -56,11 +56,11 @@ from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import OffsetEntry
 from mirror_connect.app.storage.status import CONNECT_VERSION, Status, StatusStore
 from mirror_connect.app.version import COMMIT
-from mirror_connect.connectors.config_values import trim
+from mirror_connect.connectors.config.config_values import trim
+from mirror_connect.connectors.config.validators import plain_name
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.connectors.job_contract import TaskId
 from mirror_connect.connectors.secrets import secrets_of
-from mirror_connect.connectors.validators import plain_name
+from mirror_connect.connectors.task_protocol import TaskId
 
 log = logging.getLogger(__name__)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from mirror_connect.app.connector_part.host import ConnectorPart, PartHost
 from mirror_connect.app.herder.last_heard import Silence
-from mirror_connect.app.supervisor.ports import TaskEvents, WantedTask
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
+from mirror_connect.app.worker_connectors.host import ConnectorPart, PartHost
+from mirror_connect.connectors.task_protocol import TaskId
 
 
 class Membership(Protocol):

@@ -35,7 +35,7 @@ STANDS_FOR: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "org.apache.kafka.clients": ("mirror_connect.kafka_io",),
         "org.apache.kafka.connect": ("mirror_connect.app", "mirror_connect.connectors", "mirror_connect.spark"),
-        "org.apache.kafka.connect.mirror": ("mirror_connect.app.connector_part", "mirror_connect.spark"),
+        "org.apache.kafka.connect.mirror": ("mirror_connect.app.worker_connectors", "mirror_connect.spark"),
         "org.apache.kafka.connect.runtime": ("mirror_connect.app.herder", "mirror_connect.app.supervisor"),
         "org.apache.kafka.connect.runtime.distributed": ("mirror_connect.app.herder",),
         "org.apache.kafka.connect.runtime.rest": ("mirror_connect.app.rest",),

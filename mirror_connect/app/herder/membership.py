@@ -22,8 +22,8 @@ from typing import Final, Protocol
 from mirror_connect.app.herder.last_heard import Silence
 from mirror_connect.connectors.boot_clock import boot_clock
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io.connection import UnsupportedByBroker
-from mirror_connect.kafka_io.group_membership import (
+from mirror_connect.kafka_io.client.connection import UnsupportedByBroker
+from mirror_connect.kafka_io.client.group_membership import (
     CoordinatorLost,
     GroupClient,
     GroupRefusedError,
@@ -32,7 +32,7 @@ from mirror_connect.kafka_io.group_membership import (
     MembershipLost,
     RebalanceNeeded,
 )
-from mirror_connect.kafka_io.wire_group import Joined
+from mirror_connect.kafka_io.protocol.wire_group import Joined
 
 log = logging.getLogger(__name__)
 

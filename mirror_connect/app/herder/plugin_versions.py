@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirror_connect.app.errors import BadRequest
-from mirror_connect.connectors.plugin_version import NoVersion, unavailable
+from mirror_connect.connectors.config.plugin_version import NoVersion, unavailable
 
 
 def check_form(version: str | None) -> None:

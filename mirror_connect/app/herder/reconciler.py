@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from mirror_connect.app.herder.config_notices import ConfigNotices
+from mirror_connect.app.herder.interfaces import PartFactory, Resolver, Supervisor
 from mirror_connect.app.herder.lifecycle import State, TargetState
-from mirror_connect.app.herder.ports import PartFactory, Resolver, Supervisor
 from mirror_connect.app.herder.restart_plan import RestartPlan
 from mirror_connect.app.herder.running_parts import RunningParts
 from mirror_connect.app.herder.status_book import StatusBook, Subject
@@ -28,9 +28,9 @@ from mirror_connect.app.storage.config_view import (
 )
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
-from mirror_connect.app.supervisor.ports import STARTING, WantedTask
+from mirror_connect.app.supervisor.interfaces import STARTING, WantedTask
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.task_protocol import TaskId
 
 log = logging.getLogger(__name__)
 

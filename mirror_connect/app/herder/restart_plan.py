@@ -9,7 +9,7 @@ from typing import Protocol
 from mirror_connect.app.herder.lifecycle import State
 from mirror_connect.app.storage.config_records import RestartRequest
 from mirror_connect.app.storage.config_view import ConfigSnapshot
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.task_protocol import TaskId
 
 
 class States(Protocol):

@@ -12,10 +12,10 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from mirror_connect.app.config_reads import ConfigReads
-from mirror_connect.app.connector_part.host import ConnectorPart, PartHost
+from mirror_connect.app.config.config_reads import ConfigReads
 from mirror_connect.app.herder.config_notices import ConfigNotices
-from mirror_connect.app.herder.ports import PartFactory, Resolver
+from mirror_connect.app.herder.interfaces import PartFactory, Resolver
+from mirror_connect.app.worker_connectors.host import ConnectorPart, PartHost
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.definition import UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError

@@ -11,10 +11,10 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from mirror_connect.app.config_reads import ConfigReads
+from mirror_connect.app.config.config_reads import ConfigReads
 from mirror_connect.app.errors import BadRequest, ConnectError, ConnectorNotFound, NotStopped, StaleConfiguration
+from mirror_connect.app.herder.interfaces import Resolver
 from mirror_connect.app.herder.lifecycle import TargetState
-from mirror_connect.app.herder.ports import Resolver
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.standing import Standing
 from mirror_connect.app.herder.validation import CLASS
@@ -23,13 +23,13 @@ from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import Offset, OffsetEntry, OffsetStore, Partition, record_size
 from mirror_connect.connectors import connector_definition
+from mirror_connect.connectors.config.java_maps import in_hash_order
 from mirror_connect.connectors.counted import counted
 from mirror_connect.connectors.definition import UnknownConnectorClass
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.java_maps import in_hash_order
-from mirror_connect.connectors.offset_checks import RefusedOffset
+from mirror_connect.connectors.mirror.offset_checks import RefusedOffset
 from mirror_connect.connectors.secrets import redact
-from mirror_connect.kafka_io.admin import AdminError
+from mirror_connect.kafka_io.admin.admin import AdminError
 
 log = logging.getLogger(__name__)
 

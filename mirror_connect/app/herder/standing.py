@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from mirror_connect.app.errors import ConnectError, NotLeader, NotReady, ShuttingDown
-from mirror_connect.app.herder.ports import Membership
+from mirror_connect.app.herder.interfaces import Membership
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore

@@ -16,7 +16,7 @@ from typing import Final
 from mirror_connect.app.herder.lifecycle import IllegalMove, State, move
 from mirror_connect.app.storage.status import CONNECT_VERSION, Status, StatusStore, TopicStatus
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.task_protocol import TaskId
 
 log = logging.getLogger(__name__)
 

@@ -8,26 +8,31 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from mirror_connect.app.config_reads import ConfigReads
+from mirror_connect.app.config.config_reads import ConfigReads
 from mirror_connect.app.errors import BadRequest, InvalidConfig, NotFound
 from mirror_connect.app.herder.client_properties import OverridePolicy, check_client_properties
 from mirror_connect.app.herder.config_notices import ConfigNotices
+from mirror_connect.app.herder.interfaces import Resolver
 from mirror_connect.app.herder.plugin_versions import check_available, check_form
-from mirror_connect.app.herder.ports import Resolver
 from mirror_connect.app.herder.views import Config, PluginInfo
 from mirror_connect.connectors import CONNECTORS, DEFINITIONS, connector_definition
-from mirror_connect.connectors.alias_settings import check_aliases
-from mirror_connect.connectors.config_table import NULL_REFUSED, ValidatedKey, infos
-from mirror_connect.connectors.config_values import parse
-from mirror_connect.connectors.converter_settings import check_converters, converter_table
-from mirror_connect.connectors.definition import KAFKA_VERSION, ConnectorDefinition, UnknownConnectorClass
+from mirror_connect.connectors.config.alias_settings import check_aliases
+from mirror_connect.connectors.config.config_table import NULL_REFUSED, ValidatedKey, infos
+from mirror_connect.connectors.config.config_values import parse
+from mirror_connect.connectors.config.converter_settings import check_converters, converter_table
+from mirror_connect.connectors.config.framework_settings import CONNECTOR_KEYS, SOURCE_KEYS
+from mirror_connect.connectors.config.plugin_version import KAFKA_VERSION, NoVersion, unavailable
+from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.framework_settings import CONNECTOR_KEYS, SOURCE_KEYS
-from mirror_connect.connectors.known_classes import CONVERTER, CONVERTER_ALIASES, HEADER_CONVERTER, KNOWN_CLASSES
-from mirror_connect.connectors.mirror_settings import PRODUCER_OVERRIDE
-from mirror_connect.connectors.plugin_version import NoVersion, unavailable
+from mirror_connect.connectors.mirror.mirror_settings import PRODUCER_OVERRIDE
 from mirror_connect.connectors.secrets import HIDDEN, is_secret, redact, secrets_of
-from mirror_connect.connectors.user_class import SETTINGS, Limits, class_problem, is_user_class
+from mirror_connect.connectors.user_code.known_classes import (
+    CONVERTER,
+    CONVERTER_ALIASES,
+    HEADER_CONVERTER,
+    KNOWN_CLASSES,
+)
+from mirror_connect.connectors.user_code.user_class import SETTINGS, Limits, class_problem, is_user_class
 
 CLASS: Final = "connector.class"
 VERSION: Final = "connector.plugin.version"

@@ -9,8 +9,8 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mirror_connect.app.cross_origins import CrossOrigins
-from mirror_connect.app.response_headers import HeaderRule
+from mirror_connect.app.config.cross_origins import CrossOrigins
+from mirror_connect.app.config.response_headers import HeaderRule
 
 RawHeaders = list[tuple[bytes, bytes]]
 

@@ -19,10 +19,10 @@ from starlette.responses import JSONResponse
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp
 
-from mirror_connect.app.cross_origins import CrossOrigins
+from mirror_connect.app.config.cross_origins import CrossOrigins
+from mirror_connect.app.config.response_headers import HeaderRule
 from mirror_connect.app.errors import ConnectError, Unauthorized
 from mirror_connect.app.herder.herder import Herder
-from mirror_connect.app.response_headers import HeaderRule
 from mirror_connect.app.rest.added_headers import ConfiguredHeaders, CrossOrigin
 from mirror_connect.app.rest.admin import add_admin_routes
 from mirror_connect.app.rest.basic_auth import Authenticator

@@ -18,8 +18,8 @@ from typing import Final, Protocol
 
 import javaproperties
 
+from mirror_connect.app.config.jaas_file import PROPERTY, find_jaas_file, login_modules, read_text
 from mirror_connect.app.errors import ConnectError, StartupError, Unauthorized
-from mirror_connect.app.jaas_file import PROPERTY, find_jaas_file, login_modules, read_text
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from mirror_connect.app.herder.views import (
     ServerInfo,
     StateInfo,
 )
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.task_protocol import TaskId
 
 
 class Body(BaseModel):

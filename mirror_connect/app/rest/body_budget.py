@@ -2,7 +2,7 @@
 
 A worker that is sent hundreds of large bodies at once, byte by byte, neither grows with them nor loses its lease: who comes
 when the room is taken is told to come again. Small bodies always have room; how many connections there are is bounded
-elsewhere (app/http_servers.py).
+elsewhere (app/rest/http_servers.py).
 """
 
 from __future__ import annotations

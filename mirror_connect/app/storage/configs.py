@@ -17,7 +17,7 @@ from mirror_connect.app.storage import config_records as records
 from mirror_connect.app.storage.config_records import Entry, RestartRequest, SessionKey
 from mirror_connect.app.storage.config_view import Change, ConfigSnapshot, ConfigView
 from mirror_connect.app.storage.topic_log import TopicLog
-from mirror_connect.kafka_io.topic_log_io import LogRecord
+from mirror_connect.kafka_io.consumer.topic_log_io import LogRecord
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mirror_connect.connectors import internal_json
-from mirror_connect.connectors.internal_json import encode
+from mirror_connect.connectors.records import internal_json
+from mirror_connect.connectors.records.internal_json import encode
 
 __all__ = ["decode", "decode_object", "encode", "shown"]
 _SHOWN: Final = 200

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from mirror_connect.app.storage import json_text
 from mirror_connect.app.storage.topic_log import TopicLog
-from mirror_connect.connectors.copied_acls import is_acl_partition
-from mirror_connect.connectors.positions import PositionOrigin, parse_position_headers
-from mirror_connect.kafka_io.topic_log_io import LogRecord
+from mirror_connect.connectors.records.copied_acls import is_acl_partition
+from mirror_connect.connectors.records.positions import PositionOrigin, parse_position_headers
+from mirror_connect.kafka_io.consumer.topic_log_io import LogRecord
 
 Partition = Mapping[str, Any]
 Offset = Mapping[str, Any]
@@ -33,7 +33,7 @@ class OffsetEntry:
 
 
 def offset_key(connector: str, partition: Partition | None) -> bytes:
-    """The record key; `partition` must have the member order of connectors/java_maps.py."""
+    """The record key; `partition` must have the member order of connectors/config/java_maps.py."""
     return json_text.encode([connector, None if partition is None else dict(partition)])
 
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 from mirror_connect.app.storage import json_text
 from mirror_connect.app.storage.config_records import numbered
 from mirror_connect.app.storage.topic_log import TopicLog
-from mirror_connect.connectors.job_contract import TaskId
-from mirror_connect.kafka_io.topic_log_io import LogRecord
+from mirror_connect.connectors.task_protocol import TaskId
+from mirror_connect.kafka_io.consumer.topic_log_io import LogRecord
 
 log = logging.getLogger(__name__)
 

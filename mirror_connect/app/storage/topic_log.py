@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io.leader_writer import LeaderWriter
-from mirror_connect.kafka_io.topic_log_io import Follower, LogClients, LogRecord
-from mirror_connect.kafka_io.topic_plan import TopicPlan, ensure_topic
+from mirror_connect.kafka_io.admin.topic_plan import TopicPlan, ensure_topic
+from mirror_connect.kafka_io.consumer.topic_log_io import Follower, LogClients, LogRecord
+from mirror_connect.kafka_io.producer.leader_writer import LeaderWriter
 
 log = logging.getLogger(__name__)
 

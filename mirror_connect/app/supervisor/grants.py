@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from mirror_connect.app.supervisor.run import Partitions, Run
 from mirror_connect.connectors.counted import counted
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.task_protocol import TaskId
 
 log = logging.getLogger(__name__)
 # As long as a client of Kafka's waits for an answer by default. What a process had sent has landed then, or never will.

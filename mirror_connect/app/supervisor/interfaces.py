@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from mirror_connect.app.supervisor.run import Partitions
-from mirror_connect.connectors.assignment import stored_partitions
-from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskSpec
+from mirror_connect.connectors.mirror.assignment import stored_partitions
+from mirror_connect.connectors.task_protocol import PartitionPosition, TaskId, TaskSpec
 
 # What is shown of a task that nothing keeps from running: a second or two, as a rule.
 STARTING: Final = "It is being started on Spark."

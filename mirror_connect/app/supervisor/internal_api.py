@@ -18,7 +18,7 @@ from starlette.routing import Route
 from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.connectors.job_contract import TaskReport
+from mirror_connect.connectors.task_protocol import TaskReport
 
 PLAN_HOLD_S = 10.0
 REPORT_HOLD_S = 0.5

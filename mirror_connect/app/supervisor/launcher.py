@@ -19,8 +19,8 @@ import psutil
 
 from mirror_connect.app.supervisor.scratch import Scratch, remove_stale
 from mirror_connect.app.supervisor.spark_log import SparkLog, with_settings
-from mirror_connect.connectors.user_class import PLUGIN_MODULES, PLUGIN_PATH
-from mirror_connect.kafka_io.java_options import for_tasks
+from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES, PLUGIN_PATH
+from mirror_connect.kafka_io.client.java_options import for_tasks
 
 # What the application gets of the worker's environment. Not all of it: EnvVarConfigProvider secrets live there.
 PASSED_ON: Final = (

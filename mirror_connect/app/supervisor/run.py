@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from mirror_connect.app.supervisor.incidents import Incidents
-from mirror_connect.connectors.job_contract import (
+from mirror_connect.connectors.task_protocol import (
     EPOCH_ENDED,
     FAILED,
     FENCED,

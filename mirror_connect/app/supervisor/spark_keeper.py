@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from mirror_connect.app.supervisor.ports import Application
+from mirror_connect.app.supervisor.interfaces import Application
 from mirror_connect.connectors.counted import counted
 
 log = logging.getLogger(__name__)

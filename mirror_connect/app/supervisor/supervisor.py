@@ -20,14 +20,16 @@ from typing import Any, Final
 from mirror_connect.app.supervisor.grants import LANDING_S, Landing, regrant
 from mirror_connect.app.supervisor.idleness import TASK_SILENT_S, UNHEARD_S, why_idle
 from mirror_connect.app.supervisor.incidents import LONGEST_LINE
+from mirror_connect.app.supervisor.interfaces import ASSIGNED, STARTING, Application, SpecSource, TaskEvents, WantedTask
 from mirror_connect.app.supervisor.launcher import SparkApplication
-from mirror_connect.app.supervisor.ports import ASSIGNED, STARTING, Application, SpecSource, TaskEvents, WantedTask
 from mirror_connect.app.supervisor.run import Phase, Run
 from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
-from mirror_connect.connectors.assignment import TopicPartition, assigned_partitions_text
 from mirror_connect.connectors.counted import counted
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.job_contract import (
+from mirror_connect.connectors.mirror.assignment import assigned_partitions_text
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.secrets import redact, resolved_secrets, secrets_of
+from mirror_connect.connectors.task_protocol import (
     EPOCH_ENDED,
     FAILED,
     FENCED,
@@ -39,7 +41,6 @@ from mirror_connect.connectors.job_contract import (
     TaskReport,
     TaskSpec,
 )
-from mirror_connect.connectors.secrets import redact, resolved_secrets, secrets_of
 from mirror_connect.connectors.utc_time import utc
 
 log = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """ACLs of remote topics: made to follow those of their source topics, again and again.
 
-Rules: connectors/acl_rules.py. As in MirrorMaker 2 bindings are only ever added; `sync.topic.acls.remove.enabled` lets
+Rules: mirror/acl_rules.py. As in MirrorMaker 2 bindings are only ever added; `sync.topic.acls.remove.enabled` lets
 those go that this connector has copied and the source gives no more. What it has copied is kept beside its positions
 (stored_acls.py), written before a binding is created, so that a revocation is seen that came while nothing ran. A binding
 that somebody made on the target by hand is never touched, unless the source gave the very same one.
@@ -12,21 +12,14 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from mirror_connect.app.connector_part.config_sync import Links
-from mirror_connect.connectors.acl_rules import (
-    AclBinding,
-    Copies,
-    Resource,
-    SeenBindings,
-    remote_bindings,
-    to_add,
-    to_remove,
-)
-from mirror_connect.connectors.config_table import Settings
+from mirror_connect.app.worker_connectors.config_sync import Links
+from mirror_connect.connectors.acls import AclBinding, Resource
+from mirror_connect.connectors.config.config_table import Settings
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.connectors.mirror_source import PREFIXED_ACLS, REMOVE_ACLS, own_boolean, topic_selection
-from mirror_connect.kafka_io.acl_admin import create_acls, delete_acls, told, topic_acls
-from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.connectors.mirror.acl_rules import Copies, SeenBindings, remote_bindings, to_add, to_remove
+from mirror_connect.connectors.mirror.mirror_source import PREFIXED_ACLS, REMOVE_ACLS, own_boolean, topic_selection
+from mirror_connect.kafka_io.admin.acl_admin import create_acls, delete_acls, told, topic_acls
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 
 log = logging.getLogger(__name__)
 

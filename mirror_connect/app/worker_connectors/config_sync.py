@@ -1,6 +1,6 @@
 """Configs of remote topics: taken from their source topics at creation, and made to follow them again and again.
 
-Rules: connectors/topic_configs.py. Unlike MirrorMaker 2 nothing is sent where both sides agree, and a topic whose configs
+Rules: mirror/topic_configs.py. Unlike MirrorMaker 2 nothing is sent where both sides agree, and a topic whose configs
 can't be read or altered is a line for the user that keeps no other from following.
 """
 
@@ -10,8 +10,8 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mirror_connect.connectors.config_table import Settings
-from mirror_connect.connectors.topic_configs import (
+from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.mirror.topic_configs import (
     ConfigChange,
     TopicConfig,
     config_changes,
@@ -19,8 +19,8 @@ from mirror_connect.connectors.topic_configs import (
     new_topic_configs,
     unknown_configs,
 )
-from mirror_connect.kafka_io.admin import ClusterAdmin
-from mirror_connect.kafka_io.topic_config_admin import alter_topic_configs, describe_topic_configs
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.topic_config_admin import alter_topic_configs, describe_topic_configs
 
 log = logging.getLogger(__name__)
 # Source topic → remote topic, of those that are on both clusters.

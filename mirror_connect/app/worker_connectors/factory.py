@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from mirror_connect.app.connector_part.following import OffsetsOf
-from mirror_connect.app.connector_part.host import ConnectorPart, PartHost
-from mirror_connect.app.connector_part.mirror_checkpoint import MirrorCheckpointPart
-from mirror_connect.app.connector_part.mirror_heartbeat import MirrorHeartbeatPart
-from mirror_connect.app.connector_part.mirror_source import MirrorSourcePart, PartConfig
-from mirror_connect.app.connector_part.target_choice import TargetChooser
+from mirror_connect.app.worker_connectors.following import OffsetsOf
+from mirror_connect.app.worker_connectors.host import ConnectorPart, PartHost
+from mirror_connect.app.worker_connectors.mirror_checkpoint import MirrorCheckpointPart
+from mirror_connect.app.worker_connectors.mirror_heartbeat import MirrorHeartbeatPart
+from mirror_connect.app.worker_connectors.mirror_source import MirrorSourcePart, PartConfig
+from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.connectors import MirrorCheckpoint, MirrorHeartbeat, connector_definition
-from mirror_connect.connectors.assignment import stored_partitions
-from mirror_connect.connectors.mirror_checkpoint import assigned_groups
+from mirror_connect.connectors.mirror.assignment import stored_partitions
+from mirror_connect.connectors.mirror.mirror_checkpoint import assigned_groups
 
 # The task configs that the config topic holds for a connector: what ran before is moved as little as possible.
 StoredTasks = Callable[[str], Sequence[Mapping[str, str | None]]]

@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from mirror_connect.connectors.config_table import RefusedConfig
+from mirror_connect.connectors.config.config_table import RefusedConfig
 from mirror_connect.connectors.errors import AddressUnknown
-from mirror_connect.connectors.job_contract import TaskId
-from mirror_connect.kafka_io.addresses import bootstrap_servers, has_address
+from mirror_connect.connectors.task_protocol import TaskId
+from mirror_connect.kafka_io.client.addresses import bootstrap_servers, has_address
 
 BOOTSTRAP: Final = "bootstrap.servers"
 # Name servers have bad moments: as often, and as long, as a connector that starts is tried.

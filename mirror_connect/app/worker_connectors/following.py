@@ -14,12 +14,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from mirror_connect.app.connector_part.host import PartHost
-from mirror_connect.app.connector_part.target_choice import TargetChooser
 from mirror_connect.app.storage.offsets import OffsetStore
-from mirror_connect.connectors.config_table import Settings
+from mirror_connect.app.worker_connectors.host import PartHost
+from mirror_connect.app.worker_connectors.target_choice import TargetChooser
+from mirror_connect.connectors.config.config_table import Settings
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.mirror_source import FOLLOW_SHARE, own_number
+from mirror_connect.connectors.mirror.mirror_source import FOLLOW_SHARE, own_number
 from mirror_connect.connectors.secrets import redact, secrets_of
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ import logging
 from typing import Final
 
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mirror_connect.app.connector_part.host import PartHost
+from mirror_connect.app.worker_connectors.host import PartHost
 
 
 class JoinedTroubles:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from mirror_connect.app.connector_part.internal_topics import make_internal_topic
-from mirror_connect.connectors.config_table import Settings
-from mirror_connect.connectors.offset_runs import offset_runs_topic
-from mirror_connect.connectors.offset_syncs import offset_syncs_place
+from mirror_connect.app.worker_connectors.internal_topics import make_internal_topic
+from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.records.offset_syncs import offset_syncs_place
 from mirror_connect.connectors.replication_policy import replication_policy
-from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.connectors.translation.offset_runs import offset_runs_topic
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 
 REPLICAS: Final = "offset-syncs.topic.replication.factor"
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mirror_connect.connectors.bounded_match import shortened
-from mirror_connect.connectors.config_table import Settings
-from mirror_connect.connectors.user_class import is_user_class
+from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.user_code.bounded_match import shortened
+from mirror_connect.connectors.user_code.user_class import is_user_class
 
 _LONGEST: Final = 200
 

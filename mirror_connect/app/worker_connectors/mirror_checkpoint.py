@@ -10,18 +10,23 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mirror_connect.app.connector_part.host import PartHost
-from mirror_connect.app.connector_part.internal_topics import make_internal_topic
-from mirror_connect.app.connector_part.nothing_translated import nothing_translated
-from mirror_connect.app.connector_part.rounds import Rounds
-from mirror_connect.app.connector_part.source_groups import SeenGroups, see_groups
-from mirror_connect.app.connector_part.target_choice import TargetChooser
-from mirror_connect.connectors.config_table import Settings
-from mirror_connect.connectors.mirror_checkpoint import checkpoint_selection, deal_groups, is_active, task_configs
-from mirror_connect.connectors.mirror_settings import client_id, required_source_admin
+from mirror_connect.app.worker_connectors.host import PartHost
+from mirror_connect.app.worker_connectors.internal_topics import make_internal_topic
+from mirror_connect.app.worker_connectors.nothing_translated import nothing_translated
+from mirror_connect.app.worker_connectors.rounds import Rounds
+from mirror_connect.app.worker_connectors.source_groups import SeenGroups, see_groups
+from mirror_connect.app.worker_connectors.target_choice import TargetChooser
+from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.mirror.mirror_checkpoint import (
+    checkpoint_selection,
+    deal_groups,
+    is_active,
+    task_configs,
+)
+from mirror_connect.connectors.mirror.mirror_settings import client_id, required_source_admin
 from mirror_connect.connectors.replication_policy import replication_policy
 from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER
-from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 
 log = logging.getLogger(__name__)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mirror_connect.app.connector_part.host import PartHost
-from mirror_connect.app.connector_part.internal_topics import make_internal_topic
-from mirror_connect.app.connector_part.rounds import Rounds
-from mirror_connect.app.connector_part.target_choice import TargetChooser
-from mirror_connect.connectors.config_table import Settings
-from mirror_connect.connectors.heartbeats import HEARTBEATS_TOPIC
-from mirror_connect.connectors.mirror_heartbeat import task_configs
+from mirror_connect.app.worker_connectors.host import PartHost
+from mirror_connect.app.worker_connectors.internal_topics import make_internal_topic
+from mirror_connect.app.worker_connectors.rounds import Rounds
+from mirror_connect.app.worker_connectors.target_choice import TargetChooser
+from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.mirror.mirror_heartbeat import task_configs
+from mirror_connect.connectors.records.heartbeats import HEARTBEATS_TOPIC
 from mirror_connect.connectors.rights import TARGET_USER
-from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 
 
 @dataclass(frozen=True, slots=True)

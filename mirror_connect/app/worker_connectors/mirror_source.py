@@ -6,24 +6,25 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mirror_connect.app.connector_part.config_sync import ConfigSync, Links
-from mirror_connect.app.connector_part.following import Following, OffsetsOf
-from mirror_connect.app.connector_part.fresh_topics import FreshTopics
-from mirror_connect.app.connector_part.host import PartHost
-from mirror_connect.app.connector_part.joined_troubles import JoinedTroubles
-from mirror_connect.app.connector_part.mapping_topics import make_mapping_topics
-from mirror_connect.app.connector_part.nothing_copied import nothing_copied
-from mirror_connect.app.connector_part.remote_topics import bring_up_to_date
-from mirror_connect.app.connector_part.rounds import Rounds
-from mirror_connect.app.connector_part.stored_acls import StoredAcls
-from mirror_connect.app.connector_part.target_choice import TargetChooser
-from mirror_connect.app.connector_part.topic_followers import Known, TopicFollowers
-from mirror_connect.connectors.assignment import Assignment, TopicPartition, redeal, task_configs
-from mirror_connect.connectors.config_table import Settings
-from mirror_connect.connectors.mirror_settings import required_source_admin
-from mirror_connect.connectors.mirror_source import FOLLOWED, own_boolean, topic_selection
+from mirror_connect.app.worker_connectors.config_sync import ConfigSync, Links
+from mirror_connect.app.worker_connectors.following import Following, OffsetsOf
+from mirror_connect.app.worker_connectors.fresh_topics import FreshTopics
+from mirror_connect.app.worker_connectors.host import PartHost
+from mirror_connect.app.worker_connectors.joined_troubles import JoinedTroubles
+from mirror_connect.app.worker_connectors.mapping_topics import make_mapping_topics
+from mirror_connect.app.worker_connectors.nothing_copied import nothing_copied
+from mirror_connect.app.worker_connectors.remote_topics import bring_up_to_date
+from mirror_connect.app.worker_connectors.rounds import Rounds
+from mirror_connect.app.worker_connectors.stored_acls import StoredAcls
+from mirror_connect.app.worker_connectors.target_choice import TargetChooser
+from mirror_connect.app.worker_connectors.topic_followers import Known, TopicFollowers
+from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.mirror.assignment import Assignment, redeal, task_configs
+from mirror_connect.connectors.mirror.mirror_settings import required_source_admin
+from mirror_connect.connectors.mirror.mirror_source import FOLLOWED, own_boolean, topic_selection
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER
-from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 
 log = logging.getLogger(__name__)
 KEPT_SHOWN = 5

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mirror_connect.app.connector_part.matching_nothing import UselessFilter
-from mirror_connect.connectors.config_table import Settings
-from mirror_connect.connectors.filters import TopicSelection
+from mirror_connect.app.worker_connectors.matching_nothing import UselessFilter
+from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.mirror.filters import TopicSelection
 
 
 def nothing_copied(settings: Settings, selection: TopicSelection, topics: Collection[str]) -> str | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mirror_connect.app.connector_part.matching_nothing import UselessFilter
-from mirror_connect.app.connector_part.source_groups import SeenGroups
-from mirror_connect.connectors.config_table import Settings
-from mirror_connect.connectors.mirror_checkpoint import CheckpointSelection
+from mirror_connect.app.worker_connectors.matching_nothing import UselessFilter
+from mirror_connect.app.worker_connectors.source_groups import SeenGroups
+from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.mirror.mirror_checkpoint import CheckpointSelection
 
 
 def nothing_translated(settings: Settings, selection: CheckpointSelection, seen: SeenGroups) -> str | None:

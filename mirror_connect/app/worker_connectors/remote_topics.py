@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
-from mirror_connect.kafka_io.topic_admin import NewRemote, Refused, create_topics, grow_topics
+from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.topic_admin import NewRemote, Refused, create_topics, grow_topics
 
 ALREADY_THERE: Final = 36
 INVALID_REPLICATION_FACTOR: Final = 38

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 
-from mirror_connect.app.config_reads import ConfigReads
+from mirror_connect.app.config.config_reads import ConfigReads
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.task_protocol import TaskId
 
 log = logging.getLogger(__name__)
 

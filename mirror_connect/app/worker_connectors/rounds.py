@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Generic, Protocol, TypeVar
 
-from mirror_connect.app.connector_part.host import PartHost
+from mirror_connect.app.worker_connectors.host import PartHost
 from mirror_connect.connectors.errors import AddressUnknown, ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.utc_time import utc
-from mirror_connect.kafka_io.admin import AdminError
+from mirror_connect.kafka_io.admin.admin import AdminError
 
 log = logging.getLogger(__name__)
 # Unlike MirrorMaker 2, which waits for the next refresh (10 minutes), a failed round is tried again soon.
@@ -26,7 +26,7 @@ RETRY_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 # A connector whose bootstrap servers have no address at its start fails when it was tried so often again.
 ADDRESS_TRIES: Final = 2
 TROUBLES_SHOWN: Final = 3
-# Of each trouble in a line: which cluster is away (kafka_io/admin.py), with what can't be done for that.
+# Of each trouble in a line: which cluster is away (kafka_io/admin/admin.py), with what can't be done for that.
 _AWAY: Final = re.compile(r"(?:^|(?<=; ))[^;]*?(?:can't be reached|does not answer)")
 
 
@@ -134,7 +134,7 @@ class Rounds(Generic[Found]):
         self._host.troubled(self._name, line)
 
     def _with_times(self, line: str | None) -> str | None:
-        """Says of each cluster that is away since when; as a task's line does (spark_jobs/outage.py)."""
+        """Says of each cluster that is away since when; as a task's line does (kafka_io/client/outage.py)."""
         now = self._clock()
         before, self._away = self._away, {}
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.connectors.mirror_checkpoint import CheckpointSelection
+from mirror_connect.connectors.mirror.mirror_checkpoint import CheckpointSelection
 from mirror_connect.connectors.rights import SOURCE_USER
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.consumer_groups import ConsumerGroups, GroupKind
+from mirror_connect.kafka_io.admin.consumer_groups import ConsumerGroups, GroupKind
+from mirror_connect.kafka_io.client.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ import concurrent.futures
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, Final, TypeVar
 
-from mirror_connect.app.connector_part.following import OffsetsOf
-from mirror_connect.connectors.acl_rules import AclBinding, Resource
-from mirror_connect.connectors.copied_acls import acl_offset, acl_partition, copied_acls
+from mirror_connect.app.worker_connectors.following import OffsetsOf
+from mirror_connect.connectors.acls import AclBinding, Resource
 from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.records.copied_acls import acl_offset, acl_partition, copied_acls
 
 T = TypeVar("T")
 # Reading to the end, and a record that all replicas have.

@@ -18,17 +18,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
-from mirror_connect.app.worker_config import WorkerConfig
+from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.mirror_settings import (
+from mirror_connect.connectors.mirror.mirror_settings import (
     PRODUCER_OVERRIDE,
     producer_overrides,
     target_admin,
     target_consumer,
     target_producer,
 )
-from mirror_connect.kafka_io.addresses import bootstrap_servers
-from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.client.addresses import bootstrap_servers
 
 log = logging.getLogger(__name__)
 

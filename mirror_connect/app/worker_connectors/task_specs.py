@@ -11,23 +11,23 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from mirror_connect.app.connector_part.first_addresses import FirstAddresses
-from mirror_connect.app.connector_part.resolved_runs import ResolvedRuns
-from mirror_connect.app.connector_part.target_choice import BOOTSTRAP, Target, TargetChooser
+from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.app.storage.offsets import OffsetStore
-from mirror_connect.app.worker_config import WorkerConfig
+from mirror_connect.app.worker_connectors.first_addresses import FirstAddresses
+from mirror_connect.app.worker_connectors.resolved_runs import ResolvedRuns
+from mirror_connect.app.worker_connectors.target_choice import BOOTSTRAP, Target, TargetChooser
 from mirror_connect.connectors import connector_definition
-from mirror_connect.connectors.assignment import parse_assigned_partitions
-from mirror_connect.connectors.config_table import RefusedConfig
-from mirror_connect.connectors.internal_json import is_integer
-from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskPartition, TaskSpec
-from mirror_connect.connectors.kept_topics import is_kept
-from mirror_connect.connectors.mirror_checkpoint import assigned_groups
-from mirror_connect.connectors.mirror_heartbeat import HEARTBEAT_TASK_CLASS
-from mirror_connect.connectors.mirror_settings import source_admin, source_consumer
-from mirror_connect.connectors.positions import MAX_OFFSET
+from mirror_connect.connectors.config.config_table import RefusedConfig
+from mirror_connect.connectors.mirror.assignment import parse_assigned_partitions
+from mirror_connect.connectors.mirror.kept_topics import is_kept
+from mirror_connect.connectors.mirror.mirror_checkpoint import assigned_groups
+from mirror_connect.connectors.mirror.mirror_heartbeat import HEARTBEAT_TASK_CLASS
+from mirror_connect.connectors.mirror.mirror_settings import source_admin, source_consumer
+from mirror_connect.connectors.records.internal_json import is_integer
+from mirror_connect.connectors.records.positions import MAX_OFFSET
+from mirror_connect.connectors.records.topic_ids import topic_id_text
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, replication_policy
-from mirror_connect.connectors.topic_ids import topic_id_text
+from mirror_connect.connectors.task_protocol import PartitionPosition, TaskId, TaskPartition, TaskSpec
 
 log = logging.getLogger(__name__)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from mirror_connect.app.connector_part.acl_sync import AclMemory, AclSync, acl_sync_every_s
-from mirror_connect.app.connector_part.config_sync import ConfigSync, Links, config_sync_every_s
-from mirror_connect.app.connector_part.joined_troubles import JoinedTroubles
-from mirror_connect.app.connector_part.rounds import Rounds
-from mirror_connect.connectors.config_table import Settings
+from mirror_connect.app.worker_connectors.acl_sync import AclMemory, AclSync, acl_sync_every_s
+from mirror_connect.app.worker_connectors.config_sync import ConfigSync, Links, config_sync_every_s
+from mirror_connect.app.worker_connectors.joined_troubles import JoinedTroubles
+from mirror_connect.app.worker_connectors.rounds import Rounds
+from mirror_connect.connectors.config.config_table import Settings
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
 
 
 @dataclass(frozen=True, slots=True)

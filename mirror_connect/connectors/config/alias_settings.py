@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
-from mirror_connect.connectors.config_table import (
+from mirror_connect.connectors.config.config_table import (
     BOOLEAN,
     CLASS,
     HIGH,
@@ -26,11 +26,10 @@ from mirror_connect.connectors.config_table import (
     ValidatedKey,
     Validator,
 )
-from mirror_connect.connectors.definition import KAFKA_VERSION
-from mirror_connect.connectors.java_regex import JavaRegexError, compile_java
-from mirror_connect.connectors.known_classes import KNOWN_CLASSES, PREDICATE, TRANSFORMATION
-from mirror_connect.connectors.plugin_version import NoVersion, unavailable
-from mirror_connect.connectors.validators import not_empty, stands_for
+from mirror_connect.connectors.config.plugin_version import KAFKA_VERSION, NoVersion, unavailable
+from mirror_connect.connectors.config.validators import not_empty, stands_for
+from mirror_connect.connectors.user_code.java_regex import JavaRegexError, compile_java
+from mirror_connect.connectors.user_code.known_classes import KNOWN_CLASSES, PREDICATE, TRANSFORMATION
 
 Given = Mapping[str, str | None]
 

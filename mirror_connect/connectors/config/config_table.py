@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from mirror_connect.connectors.config_values import (
+from mirror_connect.connectors.config.config_values import (
     BOOLEAN,
     CLASS,
     DOUBLE,

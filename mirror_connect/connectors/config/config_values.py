@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from mirror_connect.connectors.known_classes import CLASS_ALIASES, KNOWN_CLASSES
+from mirror_connect.connectors.user_code.known_classes import CLASS_ALIASES, KNOWN_CLASSES
 
 Type = Literal["STRING", "BOOLEAN", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD"]
 STRING: Final = "STRING"

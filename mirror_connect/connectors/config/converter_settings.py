@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from mirror_connect.connectors.config_table import (
+from mirror_connect.connectors.config.config_table import (
     BOOLEAN,
     HIGH,
     INT,
@@ -21,10 +21,10 @@ from mirror_connect.connectors.config_table import (
     Key,
     ValidatedKey,
 )
-from mirror_connect.connectors.java_maps import in_hash_order
-from mirror_connect.connectors.known_classes import CONVERTER, HEADER_CONVERTER, KNOWN_CLASSES
-from mirror_connect.connectors.plugin_version import NoVersion, unavailable
-from mirror_connect.connectors.validators import one_of, one_of_in_any_case
+from mirror_connect.connectors.config.java_maps import in_hash_order
+from mirror_connect.connectors.config.plugin_version import NoVersion, unavailable
+from mirror_connect.connectors.config.validators import one_of, one_of_in_any_case
+from mirror_connect.connectors.user_code.known_classes import CONVERTER, HEADER_CONVERTER, KNOWN_CLASSES
 
 _TYPE: Final = Key(
     "converter.type", STRING, REQUIRED, LOW, "What is converted: key, value or header.", None,

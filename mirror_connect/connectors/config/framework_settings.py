@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mirror_connect.connectors.config_table import (
+from mirror_connect.connectors.config.config_table import (
     BOOLEAN,
     CLASS,
     HIGH,
@@ -18,8 +18,7 @@ from mirror_connect.connectors.config_table import (
     ConfigTable,
     Key,
 )
-from mirror_connect.connectors.known_classes import CONVERTER, HEADER_CONVERTER
-from mirror_connect.connectors.validators import (
+from mirror_connect.connectors.config.validators import (
     aliases,
     between,
     not_empty,
@@ -29,6 +28,7 @@ from mirror_connect.connectors.validators import (
     stands_for,
     unset_or,
 )
+from mirror_connect.connectors.user_code.known_classes import CONVERTER, HEADER_CONVERTER
 
 _COMMON: Final = "Common"
 _ERRORS: Final = "Error Handling"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final
 
-from mirror_connect.connectors.definition import KAFKA_VERSION
+KAFKA_VERSION: Final = "4.3.1"  # the version of Connect whose behaviour the connectors have
+
 
 LATEST: Final = "latest"
 # Reading takes the square of the length.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mirror_connect.connectors.config_table import (
+from mirror_connect.connectors.config.config_table import (
     BOOLEAN,
     CLASS,
     DOUBLE,
@@ -24,8 +24,8 @@ from mirror_connect.connectors.config_table import (
     ConfigTable,
     Key,
 )
-from mirror_connect.connectors.known_classes import JWT_RETRIEVER, JWT_VALIDATOR
-from mirror_connect.connectors.validators import between, distinct, one_of_in_any_case
+from mirror_connect.connectors.config.validators import between, distinct, one_of_in_any_case
+from mirror_connect.connectors.user_code.known_classes import JWT_RETRIEVER, JWT_VALIDATOR
 
 SECURITY_PROTOCOLS: Final = ("SASL_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT")
 security_protocol: Final = one_of_in_any_case(*SECURITY_PROTOCOLS)

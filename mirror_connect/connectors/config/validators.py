@@ -5,9 +5,9 @@ from __future__ import annotations
 import unicodedata
 from typing import Any
 
-from mirror_connect.connectors.config_table import Quote, Validator
-from mirror_connect.connectors.known_classes import KNOWN_CLASSES
-from mirror_connect.connectors.user_class import is_user_class
+from mirror_connect.connectors.config.config_table import Quote, Validator
+from mirror_connect.connectors.user_code.known_classes import KNOWN_CLASSES
+from mirror_connect.connectors.user_code.user_class import is_user_class
 
 
 def _invalid(name: str, value: object, quote: Quote, problem: str) -> str:

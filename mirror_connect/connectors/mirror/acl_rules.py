@@ -6,45 +6,10 @@ Beyond it, both off unless asked for: prefixed bindings, and taking back what wa
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from dataclasses import replace
 
-from mirror_connect.connectors.filters import TopicSelection
-
-TOPIC: Final = "TOPIC"
-LITERAL: Final = "LITERAL"
-PREFIXED: Final = "PREFIXED"
-ALLOW: Final = "ALLOW"
-
-
-class Resource(NamedTuple):
-    """What bindings are of: topics by their pattern (LITERAL, PREFIXED) and name."""
-
-    pattern: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class AclBinding:
-    """An ACL of a cluster, in Kafka's words: resource TOPIC, pattern LITERAL, operation READ, permission ALLOW …"""
-
-    resource: str
-    pattern: str
-    name: str
-    principal: str
-    host: str
-    operation: str
-    permission: str
-
-    @property
-    def of(self) -> Resource:
-        """The resource it is of."""
-        return Resource(self.pattern, self.name)
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """All its members."""
-        return (self.resource, self.pattern, self.name, self.principal, self.host, self.operation, self.permission)
+from mirror_connect.connectors.acls import ALLOW, LITERAL, PREFIXED, TOPIC, AclBinding, Resource
+from mirror_connect.connectors.mirror.filters import TopicSelection
 
 
 def remote_bindings(

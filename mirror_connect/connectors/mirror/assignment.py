@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+from mirror_connect.connectors.partitions import TopicPartition
 
 MAX_PARTITION: Final = 2**31 - 1
 SOURCE_TASK_CLASS: Final = "org.apache.kafka.connect.mirror.MirrorSourceTask"
-
-
-class TopicPartition(NamedTuple):
-    """A partition of a source topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 Assignment = list[list[TopicPartition]]

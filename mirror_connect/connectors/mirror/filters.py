@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from mirror_connect.connectors.bounded_match import BoundedPattern, MatchTooSlow, shortened
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.java_regex import JavaRegexError
-from mirror_connect.connectors.kept_topics import is_kept
+from mirror_connect.connectors.mirror.kept_topics import is_kept
 from mirror_connect.connectors.policies import INTERFACES
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
-from mirror_connect.connectors.user_class import SETTINGS, UserClass, is_user_class
+from mirror_connect.connectors.user_code.bounded_match import BoundedPattern, MatchTooSlow, shortened
+from mirror_connect.connectors.user_code.java_regex import JavaRegexError
+from mirror_connect.connectors.user_code.user_class import SETTINGS, UserClass, is_user_class
 
 TOPICS_DEFAULT: Final = [".*"]
 TOPICS_EXCLUDE_DEFAULT: Final = [r"mm2.*\.internal", r".*\.replica", "__.*"]

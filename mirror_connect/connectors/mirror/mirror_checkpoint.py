@@ -1,7 +1,7 @@
 """The checkpoint connector: translates the positions of consumer groups and, if told to, moves the groups on the target.
 
 Declares its settings, the rules across them, which groups it looks at and the split into tasks. Reading and writing is
-spark_jobs/mirror_checkpoint.py.
+spark_jobs/tasks/mirror_checkpoint.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, Final
 
-from mirror_connect.connectors.config_table import (
+from mirror_connect.connectors.config.config_table import (
     BOOLEAN,
     CLASS,
     HIGH,
@@ -28,9 +28,10 @@ from mirror_connect.connectors.config_table import (
     Settings,
     ValidatedKey,
 )
-from mirror_connect.connectors.config_values import parse
+from mirror_connect.connectors.config.config_values import parse
+from mirror_connect.connectors.config.validators import distinct, one_of, stands_for
 from mirror_connect.connectors.definition import ConnectorDefinition
-from mirror_connect.connectors.filters import (
+from mirror_connect.connectors.mirror.filters import (
     GROUPS_DEFAULT,
     GROUPS_EXCLUDE_DEFAULT,
     TOPICS_DEFAULT,
@@ -39,16 +40,15 @@ from mirror_connect.connectors.filters import (
     Names,
     user_names,
 )
-from mirror_connect.connectors.known_classes import DEFAULT_GROUP_FILTER, DEFAULT_TOPIC_FILTER
-from mirror_connect.connectors.mirror_checks import check_expressions, refuse_transforms
-from mirror_connect.connectors.mirror_settings import (
+from mirror_connect.connectors.mirror.mirror_checks import check_expressions, refuse_transforms
+from mirror_connect.connectors.mirror.mirror_settings import (
     METRIC_NAMES_KEY,
     MIRROR_KEYS,
     mirror_warnings,
 )
-from mirror_connect.connectors.offset_checks import check_offset, check_partition_number, check_text
-from mirror_connect.connectors.user_class import name_problem
-from mirror_connect.connectors.validators import distinct, one_of, stands_for
+from mirror_connect.connectors.mirror.offset_checks import check_offset, check_partition_number, check_text
+from mirror_connect.connectors.user_code.known_classes import DEFAULT_GROUP_FILTER, DEFAULT_TOPIC_FILTER
+from mirror_connect.connectors.user_code.user_class import name_problem
 
 CHECKPOINT_TASK_CLASS: Final = "org.apache.kafka.connect.mirror.MirrorCheckpointTask"
 _EXACT_GROUPS: Final = "task.assigned.groups.json"

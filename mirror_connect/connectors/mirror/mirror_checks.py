@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from mirror_connect.connectors.config_table import LIST, ValidatedKey
-from mirror_connect.connectors.config_values import java_text, parse
+from mirror_connect.connectors.config.config_table import LIST, ValidatedKey
+from mirror_connect.connectors.config.config_values import java_text, parse
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.filters import NameFilter
-from mirror_connect.connectors.user_class import is_user_class
+from mirror_connect.connectors.mirror.filters import NameFilter
+from mirror_connect.connectors.user_code.user_class import is_user_class
 
 # Which class reads a list.
 _READ_BY: Final = {

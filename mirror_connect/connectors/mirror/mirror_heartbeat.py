@@ -1,6 +1,6 @@
 """The heartbeat connector: proof, on the target cluster, that the link is alive.
 
-Declares its settings and the split into tasks. Writing the records is spark_jobs/mirror_heartbeat.py.
+Declares its settings and the split into tasks. Writing the records is spark_jobs/tasks/mirror_heartbeat.py.
 """
 
 from __future__ import annotations
@@ -8,14 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from mirror_connect.connectors.config_table import BOOLEAN, LONG, LOW, SHORT, ConfigTable, Key, Settings, ValidatedKey
+from mirror_connect.connectors.config.config_table import (
+    BOOLEAN,
+    LONG,
+    LOW,
+    SHORT,
+    ConfigTable,
+    Key,
+    Settings,
+    ValidatedKey,
+)
 from mirror_connect.connectors.definition import ConnectorDefinition
-from mirror_connect.connectors.mirror_checks import refuse_transforms
-from mirror_connect.connectors.mirror_settings import (
+from mirror_connect.connectors.mirror.mirror_checks import refuse_transforms
+from mirror_connect.connectors.mirror.mirror_settings import (
     MIRROR_KEYS,
     mirror_warnings,
 )
-from mirror_connect.connectors.offset_checks import check_offset, check_text
+from mirror_connect.connectors.mirror.offset_checks import check_offset, check_text
 
 HEARTBEAT_TASK_CLASS: Final = "org.apache.kafka.connect.mirror.MirrorHeartbeatTask"
 

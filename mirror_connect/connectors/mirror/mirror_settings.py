@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final, Literal
 
-from mirror_connect.connectors.config_table import (
+from mirror_connect.connectors.config.config_table import (
     BOOLEAN,
     CLASS,
     HIGH,
@@ -18,22 +18,22 @@ from mirror_connect.connectors.config_table import (
     ConfigTable,
     Key,
 )
-from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.framework_settings import CONNECTOR_KEYS
-from mirror_connect.connectors.known_classes import (
-    DEFAULT_POLICY,
-    FORWARDING_ADMIN,
-    IDENTITY_POLICY,
-    JMX_REPORTER,
-)
-from mirror_connect.connectors.security_settings import (
+from mirror_connect.connectors.config.framework_settings import CONNECTOR_KEYS
+from mirror_connect.connectors.config.security_settings import (
     CLUSTER_CLIENT_NAMES,
     SASL_KEYS,
     SECURITY_PROTOCOL_KEY,
     TLS_KEYS,
 )
-from mirror_connect.connectors.user_class import name_problem
-from mirror_connect.connectors.validators import distinct, stands_for
+from mirror_connect.connectors.config.validators import distinct, stands_for
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.user_code.known_classes import (
+    DEFAULT_POLICY,
+    FORWARDING_ADMIN,
+    IDENTITY_POLICY,
+    JMX_REPORTER,
+)
+from mirror_connect.connectors.user_code.user_class import name_problem
 
 Side = Literal["source", "target"]
 Kind = Literal["consumer", "producer", "admin"]

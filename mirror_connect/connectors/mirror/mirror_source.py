@@ -1,6 +1,6 @@
 """The source connector: copies topics. Declares its settings, the rules across them, and what it warns of.
 
-Which topics and partitions there are is app/connector_part's to find out; copying them is spark_jobs/mirror_source.py.
+Which topics and partitions there are is app/connector_part's to find out; copying them is spark_jobs/tasks/mirror_source.py.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from mirror_connect.connectors.config_table import (
+from mirror_connect.connectors.config.config_table import (
     BOOLEAN,
     CLASS,
     DOUBLE,
@@ -25,8 +25,9 @@ from mirror_connect.connectors.config_table import (
     Settings,
     ValidatedKey,
 )
+from mirror_connect.connectors.config.validators import between, distinct, one_of, stands_for
 from mirror_connect.connectors.definition import ConnectorDefinition
-from mirror_connect.connectors.filters import (
+from mirror_connect.connectors.mirror.filters import (
     CONFIG_PROPERTIES_EXCLUDE_DEFAULT,
     TOPICS_DEFAULT,
     TOPICS_EXCLUDE_DEFAULT,
@@ -34,18 +35,17 @@ from mirror_connect.connectors.filters import (
     TopicSelection,
     user_names,
 )
-from mirror_connect.connectors.known_classes import DEFAULT_CONFIG_PROPERTY_FILTER, DEFAULT_TOPIC_FILTER
-from mirror_connect.connectors.mirror_checks import check_expressions, refuse_transforms
-from mirror_connect.connectors.mirror_settings import (
+from mirror_connect.connectors.mirror.mirror_checks import check_expressions, refuse_transforms
+from mirror_connect.connectors.mirror.mirror_settings import (
     METRIC_NAMES_KEY,
     MIRROR_KEYS,
     mirror_warnings,
     source_consumer,
 )
-from mirror_connect.connectors.offset_checks import check_offset, check_partition_number, check_text
+from mirror_connect.connectors.mirror.offset_checks import check_offset, check_partition_number, check_text
 from mirror_connect.connectors.replication_policy import replication_policy
-from mirror_connect.connectors.user_class import name_problem
-from mirror_connect.connectors.validators import between, distinct, one_of, stands_for
+from mirror_connect.connectors.user_code.known_classes import DEFAULT_CONFIG_PROPERTY_FILTER, DEFAULT_TOPIC_FILTER
+from mirror_connect.connectors.user_code.user_class import name_problem
 
 # fmt: off
 KEYS: Final = MIRROR_KEYS + ConfigTable(

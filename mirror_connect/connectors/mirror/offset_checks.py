@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mirror_connect.connectors.config_values import java_text
-from mirror_connect.connectors.internal_json import is_integer
+from mirror_connect.connectors.config.config_values import java_text
+from mirror_connect.connectors.records.internal_json import is_integer
 
 OFFSET: Final = "offset"
 PARTITION: Final = "partition"

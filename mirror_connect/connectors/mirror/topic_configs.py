@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from mirror_connect.connectors.config_table import Settings
-from mirror_connect.connectors.filters import NameFilter, UserNames, user_names
+from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.mirror.filters import NameFilter, UserNames, user_names
 
 
 class ConfigSource(IntEnum):

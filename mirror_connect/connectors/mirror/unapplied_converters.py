@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from mirror_connect.connectors.known_classes import BYTE_ARRAY_CONVERTER, CONVERTER_ALIASES
+from mirror_connect.connectors.user_code.known_classes import BYTE_ARRAY_CONVERTER, CONVERTER_ALIASES
 
 CONVERTER_SETTINGS: Final = ("key.converter", "value.converter", "header.converter")
 # What MirrorMaker's BYTES become, by the converter's simple name: seen of Kafka 4.3.1.

@@ -10,9 +10,9 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mirror_connect.connectors.assignment import TopicPartition
-from mirror_connect.connectors.binary_records import INT16, INT32, INT64, Reader, UnreadableRecord, text_bytes
-from mirror_connect.connectors.internal_json import encode
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.records.binary_records import INT16, INT32, INT64, Reader, UnreadableRecord, text_bytes
+from mirror_connect.connectors.records.internal_json import encode
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 
 _VERSION = 0

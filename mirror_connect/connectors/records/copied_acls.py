@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from mirror_connect.connectors.acl_rules import AclBinding, Resource
+from mirror_connect.connectors.acls import AclBinding, Resource
 
 # The one member of the partition: "<pattern> <name>" of the resource on the target.
 MEMBER: Final = "mirror-connect.copied.acls"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from mirror_connect.connectors.binary_records import INT16, INT64, Reader, text_bytes
-from mirror_connect.connectors.internal_json import encode
+from mirror_connect.connectors.records.binary_records import INT16, INT64, Reader, text_bytes
+from mirror_connect.connectors.records.internal_json import encode
 from mirror_connect.connectors.replication_policy import HEARTBEATS_TOPIC
 
 __all__ = ["ALWAYS_ZERO", "HEARTBEATS_TOPIC", "Heartbeat", "heartbeat_position_key"]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
-from mirror_connect.connectors.config_values import java_text
+from mirror_connect.connectors.config.config_values import java_text
 
 # What workers and connectors write is three deep.
 DEEPEST: Final = 100

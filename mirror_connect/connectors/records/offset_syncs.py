@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Literal, NamedTuple, TypeVar
 
-from mirror_connect.connectors.assignment import TopicPartition
-from mirror_connect.connectors.binary_records import INT32, INT64, Reader, text_bytes
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.records.binary_records import INT32, INT64, Reader, text_bytes
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 
 # Of one partition: so many wait at most, and so many of one batch are added at most.

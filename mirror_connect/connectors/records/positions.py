@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from mirror_connect.connectors.internal_json import decode, encode, is_integer
-from mirror_connect.connectors.topic_ids import parse_topic_id, topic_id_text
+from mirror_connect.connectors.records.internal_json import decode, encode, is_integer
+from mirror_connect.connectors.records.topic_ids import parse_topic_id, topic_id_text
 
 # The offset after it has to be one, too.
 MAX_OFFSET: Final = 2**63 - 2

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mirror_connect.connectors.assignment import TopicPartition
-from mirror_connect.connectors.checkpoints import Checkpoint
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.records.checkpoints import Checkpoint
 
 # (topic, partition) → (offset to read next, the client's own note)
 Moves = dict[tuple[str, int], tuple[int, str]]

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from mirror_connect.connectors.offset_runs import Run, Segment, Standing, ids_differ
+from mirror_connect.connectors.translation.offset_runs import Run, Segment, Standing, ids_differ
 
 MOST_PIECES: Final = 1 << 17  # 16 bytes each
 _VOID: Final = -1

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from mirror_connect.connectors.binary_records import INT16, INT32, INT64, Reader, text_bytes, varint_bytes
+from mirror_connect.connectors.records.binary_records import INT16, INT32, INT64, Reader, text_bytes, varint_bytes
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 
 RUNS_IN_SEGMENT: Final = 256

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from mirror_connect.connectors.assignment import TopicPartition
-from mirror_connect.connectors.offset_syncs import OffsetSync
-from mirror_connect.connectors.recent_partitions import MOST_PARTITIONS, RecentPartitions
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.records.offset_syncs import OffsetSync
+from mirror_connect.connectors.translation.recent_partitions import MOST_PARTITIONS, RecentPartitions
 
 SLOTS: Final = 64
 TOO_OLD: Final = -1

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 
-from mirror_connect.connectors.assignment import TopicPartition
-from mirror_connect.connectors.checkpoints import Checkpoint, checkpointed_topic
-from mirror_connect.connectors.offset_run_index import RunIndex, translated
-from mirror_connect.connectors.offset_runs import NO_ID, Segment
-from mirror_connect.connectors.offset_sync_store import OffsetSyncStore
-from mirror_connect.connectors.offset_syncs import OffsetSync
-from mirror_connect.connectors.recent_partitions import MOST_PARTITIONS, RecentPartitions
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.records.checkpoints import Checkpoint, checkpointed_topic
+from mirror_connect.connectors.records.offset_syncs import OffsetSync
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
+from mirror_connect.connectors.translation.offset_run_index import RunIndex, translated
+from mirror_connect.connectors.translation.offset_runs import NO_ID, Segment
+from mirror_connect.connectors.translation.offset_sync_store import OffsetSyncStore
+from mirror_connect.connectors.translation.recent_partitions import MOST_PARTITIONS, RecentPartitions
 
 # (topic, partition) → (offset to read next, the client's own note)
 Committed = Mapping[tuple[str, int], tuple[int, str]]

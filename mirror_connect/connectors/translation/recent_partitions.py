@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
 
-from mirror_connect.connectors.assignment import TopicPartition
+from mirror_connect.connectors.partitions import TopicPartition
 
 # More than one connector copies. With names of 240 letters, the first offset sync of each takes 103 MB together, and a
 # second one 46 MB more.

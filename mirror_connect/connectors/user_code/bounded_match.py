@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from mirror_connect.connectors.java_regex import LONGEST_NAME, compile_java, ways_to_match
-from mirror_connect.connectors.match_names import ALL_S, NAME_S
+from mirror_connect.connectors.user_code.java_regex import LONGEST_NAME, compile_java, ways_to_match
+from mirror_connect.connectors.user_code.match_names import ALL_S, NAME_S
 
 # The longest match of an expression with so many ways takes tenths of a second, if one were made for it.
 WAYS_HERE: Final = 100_000

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from mirror_connect.connectors.unicode_classes import property_class
+from mirror_connect.connectors.user_code.unicode_classes import property_class
 
 _ANY: Final = r"[\s\S]"
 _NOT_LINE_END: Final = r"[^\n\r\x85\u2028\u2029]"

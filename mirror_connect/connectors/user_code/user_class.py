@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.known_classes import KNOWN_CLASSES
 from mirror_connect.connectors.policies import INTERFACES
 from mirror_connect.connectors.secrets import is_secret
-from mirror_connect.connectors.user_class_process import IDLE
+from mirror_connect.connectors.user_code.known_classes import KNOWN_CLASSES
+from mirror_connect.connectors.user_code.user_class_process import IDLE
 
 PREFIX: Final = "python:"
 FORM: Final = "python:package.module:Class"

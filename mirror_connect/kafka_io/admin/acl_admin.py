@@ -18,10 +18,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from mirror_connect.connectors.acl_rules import AclBinding
+from mirror_connect.connectors.acls import AclBinding
 from mirror_connect.connectors.rights import on_cluster
-from mirror_connect.kafka_io.admin import ClusterAdmin
-from mirror_connect.kafka_io.wire_acls import AclEntry, DescribeTopicAcls
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.protocol.wire_acls import AclEntry, DescribeTopicAcls
 
 SECURITY_DISABLED: Final = 54
 WHAT: Final = "asked for the ACLs of topics"

@@ -25,13 +25,13 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from mirror_connect.connectors.errors import AddressUnknown, ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.rights import MissingRight, Right, on_cluster, on_topic, to_create
-from mirror_connect.kafka_io.all_topics import all_topics
-from mirror_connect.kafka_io.client_settings import librdkafka_config
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.connection import UnsupportedByBroker
-from mirror_connect.kafka_io.librdkafka_tokens import first_token, tokens_of
-from mirror_connect.kafka_io.wire_codec import Request
-from mirror_connect.kafka_io.wrong_protocol import no_login
+from mirror_connect.kafka_io.admin.all_topics import all_topics
+from mirror_connect.kafka_io.client.client_settings import librdkafka_config
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.connection import UnsupportedByBroker
+from mirror_connect.kafka_io.client.librdkafka_tokens import first_token, tokens_of
+from mirror_connect.kafka_io.client.wrong_protocol import no_login
+from mirror_connect.kafka_io.protocol.wire_codec import Request
 
 _CREDENTIALS: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 _RIGHTS: Final = frozenset(

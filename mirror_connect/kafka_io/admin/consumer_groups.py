@@ -13,11 +13,11 @@ from typing import Final, NamedTuple, TypeVar
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.rights import MissingRight, Resource, Right, on_group
-from mirror_connect.kafka_io import wire_codec as codes
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
-from mirror_connect.kafka_io.wire_codec import error_name
-from mirror_connect.kafka_io.wire_groups import (
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.connection import ConnectionLost, UnsupportedByBroker
+from mirror_connect.kafka_io.protocol import wire_codec as codes
+from mirror_connect.kafka_io.protocol.wire_codec import error_name
+from mirror_connect.kafka_io.protocol.wire_groups import (
     CommitAnswer,
     FetchedOffsets,
     GroupEntry,

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.connectors.rights import Right, on_topic, to_create
-from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
 
 # KRaft writes a record for each topic, partition and config, all those of a request at once, and refuses a request of
 # 10,000. One topic at a time took 2,000 of them 25 times as long.

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from mirror_connect.connectors.mirror.topic_configs import ConfigChange, TopicConfig
 from mirror_connect.connectors.rights import on_topic
-from mirror_connect.connectors.topic_configs import ConfigChange, TopicConfig
-from mirror_connect.kafka_io.admin import ClusterAdmin
-from mirror_connect.kafka_io.wire_topic_configs import DescribeTopicConfigs
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.protocol.wire_topic_configs import DescribeTopicConfigs
 
 UNKNOWN_TOPIC: Final = 3
 # Topics in a request. A topic has some 40 configs, and an answer becomes objects all at once, while little else runs.

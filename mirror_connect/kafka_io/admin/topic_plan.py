@@ -19,10 +19,10 @@ from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
 from mirror_connect.connectors.errors import ConfigError, NotAuthorized
 from mirror_connect.connectors.rights import on_topic, to_create
-from mirror_connect.kafka_io.all_topics import all_topics
+from mirror_connect.kafka_io.admin.all_topics import all_topics
 
 if TYPE_CHECKING:
-    from mirror_connect.kafka_io.topic_log_io import LogClients
+    from mirror_connect.kafka_io.consumer.topic_log_io import LogClients
 
 log = logging.getLogger(__name__)
 

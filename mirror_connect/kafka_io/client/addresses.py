@@ -7,7 +7,7 @@ import re
 import socket
 from typing import Any, Final
 
-from mirror_connect.connectors.config_table import Quote
+from mirror_connect.connectors.config.config_table import Quote
 from mirror_connect.connectors.errors import ConfigError
 
 _ADDRESS: Final = re.compile(r"(?:[^,/]*://)?\[?([0-9a-zA-Z\-%._:]*?)\]?:([0-9]+)")

@@ -11,9 +11,9 @@ import time
 from typing import Final, TypeVar
 
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.kafka_io.client_settings import WireSettings
-from mirror_connect.kafka_io.connection import Connection, ConnectionLost, Login, open_connection
-from mirror_connect.kafka_io.wire_codec import Request
+from mirror_connect.kafka_io.client.client_settings import WireSettings
+from mirror_connect.kafka_io.client.connection import Connection, ConnectionLost, Login, open_connection
+from mirror_connect.kafka_io.protocol.wire_codec import Request
 
 T = TypeVar("T")
 

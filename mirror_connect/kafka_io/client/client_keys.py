@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from mirror_connect.connectors.config_table import (
+from mirror_connect.connectors.config.config_table import (
     BOOLEAN,
     HIGH,
     INT,
@@ -21,11 +21,11 @@ from mirror_connect.connectors.config_table import (
     Key,
     Quote,
 )
-from mirror_connect.connectors.security_settings import SASL_KEYS, SECURITY_PROTOCOL_KEY, TLS_KEYS
-from mirror_connect.connectors.validators import between, not_empty, one_of, one_of_in_any_case
-from mirror_connect.kafka_io.addresses import addresses
-from mirror_connect.kafka_io.offset_reset import offset_reset
-from mirror_connect.kafka_io.sasl import MECHANISMS
+from mirror_connect.connectors.config.security_settings import SASL_KEYS, SECURITY_PROTOCOL_KEY, TLS_KEYS
+from mirror_connect.connectors.config.validators import between, not_empty, one_of, one_of_in_any_case
+from mirror_connect.kafka_io.client.addresses import addresses
+from mirror_connect.kafka_io.client.offset_reset import offset_reset
+from mirror_connect.kafka_io.client.sasl import MECHANISMS
 
 Kind = Literal["admin", "consumer", "producer"]
 _JAVA: Final = "Of a Java client; has no effect here."

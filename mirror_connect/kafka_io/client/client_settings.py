@@ -14,14 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mirror_connect.connectors.config_table import ConfigTable, Settings
+from mirror_connect.connectors.config.config_table import ConfigTable, Settings
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io.addresses import bootstrap_servers
-from mirror_connect.kafka_io.client_keys import CLIENT_KEYS, CLIENT_NAMES, Kind
-from mirror_connect.kafka_io.idle_properties import idle_line, idle_security_line
-from mirror_connect.kafka_io.oauth import ClientCredentialsTokens
-from mirror_connect.kafka_io.sasl import SaslSettings, login_module
-from mirror_connect.kafka_io.tls import TlsSettings
+from mirror_connect.kafka_io.client.addresses import bootstrap_servers
+from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, CLIENT_NAMES, Kind
+from mirror_connect.kafka_io.client.idle_properties import idle_line, idle_security_line
+from mirror_connect.kafka_io.client.oauth import ClientCredentialsTokens
+from mirror_connect.kafka_io.client.sasl import SaslSettings, login_module
+from mirror_connect.kafka_io.client.tls import TlsSettings
 
 log = logging.getLogger(__name__)
 

@@ -25,14 +25,14 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.rights import MissingRight, on_group, on_transactional_id
-from mirror_connect.kafka_io import wire_codec as codes
-from mirror_connect.kafka_io.broker_link import BrokerLink
-from mirror_connect.kafka_io.canonical_names import CANONICAL, canonical_names
-from mirror_connect.kafka_io.client_keys import Kind
-from mirror_connect.kafka_io.client_settings import wire_settings
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.kafka_io.wire_codec import Request, error_name
-from mirror_connect.kafka_io.wire_control import (
+from mirror_connect.kafka_io.client.broker_link import BrokerLink
+from mirror_connect.kafka_io.client.canonical_names import CANONICAL, canonical_names
+from mirror_connect.kafka_io.client.client_keys import Kind
+from mirror_connect.kafka_io.client.client_settings import wire_settings
+from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.protocol import wire_codec as codes
+from mirror_connect.kafka_io.protocol.wire_codec import Request, error_name
+from mirror_connect.kafka_io.protocol.wire_control import (
     BrokerEntry,
     FindCoordinator,
     Metadata,

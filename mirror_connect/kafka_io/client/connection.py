@@ -19,9 +19,9 @@ from typing import Any, Final, Protocol, TypeVar, cast
 from aiokafka.conn import OAuthAuthenticator, SaslPlainAuthenticator
 
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.kafka_io import wrong_protocol
-from mirror_connect.kafka_io.scram import BoundedScram, ScramProblem
-from mirror_connect.kafka_io.wire_codec import (
+from mirror_connect.kafka_io.client import wrong_protocol
+from mirror_connect.kafka_io.client.scram import BoundedScram, ScramProblem
+from mirror_connect.kafka_io.protocol.wire_codec import (
     NONE,
     SASL_AUTHENTICATION_FAILED,
     Buffer,
@@ -31,7 +31,7 @@ from mirror_connect.kafka_io.wire_codec import (
     Writer,
     error_name,
 )
-from mirror_connect.kafka_io.wire_control import ApiVersions, SaslAuthenticate, SaslHandshake
+from mirror_connect.kafka_io.protocol.wire_control import ApiVersions, SaslAuthenticate, SaslHandshake
 
 T = TypeVar("T")
 

@@ -2,7 +2,7 @@
 
 The two tables are the rule: a property in HONOURED is read by the part named, one in IGNORED is known to Kafka's clients
 but has no meaning where records are not unpacked, and is named once in a notice. Anything else is not ours to judge:
-kafka_io/client_settings.py says what it doesn't know.
+kafka_io/client/client_settings.py says what it doesn't know.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io.idle_properties import SILENT
+from mirror_connect.kafka_io.client.idle_properties import SILENT
 
 # Connections and login, on both sides: kafka_io reads them.
 _CONNECTION: Final = frozenset(

@@ -13,12 +13,12 @@ from typing import Final, TypeVar
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.rights import WORKER_USER, MissingRight, on_group
-from mirror_connect.kafka_io import wire_codec as codes
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.kafka_io.wire_codec import Request, error_name
-from mirror_connect.kafka_io.wire_group import Heartbeat, Joined, JoinGroup, LeaveGroup, SyncGroup
-from mirror_connect.kafka_io.wire_groups import OffsetFetch
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.protocol import wire_codec as codes
+from mirror_connect.kafka_io.protocol.wire_codec import Request, error_name
+from mirror_connect.kafka_io.protocol.wire_group import Heartbeat, Joined, JoinGroup, LeaveGroup, SyncGroup
+from mirror_connect.kafka_io.protocol.wire_groups import OffsetFetch
 
 T = TypeVar("T")
 

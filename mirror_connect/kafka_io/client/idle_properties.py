@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from mirror_connect.connectors.config_table import ConfigTable, Settings
-from mirror_connect.connectors.security_settings import SASL_KEYS, SECURITY_PROTOCOL_KEY, TLS_KEYS
-from mirror_connect.kafka_io.client_keys import CLIENT_KEYS, Kind
+from mirror_connect.connectors.config.config_table import ConfigTable, Settings
+from mirror_connect.connectors.config.security_settings import SASL_KEYS, SECURITY_PROTOCOL_KEY, TLS_KEYS
+from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, Kind
 
 # What Connect and MirrorMaker 2 set by themselves, or what says what is done anyway: not worth a word.
 SILENT: Final = frozenset(

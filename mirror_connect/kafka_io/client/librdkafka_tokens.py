@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io.oauth import ClientCredentialsTokens, OAuthSettings
+from mirror_connect.kafka_io.client.oauth import ClientCredentialsTokens, OAuthSettings
 
 _CALLBACK_S: Final = 1.0
 _CALLBACK: Final = "oauth_cb"

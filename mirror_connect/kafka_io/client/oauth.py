@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from mirror_connect.connectors.config_table import Settings
+from mirror_connect.connectors.config.config_table import Settings
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.kafka_io.addresses import is_loopback
-from mirror_connect.kafka_io.jaas import LoginModule
-from mirror_connect.kafka_io.java_options import ALLOWED_URLS, KAFKA_OPTS, system_property
-from mirror_connect.kafka_io.tls import TlsSettings
+from mirror_connect.kafka_io.client.addresses import is_loopback
+from mirror_connect.kafka_io.client.jaas import LoginModule
+from mirror_connect.kafka_io.client.java_options import ALLOWED_URLS, KAFKA_OPTS, system_property
+from mirror_connect.kafka_io.client.tls import TlsSettings
 
 if TYPE_CHECKING:
     import httpx

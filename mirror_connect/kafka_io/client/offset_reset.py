@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from mirror_connect.connectors.config_table import Quote
+from mirror_connect.connectors.config.config_table import Quote
 
 NAMED: Final = ("latest", "earliest", "none")
 _PREFIX: Final = "by_duration:"

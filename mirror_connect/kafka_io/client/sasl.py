@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mirror_connect.connectors.config_table import Settings
+from mirror_connect.connectors.config.config_table import Settings
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io.jaas import JaasError, LoginModule, parse_login
-from mirror_connect.kafka_io.librdkafka_tokens import LibrdkafkaTokens
-from mirror_connect.kafka_io.oauth import OAuthSettings
-from mirror_connect.kafka_io.tls import TlsSettings
+from mirror_connect.kafka_io.client.jaas import JaasError, LoginModule, parse_login
+from mirror_connect.kafka_io.client.librdkafka_tokens import LibrdkafkaTokens
+from mirror_connect.kafka_io.client.oauth import OAuthSettings
+from mirror_connect.kafka_io.client.tls import TlsSettings
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _JAAS: Final = "sasl.jaas.config"

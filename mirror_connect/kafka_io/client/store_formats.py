@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io.store_work import work_problem
-from mirror_connect.kafka_io.stores import KeyPair, Store
+from mirror_connect.kafka_io.client.store_work import work_problem
+from mirror_connect.kafka_io.client.stores import KeyPair, Store
 
 # A body has no marks in it: what begins and has no end isn't looked for through all that follows, again and again.
 # Not by `*+`: before Python 3.11.5 a repeated group that is possessive finds too little.

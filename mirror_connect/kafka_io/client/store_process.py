@@ -1,4 +1,4 @@
-"""Opens one store in a process of its own and ends: `python -m mirror_connect.kafka_io.store_process`, by stores.py.
+"""Opens one store in a process of its own and ends: `python -m mirror_connect.kafka_io.client.store_process`, by stores.py.
 
 Standard input: a JSON object that says what to open, with what password, and the limits. Standard output: `{"answer"}` or
 `{"problem": [setting, value, problem]}`. The kernel ends what computes too long, also while OpenSSL holds the interpreter.
@@ -15,7 +15,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.hidden_memory import hide_memory
+from mirror_connect.connectors.user_code.hidden_memory import hide_memory
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def _opened(job: Mapping[str, Any]) -> Any:
-    from mirror_connect.kafka_io import store_formats, stores  # noqa: PLC0415 — within the limits
+    from mirror_connect.kafka_io.client import store_formats, stores  # noqa: PLC0415 — within the limits
 
     match job["what"]:
         case "certificates":

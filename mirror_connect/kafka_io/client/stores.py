@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from mirror_connect.connectors.bounded_file import CantRead, read_file
+from mirror_connect.connectors.config.bounded_file import CantRead, read_file
 from mirror_connect.connectors.errors import ConfigError
 
 # A million iterations of PBKDF2 take less than a second; Java's and OpenSSL's own choices are 2,048 to 10,000.
@@ -24,7 +24,7 @@ PROCESSOR_S: Final = 2
 # By the clock, for a machine that is busy.
 LAST_S: Final = 60
 MEMORY: Final = 1 << 30
-_MODULE: Final = "mirror_connect.kafka_io.store_process"
+_MODULE: Final = "mirror_connect.kafka_io.client.store_process"
 # What the process gets of the environment: the way to its libraries.
 _PASSED_ON: Final = (
     "PATH",

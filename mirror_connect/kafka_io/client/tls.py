@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from mirror_connect.connectors.config_table import Settings
+from mirror_connect.connectors.config.config_table import Settings
 from mirror_connect.connectors.errors import ConfigError
 
 if TYPE_CHECKING:
-    from mirror_connect.kafka_io.stores import KeyPair, Store
+    from mirror_connect.kafka_io.client.stores import KeyPair, Store
 
 ClientAuth = Literal["none", "requested", "required"]
 _VERSIONS: Final = {
@@ -184,7 +184,7 @@ def _store(settings: Settings, which: Literal["keystore", "truststore"]) -> Stor
         raise ConfigError(
             f"ssl.{which}.password", None, "a PEM store has no password; the private key's is ssl.key.password"
         )
-    from mirror_connect.kafka_io.stores import Store  # noqa: PLC0415 — slow to import, see there
+    from mirror_connect.kafka_io.client.stores import Store  # noqa: PLC0415 — slow to import, see there
 
     return Store(
         f"ssl.{which}",
@@ -210,7 +210,7 @@ def _inline(settings: Settings, name: str, which: Literal["keystore", "truststor
 def _trusted(settings: Settings) -> str | None:
     given = _inline(settings, "ssl.truststore.certificates", "truststore")
     if given is not None:
-        from mirror_connect.kafka_io.stores import certificates  # noqa: PLC0415 — as above
+        from mirror_connect.kafka_io.client.stores import certificates  # noqa: PLC0415 — as above
 
         return certificates("ssl.truststore.certificates", given)
     store = _store(settings, "truststore")
@@ -224,7 +224,7 @@ def _pair(settings: Settings) -> KeyPair | None:
         missing = "ssl.keystore.key" if key is None else "ssl.keystore.certificate.chain"
         raise ConfigError(missing, None, "the private key and its certificate chain have to be given together")
     if key is not None and chain is not None:
-        from mirror_connect.kafka_io.stores import KeyPair, certificates, private_key  # noqa: PLC0415 — as above
+        from mirror_connect.kafka_io.client.stores import KeyPair, certificates, private_key  # noqa: PLC0415 — as above
 
         password = settings.secret("ssl.key.password")
         return KeyPair(

@@ -20,8 +20,8 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.types import Array, Int16, Int32, Int64, Schema, String
 
-from mirror_connect.kafka_io.client_settings import WireSettings, wire_settings
-from mirror_connect.kafka_io.wrong_protocol import protocol_of
+from mirror_connect.kafka_io.client.client_settings import WireSettings, wire_settings
+from mirror_connect.kafka_io.client.wrong_protocol import protocol_of
 
 _SIZE_AT: Final = struct.Struct(">qi")
 _HEAD: Final = struct.Struct(">qiibIhiqqqhii")

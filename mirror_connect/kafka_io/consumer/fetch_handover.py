@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mirror_connect.kafka_io.wire import FetchedPartition
-from mirror_connect.spark_jobs.fetch_budget import FetchBudget
-from mirror_connect.spark_jobs.fetch_state import PartitionWork
-from mirror_connect.spark_jobs.fetched import Fetched, Share, whole_batches
+from mirror_connect.kafka_io.consumer.fetch_budget import FetchBudget
+from mirror_connect.kafka_io.consumer.fetch_state import PartitionWork
+from mirror_connect.kafka_io.consumer.fetched import Fetched, Share, whole_batches
+from mirror_connect.kafka_io.protocol.wire import FetchedPartition
 
 
 class FetchHandover:

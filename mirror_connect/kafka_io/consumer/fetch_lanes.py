@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.spark_jobs.fetch_plan import FetchPlan
-from mirror_connect.spark_jobs.fetch_state import NOWHERE, PartitionWork
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.consumer.fetch_plan import FetchPlan
+from mirror_connect.kafka_io.consumer.fetch_state import NOWHERE, PartitionWork
 
 # So many partitions at a broker are many.
 MANY: Final = 300

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.spark_jobs.fetch_lanes import FetchLanes, Lane
-from mirror_connect.spark_jobs.outage import Outage
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.outage import Outage
+from mirror_connect.kafka_io.consumer.fetch_lanes import FetchLanes, Lane
 
 
 class FetchOutages:

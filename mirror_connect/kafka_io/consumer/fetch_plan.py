@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from mirror_connect.kafka_io.wire import FetchPartition
+from mirror_connect.kafka_io.protocol.wire import FetchPartition
 
 Key = tuple[str, int]
 

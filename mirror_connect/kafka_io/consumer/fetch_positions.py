@@ -13,18 +13,18 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol, TypeVar
 
-from mirror_connect.connectors.positions import NO_EPOCH
-from mirror_connect.kafka_io import wire_codec as codes
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
-from mirror_connect.kafka_io.wire import EARLIEST, LATEST, ListOffsets
-from mirror_connect.kafka_io.wire_codec import Request
-from mirror_connect.kafka_io.wire_control import EpochEnd, OffsetForLeaderEpoch
-from mirror_connect.spark_jobs.fetch_lanes import FetchLanes
-from mirror_connect.spark_jobs.fetch_settings import FetchSettings
-from mirror_connect.spark_jobs.fetch_state import NOWHERE, PartitionWork
-from mirror_connect.spark_jobs.fetched import SourcePartition
-from mirror_connect.spark_jobs.told_once import ToldTogether
+from mirror_connect.connectors.records.positions import NO_EPOCH
+from mirror_connect.connectors.told_once import ToldTogether
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.connection import ConnectionLost, UnsupportedByBroker
+from mirror_connect.kafka_io.consumer.fetch_lanes import FetchLanes
+from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
+from mirror_connect.kafka_io.consumer.fetch_state import NOWHERE, PartitionWork
+from mirror_connect.kafka_io.consumer.fetched import SourcePartition
+from mirror_connect.kafka_io.protocol import wire_codec as codes
+from mirror_connect.kafka_io.protocol.wire import EARLIEST, LATEST, ListOffsets
+from mirror_connect.kafka_io.protocol.wire_codec import Request
+from mirror_connect.kafka_io.protocol.wire_control import EpochEnd, OffsetForLeaderEpoch
 
 T = TypeVar("T")
 RESET: Final = "source.consumer.auto.offset.reset"

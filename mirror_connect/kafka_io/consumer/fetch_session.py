@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from mirror_connect.kafka_io.wire import FULL_FETCH, NO_SESSION, FetchPartition, ForgottenPartition
-from mirror_connect.kafka_io.wire_codec import (
+from mirror_connect.kafka_io.protocol.wire import FULL_FETCH, NO_SESSION, FetchPartition, ForgottenPartition
+from mirror_connect.kafka_io.protocol.wire_codec import (
     FETCH_SESSION_ID_NOT_FOUND,
     FETCH_SESSION_TOPIC_ID_ERROR,
     INVALID_FETCH_SESSION_EPOCH,

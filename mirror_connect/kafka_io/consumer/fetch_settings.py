@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io.offset_reset import duration_ms
-from mirror_connect.kafka_io.wire import EARLIEST, LATEST
+from mirror_connect.kafka_io.client.offset_reset import duration_ms
+from mirror_connect.kafka_io.protocol.wire import EARLIEST, LATEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import Final, NamedTuple
 
-from mirror_connect.connectors.positions import NO_EPOCH
+from mirror_connect.connectors.records.positions import NO_EPOCH
 from mirror_connect.connectors.rights import MissingRight, on_topic, user_at
-from mirror_connect.kafka_io import wire_codec as codes
-from mirror_connect.kafka_io.wire import NO_TOPIC_ID, FetchPartition
-from mirror_connect.spark_jobs.fetched import SourcePartition
-from mirror_connect.spark_jobs.leader_epochs import LeaderEpochs, divergence
+from mirror_connect.kafka_io.consumer.fetched import SourcePartition
+from mirror_connect.kafka_io.consumer.leader_epochs import LeaderEpochs, divergence
+from mirror_connect.kafka_io.protocol import wire_codec as codes
+from mirror_connect.kafka_io.protocol.wire import NO_TOPIC_ID, FetchPartition
 
 NOWHERE: Final = -1
 

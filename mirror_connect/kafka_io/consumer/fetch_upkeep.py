@@ -19,15 +19,15 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.connectors.topic_ids import topic_id_text
-from mirror_connect.kafka_io import wire_codec as codes
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.spark_jobs.fetch_lanes import FetchLanes
-from mirror_connect.spark_jobs.fetch_outages import FetchOutages
-from mirror_connect.spark_jobs.fetch_positions import FetchPositions
-from mirror_connect.spark_jobs.fetch_settings import FetchSettings
-from mirror_connect.spark_jobs.fetch_state import LEADERSHIP_ERRORS, NOWHERE, TOPIC_IN_DOUBT, PartitionWork
-from mirror_connect.spark_jobs.told_once import ToldTogether
+from mirror_connect.connectors.records.topic_ids import topic_id_text
+from mirror_connect.connectors.told_once import ToldTogether
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.consumer.fetch_lanes import FetchLanes
+from mirror_connect.kafka_io.consumer.fetch_outages import FetchOutages
+from mirror_connect.kafka_io.consumer.fetch_positions import FetchPositions
+from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
+from mirror_connect.kafka_io.consumer.fetch_state import LEADERSHIP_ERRORS, NOWHERE, TOPIC_IN_DOUBT, PartitionWork
+from mirror_connect.kafka_io.protocol import wire_codec as codes
 
 _MADE_AGAIN: Final = "topics that were deleted and created again"
 

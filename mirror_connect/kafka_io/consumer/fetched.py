@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from mirror_connect.connectors.positions import NO_EPOCH
+from mirror_connect.connectors.records.positions import NO_EPOCH
 
 _BATCH_HEAD: Final = struct.Struct(">qiib")
 _LAST_OFFSET_DELTA: Final = struct.Struct(">i")

@@ -28,22 +28,22 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.connectors.positions import NO_EPOCH
-from mirror_connect.kafka_io import wire_codec as codes
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
-from mirror_connect.kafka_io.wire import NO_TOPIC_ID, Fetch, FetchedPartition, FetchResponse
-from mirror_connect.spark_jobs.fetch_budget import FetchBudget
-from mirror_connect.spark_jobs.fetch_handover import FetchHandover
-from mirror_connect.spark_jobs.fetch_lanes import FetchLanes, Lane
-from mirror_connect.spark_jobs.fetch_outages import FetchOutages
-from mirror_connect.spark_jobs.fetch_plan import NOTHING, Judged
-from mirror_connect.spark_jobs.fetch_session import LOST, FetchSession
-from mirror_connect.spark_jobs.fetch_settings import FetchSettings
-from mirror_connect.spark_jobs.fetch_state import NOWHERE, PartitionState, PartitionWork
-from mirror_connect.spark_jobs.fetch_upkeep import FetchUpkeep
-from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
-from mirror_connect.spark_jobs.outage import Outage, cluster_away
+from mirror_connect.connectors.records.positions import NO_EPOCH
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.connection import ConnectionLost, UnsupportedByBroker
+from mirror_connect.kafka_io.client.outage import Outage, cluster_away
+from mirror_connect.kafka_io.consumer.fetch_budget import FetchBudget
+from mirror_connect.kafka_io.consumer.fetch_handover import FetchHandover
+from mirror_connect.kafka_io.consumer.fetch_lanes import FetchLanes, Lane
+from mirror_connect.kafka_io.consumer.fetch_outages import FetchOutages
+from mirror_connect.kafka_io.consumer.fetch_plan import NOTHING, Judged
+from mirror_connect.kafka_io.consumer.fetch_session import LOST, FetchSession
+from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
+from mirror_connect.kafka_io.consumer.fetch_state import NOWHERE, PartitionState, PartitionWork
+from mirror_connect.kafka_io.consumer.fetch_upkeep import FetchUpkeep
+from mirror_connect.kafka_io.consumer.fetched import Fetched, SourcePartition
+from mirror_connect.kafka_io.protocol import wire_codec as codes
+from mirror_connect.kafka_io.protocol.wire import NO_TOPIC_ID, Fetch, FetchedPartition, FetchResponse
 
 __all__ = ["Fetched", "Fetcher", "PartitionState", "SourcePartition"]
 

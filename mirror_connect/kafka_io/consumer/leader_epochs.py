@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from mirror_connect.connectors.positions import NO_EPOCH
+from mirror_connect.connectors.records.positions import NO_EPOCH
 
 # Epochs change with leaders: so many are remembered that only what is long past is forgotten.
 MOST: Final = 32

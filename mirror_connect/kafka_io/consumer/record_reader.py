@@ -29,8 +29,8 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.rights import MissingRight, on_topic
-from mirror_connect.kafka_io.client_settings import librdkafka_config
-from mirror_connect.kafka_io.librdkafka_tokens import first_token, tokens_of
+from mirror_connect.kafka_io.client.client_settings import librdkafka_config
+from mirror_connect.kafka_io.client.librdkafka_tokens import first_token, tokens_of
 
 # (offset, timestamp in ms, (key, value, headers))
 RecordContent = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]

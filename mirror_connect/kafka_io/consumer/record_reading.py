@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mirror_connect.spark_jobs import varint
-from mirror_connect.spark_jobs.fetched import Fetched
-from mirror_connect.spark_jobs.record_batch import CorruptBatchError, split_fetch
-from mirror_connect.spark_jobs.record_rewrite import unpack
+from mirror_connect.kafka_io.consumer.fetched import Fetched
+from mirror_connect.kafka_io.records import varint
+from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, split_fetch
+from mirror_connect.kafka_io.records.record_rewrite import unpack
 
 
 class ReadRecord(NamedTuple):

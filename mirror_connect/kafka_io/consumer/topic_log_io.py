@@ -27,10 +27,10 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized, OutcomeUnknown
 from mirror_connect.connectors.rights import IDEMPOTENT_WRITE, WORKER_USER, MissingRight, Right, on_topic
-from mirror_connect.kafka_io.client_keys import Kind
-from mirror_connect.kafka_io.client_settings import librdkafka_config
-from mirror_connect.kafka_io.librdkafka_tokens import LibrdkafkaTokens, first_token, tokens_of
-from mirror_connect.kafka_io.write_lease import WriteLease
+from mirror_connect.kafka_io.client.client_keys import Kind
+from mirror_connect.kafka_io.client.client_settings import librdkafka_config
+from mirror_connect.kafka_io.client.librdkafka_tokens import LibrdkafkaTokens, first_token, tokens_of
+from mirror_connect.kafka_io.client.write_lease import WriteLease
 
 log = logging.getLogger(__name__)
 

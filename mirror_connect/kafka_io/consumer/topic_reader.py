@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from mirror_connect.kafka_io import wire_codec as codes
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
-from mirror_connect.spark_jobs.fetcher import Fetcher
-from mirror_connect.spark_jobs.record_batch import CorruptBatchError
-from mirror_connect.spark_jobs.record_reading import ReadRecord, read_records
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.consumer.fetched import Fetched, SourcePartition
+from mirror_connect.kafka_io.consumer.fetcher import Fetcher
+from mirror_connect.kafka_io.consumer.record_reading import ReadRecord, read_records
+from mirror_connect.kafka_io.protocol import wire_codec as codes
+from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
 
 Deliver = Callable[[ReadRecord], None]
 

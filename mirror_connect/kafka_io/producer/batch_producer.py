@@ -23,20 +23,20 @@ from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.rights import PRODUCING_USER, MissingRight, on_topic
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.connection import ConnectionLost, RequestTimedOut, UnsupportedByBroker
-from mirror_connect.kafka_io.wire import Produce, ProducePartition, ProduceResponse
-from mirror_connect.kafka_io.wire_codec import Writer
-from mirror_connect.spark_jobs import produce_outcome as codes
-from mirror_connect.spark_jobs.copier_settings import ProducerSettings
-from mirror_connect.spark_jobs.outage import Outage
-from mirror_connect.spark_jobs.oversize import largest_message, too_large
-from mirror_connect.spark_jobs.produce_outcome import FencedError, Outcome, PartitionRefusedError
-from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
-from mirror_connect.spark_jobs.target_broker import TargetBroker
-from mirror_connect.spark_jobs.target_partition import MERGE_LIMIT, Feed, ProducerId, Sent, TargetPartition
-from mirror_connect.spark_jobs.task_lease import LeaseLostError
-from mirror_connect.spark_jobs.told_once import ToldOnce
+from mirror_connect.connectors.told_once import ToldOnce
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.connection import ConnectionLost, RequestTimedOut, UnsupportedByBroker
+from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
+from mirror_connect.kafka_io.client.outage import Outage
+from mirror_connect.kafka_io.producer import produce_outcome as codes
+from mirror_connect.kafka_io.producer.oversize import largest_message, too_large
+from mirror_connect.kafka_io.producer.produce_outcome import FencedError, Outcome, PartitionRefusedError
+from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
+from mirror_connect.kafka_io.producer.target_broker import TargetBroker
+from mirror_connect.kafka_io.producer.target_partition import MERGE_LIMIT, Feed, ProducerId, Sent, TargetPartition
+from mirror_connect.kafka_io.producer.task_lease import LeaseLostError
+from mirror_connect.kafka_io.protocol.wire import Produce, ProducePartition, ProduceResponse
+from mirror_connect.kafka_io.protocol.wire_codec import Writer
 
 WIRE_LIMIT: Final = 16 << 20
 # The broker remembers the last five batches of a producer in a partition; more in flight could not be told apart.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from mirror_connect.spark_jobs.record_batch import Outgoing
+from mirror_connect.kafka_io.records.record_batch import Outgoing
 
 
 class NotInFlightError(Exception):

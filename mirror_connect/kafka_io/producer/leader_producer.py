@@ -13,10 +13,10 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized, OutcomeUnknown
 from mirror_connect.connectors.rights import on_transactional_id
-from mirror_connect.kafka_io.leader_writer import Entry, TransactionalIdDenied
+from mirror_connect.kafka_io.producer.leader_writer import Entry, TransactionalIdDenied
 
 if TYPE_CHECKING:
-    from mirror_connect.kafka_io.topic_log_io import LogClients
+    from mirror_connect.kafka_io.consumer.topic_log_io import LogClients
 
 # The broker aborts what a killed leader left open after this: until then readers wait.
 TRANSACTION_S: Final = 10.0

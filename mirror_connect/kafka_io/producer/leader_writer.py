@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from mirror_connect.connectors.rights import MissingRight
-from mirror_connect.kafka_io.write_lease import WriteLease, lease_over
+from mirror_connect.kafka_io.client.write_lease import WriteLease, lease_over
 
 log = logging.getLogger(__name__)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from mirror_connect.connectors.mirror_source import OVERSIZE_RECORDS, SKIP
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.wire_topic_configs import DescribeTopicConfigs
-from mirror_connect.spark_jobs.produce_outcome import OversizeRecordError
+from mirror_connect.connectors.mirror.mirror_source import OVERSIZE_RECORDS, SKIP
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.producer.produce_outcome import OversizeRecordError
+from mirror_connect.kafka_io.protocol.wire_topic_configs import DescribeTopicConfigs
 
 LIMIT: Final = "max.message.bytes"
 LOOK_S: Final = 5.0

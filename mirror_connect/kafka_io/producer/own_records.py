@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from mirror_connect.spark_jobs.batch_producer import BatchProducer
-from mirror_connect.spark_jobs.in_flight import InFlight
-from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing
-from mirror_connect.spark_jobs.record_rewrite import build
-from mirror_connect.spark_jobs.target_partition import TargetPartition
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.producer.in_flight import InFlight
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.kafka_io.producer.target_partition import TargetPartition
+from mirror_connect.kafka_io.records.record_batch import NewRecord, Outgoing
+from mirror_connect.kafka_io.records.record_rewrite import build
 
 # A batch may be twice as large as this before a broker with default settings refuses it.
 BATCH_BYTES: Final = 400_000

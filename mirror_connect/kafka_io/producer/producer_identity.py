@@ -20,11 +20,9 @@ from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.rights import IDEMPOTENT_WRITE, PRODUCING_USER, MissingRight, on_transactional_id
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.kafka_io.wire_codec import Writer
-from mirror_connect.kafka_io.wire_control import FindCoordinator, InitProducerId, ProducerIdResponse
-from mirror_connect.spark_jobs.produce_outcome import (
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.producer.produce_outcome import (
     CLUSTER_AUTHORIZATION_FAILED,
     COORDINATOR_BUSY,
     FENCED,
@@ -33,8 +31,10 @@ from mirror_connect.spark_jobs.produce_outcome import (
     FencedError,
     FenceLostError,
 )
-from mirror_connect.spark_jobs.target_partition import ProducerId
-from mirror_connect.spark_jobs.task_lease import LeaseLostError
+from mirror_connect.kafka_io.producer.target_partition import ProducerId
+from mirror_connect.kafka_io.producer.task_lease import LeaseLostError
+from mirror_connect.kafka_io.protocol.wire_codec import Writer
+from mirror_connect.kafka_io.protocol.wire_control import FindCoordinator, InitProducerId, ProducerIdResponse
 
 _FIRST_WAIT_S: Final = 0.02
 _LONGEST_WAIT_S: Final = 1.0

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
-from mirror_connect.kafka_io.wire_control import ApiVersions
-from mirror_connect.spark_jobs.target_partition import ProducerId, Sent, TargetPartition
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.connection import ConnectionLost, UnsupportedByBroker
+from mirror_connect.kafka_io.producer.target_partition import ProducerId, Sent, TargetPartition
+from mirror_connect.kafka_io.protocol.wire_control import ApiVersions
 
 # From this round trip on it is latency that bounds a partition (five batches per round trip), so larger batches merge.
 SLOW_LINK_S: Final = 0.02

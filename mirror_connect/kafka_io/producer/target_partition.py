@@ -25,14 +25,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, Protocol
 
-from mirror_connect.spark_jobs.produce_outcome import Outcome, OversizeRecordError, PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import (
+from mirror_connect.kafka_io.producer.produce_outcome import Outcome, OversizeRecordError, PartitionRefusedError
+from mirror_connect.kafka_io.records.record_batch import (
     CorruptBatchError,
     Outgoing,
     next_sequence,
     stamp,
 )
-from mirror_connect.spark_jobs.record_rewrite import TooMuchToSplitError, split
+from mirror_connect.kafka_io.records.record_rewrite import TooMuchToSplitError, split
 
 NO_PRODUCER_ID = -1
 NO_SEQUENCE = -1

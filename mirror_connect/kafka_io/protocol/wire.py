@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, NamedTuple
 
-from mirror_connect.kafka_io.wire_codec import Buffer, Reader, Request, Writer
+from mirror_connect.kafka_io.protocol.wire_codec import Buffer, Reader, Request, Writer
 
 EARLIEST: Final = -2
 LATEST: Final = -1

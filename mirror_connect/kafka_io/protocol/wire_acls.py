@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from mirror_connect.kafka_io.wire_codec import Reader, Request, Writer
+from mirror_connect.kafka_io.protocol.wire_codec import Reader, Request, Writer
 
 ANY = 1
 TOPIC = 2

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from mirror_connect.kafka_io.wire_codec import Reader, Request, Writer
+from mirror_connect.kafka_io.protocol.wire_codec import Reader, Request, Writer
 
 _NO_TOPIC_ID = bytes(16)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from mirror_connect.kafka_io.wire_codec import Reader, Request, Writer
+from mirror_connect.kafka_io.protocol.wire_codec import Reader, Request, Writer
 
 
 class Joined(NamedTuple):

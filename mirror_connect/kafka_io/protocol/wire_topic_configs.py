@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
-from mirror_connect.connectors.topic_configs import ConfigSource, TopicConfig
-from mirror_connect.kafka_io.wire_codec import Reader, Request, Writer
+from mirror_connect.connectors.mirror.topic_configs import ConfigSource, TopicConfig
+from mirror_connect.kafka_io.protocol.wire_codec import Reader, Request, Writer
 
 _TOPIC: Final = 2
 # Read-only, where it comes from, sensitive.

@@ -6,8 +6,8 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from mirror_connect.spark_jobs import varint
-from mirror_connect.spark_jobs.record_batch import BatchView
+from mirror_connect.kafka_io.records import varint
+from mirror_connect.kafka_io.records.record_batch import BatchView
 
 # A marker's key: version, type.
 _MARKER_KEY: Final = struct.Struct(">hh")

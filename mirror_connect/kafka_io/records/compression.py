@@ -14,7 +14,7 @@ from typing import Final
 import cramjam
 from aiokafka import codec as _codec
 
-from mirror_connect.kafka_io.decompressed_size import lz4_bound, zstd_bound
+from mirror_connect.kafka_io.records.decompressed_size import lz4_bound, zstd_bound
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 _NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")

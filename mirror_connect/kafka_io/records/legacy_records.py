@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from mirror_connect.kafka_io.compression import LZ4, CodecError, decompress
-from mirror_connect.kafka_io.xxhash32 import xxhash32
+from mirror_connect.kafka_io.records.compression import LZ4, CodecError, decompress
+from mirror_connect.kafka_io.records.xxhash32 import xxhash32
 
 NO_TIMESTAMP = -1
 

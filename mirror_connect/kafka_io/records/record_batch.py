@@ -15,7 +15,7 @@ from typing import Final
 
 import google_crc32c
 
-from mirror_connect.kafka_io import compression, legacy_records
+from mirror_connect.kafka_io.records import compression, legacy_records
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = HEADER.size

@@ -10,10 +10,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from mirror_connect.kafka_io import legacy_records
-from mirror_connect.kafka_io.compression import NONE, CodecError, UnfoldsTooMuchError, compress, decompress
-from mirror_connect.spark_jobs import varint
-from mirror_connect.spark_jobs.record_batch import (
+from mirror_connect.kafka_io.records import legacy_records, varint
+from mirror_connect.kafka_io.records.compression import NONE, CodecError, UnfoldsTooMuchError, compress, decompress
+from mirror_connect.kafka_io.records.record_batch import (
     CODEC_MASK,
     BatchView,
     CorruptBatchError,

@@ -12,8 +12,8 @@ from typing import Final
 
 import google_crc32c
 
-from mirror_connect.spark_jobs import varint
-from mirror_connect.spark_jobs.record_batch import HEADER_SIZE, BatchReader, Outgoing
+from mirror_connect.kafka_io.records import varint
+from mirror_connect.kafka_io.records.record_batch import HEADER_SIZE, BatchReader, Outgoing
 
 # base offset, length, magic, CRC, attributes, last offset delta, base and max timestamp, count: what record_batch.HEADER has
 # but for the leader's epoch and the producer.

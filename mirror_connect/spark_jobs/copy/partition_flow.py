@@ -22,15 +22,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Final
 
-from mirror_connect.connectors.job_contract import TaskPartition
-from mirror_connect.connectors.positions import NO_EPOCH
-from mirror_connect.spark_jobs.aborted import AbortedFilter
-from mirror_connect.spark_jobs.fetcher import Fetched
-from mirror_connect.spark_jobs.in_flight import InFlight
-from mirror_connect.spark_jobs.leader_epochs import LeaderEpochs
-from mirror_connect.spark_jobs.positions_writer import Position
-from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import (
+from mirror_connect.connectors.records.positions import NO_EPOCH
+from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.kafka_io.consumer.fetcher import Fetched
+from mirror_connect.kafka_io.consumer.leader_epochs import LeaderEpochs
+from mirror_connect.kafka_io.producer.in_flight import InFlight
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.kafka_io.records.aborted import AbortedFilter
+from mirror_connect.kafka_io.records.record_batch import (
     BatchReader,
     BatchView,
     CorruptBatchError,
@@ -39,8 +38,9 @@ from mirror_connect.spark_jobs.record_batch import (
     needs_rewrite,
     verify,
 )
-from mirror_connect.spark_jobs.record_rewrite import merge, rewrite
-from mirror_connect.spark_jobs.single_records import merge_singles
+from mirror_connect.kafka_io.records.record_rewrite import merge, rewrite
+from mirror_connect.kafka_io.records.single_records import merge_singles
+from mirror_connect.spark_jobs.copy.positions_writer import Position
 
 NOTHING_YET: Final = -1
 # Up to so many records and bytes a batch is merged with its neighbours even on a fast link.

@@ -14,13 +14,13 @@ import asyncio
 import time
 from typing import NamedTuple
 
-from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
-from mirror_connect.connectors.partitioner import partition_for
-from mirror_connect.connectors.positions import NO_EPOCH, position_headers, position_key, position_value
-from mirror_connect.spark_jobs.batch_producer import BatchProducer
-from mirror_connect.spark_jobs.own_records import OwnRecords
-from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import NewRecord
+from mirror_connect.connectors.records.partitioner import partition_for
+from mirror_connect.connectors.records.positions import NO_EPOCH, position_headers, position_key, position_value
+from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.producer.own_records import OwnRecords
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.kafka_io.records.record_batch import NewRecord
 
 
 class Position(NamedTuple):

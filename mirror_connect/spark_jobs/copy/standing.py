@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mirror_connect.spark_jobs.fetcher import SourcePartition
+from mirror_connect.kafka_io.consumer.fetcher import SourcePartition
 
 MOST_LINES: Final = 20
 

@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from mirror_connect.connectors.counted import counted
-from mirror_connect.connectors.mirror_source import CORRUPT_BATCHES, OVERSIZE_RECORDS, SKIP
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.spark_jobs.batch_producer import BatchProducer
-from mirror_connect.spark_jobs.fetcher import Fetcher, SourcePartition
-from mirror_connect.spark_jobs.outage import Outage
-from mirror_connect.spark_jobs.oversize import given_up, largest_message
-from mirror_connect.spark_jobs.partition_flow import PartitionFlow
-from mirror_connect.spark_jobs.produce_outcome import OversizeRecordError, PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import CorruptBatchError
-from mirror_connect.spark_jobs.standing import Standing, told
-from mirror_connect.spark_jobs.target_partition import TargetPartition
-from mirror_connect.spark_jobs.worker_link import WorkerLink
+from mirror_connect.connectors.mirror.mirror_source import CORRUPT_BATCHES, OVERSIZE_RECORDS, SKIP
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.outage import Outage
+from mirror_connect.kafka_io.consumer.fetcher import Fetcher, SourcePartition
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.producer.oversize import given_up, largest_message
+from mirror_connect.kafka_io.producer.produce_outcome import OversizeRecordError, PartitionRefusedError
+from mirror_connect.kafka_io.producer.target_partition import TargetPartition
+from mirror_connect.kafka_io.records.record_batch import CorruptBatchError
+from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
+from mirror_connect.spark_jobs.copy.standing import Standing, told
+from mirror_connect.spark_jobs.task_context import WorkerLink
 
 RETRY_S: Final = 1.0
 RETRY_MAX_S: Final = 60.0

@@ -11,22 +11,22 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from mirror_connect.connectors.assignment import TopicPartition
-from mirror_connect.connectors.job_contract import TaskPartition, TaskSpec
-from mirror_connect.connectors.mirror_settings import client_id, source_producer, target_producer
-from mirror_connect.connectors.mirror_source import MirrorSource
-from mirror_connect.connectors.offset_runs import offset_runs_topic
-from mirror_connect.connectors.offset_syncs import SyncsPlace, offset_syncs_place
+from mirror_connect.connectors.mirror.mirror_settings import client_id, source_producer, target_producer
+from mirror_connect.connectors.mirror.mirror_source import MirrorSource
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.records.offset_syncs import SyncsPlace, offset_syncs_place
 from mirror_connect.connectors.replication_policy import replication_policy
 from mirror_connect.connectors.rights import user_at
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.spark_jobs.batch_producer import BatchProducer
-from mirror_connect.spark_jobs.offset_runs_reader import read_newest
-from mirror_connect.spark_jobs.offset_runs_writer import WRITE_WAIT_S, OffsetRuns, SourceId
-from mirror_connect.spark_jobs.offset_syncs_writer import OffsetSyncs
-from mirror_connect.spark_jobs.partition_runs import PartitionRuns
-from mirror_connect.spark_jobs.record_batch import Outgoing
-from mirror_connect.spark_jobs.worker_link import WorkerLink
+from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
+from mirror_connect.connectors.translation.offset_runs import offset_runs_topic
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.records.record_batch import Outgoing
+from mirror_connect.spark_jobs.mapping.offset_runs_reader import read_newest
+from mirror_connect.spark_jobs.mapping.offset_runs_writer import WRITE_WAIT_S, OffsetRuns, SourceId
+from mirror_connect.spark_jobs.mapping.offset_syncs_writer import OffsetSyncs
+from mirror_connect.spark_jobs.mapping.partition_runs import PartitionRuns
+from mirror_connect.spark_jobs.task_context import WorkerLink
 
 # A batch that the target has, and where: -1 if that isn't known, or if it may be there twice.
 OnPlaced = Callable[[Outgoing, int], None]

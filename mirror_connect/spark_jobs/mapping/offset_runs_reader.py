@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from mirror_connect.connectors.binary_records import INT32
+from mirror_connect.connectors.records.binary_records import INT32
 from mirror_connect.connectors.rights import TARGET_USER, MissingRight, on_topic
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.spark_jobs.record_reading import ReadRecord
-from mirror_connect.spark_jobs.topic_reader import TopicReader
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.consumer.record_reading import ReadRecord
+from mirror_connect.kafka_io.consumer.topic_reader import TopicReader
 
 SLOT_BYTES: Final = INT32.size
 

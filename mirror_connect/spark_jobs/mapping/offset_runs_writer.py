@@ -1,4 +1,4 @@
-"""Records a task's runs (connectors/offset_runs.py) in their topic on the target, with the task's own producer.
+"""Records a task's runs (connectors/translation/offset_runs.py) in their topic on the target, with the task's own producer.
 
 At a task's start the topic is read in the background for the newest segment of each assigned partition; what is
 acknowledged meanwhile waits. Segments are written before the positions that they belong to are committed. But copying and
@@ -15,17 +15,17 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Final
 
-from mirror_connect.connectors.binary_records import INT32, UnreadableRecord
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.job_contract import TaskPartition
-from mirror_connect.connectors.offset_runs import NO_ID, Segment
+from mirror_connect.connectors.records.binary_records import INT32, UnreadableRecord
 from mirror_connect.connectors.rights import TARGET_USER, to_create
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.spark_jobs.batch_producer import BatchProducer
-from mirror_connect.spark_jobs.own_records import OwnRecords
-from mirror_connect.spark_jobs.partition_runs import PartitionRuns
-from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import NewRecord
+from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.connectors.translation.offset_runs import NO_ID, Segment
+from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.producer.own_records import OwnRecords
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.kafka_io.records.record_batch import NewRecord
+from mirror_connect.spark_jobs.mapping.partition_runs import PartitionRuns
 
 WRITE_WAIT_S: Final = 2.0
 READ_S: Final = 120.0

@@ -14,16 +14,16 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.connectors.offset_syncs import OffsetSync, OffsetSyncQueue
+from mirror_connect.connectors.records.offset_syncs import OffsetSync, OffsetSyncQueue
 from mirror_connect.connectors.rights import MissingRight, on_topic, to_create
-from mirror_connect.kafka_io import wire_codec as codes
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.connection import ConnectionLost, UnsupportedByBroker
-from mirror_connect.kafka_io.wire import Produce, ProducePartition
-from mirror_connect.spark_jobs.copier_settings import producer_settings
-from mirror_connect.spark_jobs.produce_outcome import TOPIC_AUTHORIZATION_FAILED, reason
-from mirror_connect.spark_jobs.record_batch import NewRecord, stamp
-from mirror_connect.spark_jobs.record_rewrite import build
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.connection import ConnectionLost, UnsupportedByBroker
+from mirror_connect.kafka_io.client.copier_settings import producer_settings
+from mirror_connect.kafka_io.producer.produce_outcome import TOPIC_AUTHORIZATION_FAILED, reason
+from mirror_connect.kafka_io.protocol import wire_codec as codes
+from mirror_connect.kafka_io.protocol.wire import Produce, ProducePartition
+from mirror_connect.kafka_io.records.record_batch import NewRecord, stamp
+from mirror_connect.kafka_io.records.record_rewrite import build
 
 PACE_S: Final = 0.1
 BACKOFF_S: Final = 1.0

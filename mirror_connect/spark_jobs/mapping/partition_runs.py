@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from mirror_connect.connectors.binary_records import INT16, INT32, text_bytes
-from mirror_connect.connectors.job_contract import TaskPartition
-from mirror_connect.connectors.offset_runs import RunRecorder, Segment
+from mirror_connect.connectors.records.binary_records import INT16, INT32, text_bytes
+from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.connectors.translation.offset_runs import RunRecorder, Segment
 
 # Acknowledged, and not joined to what was before it, while it isn't known what an earlier task has left.
 MOST_EARLY: Final = 10_000

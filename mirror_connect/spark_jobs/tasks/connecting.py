@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.connectors.job_contract import RUNNING
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.spark_jobs.outage import Outage
-from mirror_connect.spark_jobs.worker_link import WorkerLink
+from mirror_connect.connectors.task_protocol import RUNNING
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.outage import Outage
+from mirror_connect.spark_jobs.task_context import WorkerLink
 
 CONNECT_WAIT_S: Final = 0.2
 CONNECT_WAIT_MAX_S: Final = 5.0

@@ -11,11 +11,18 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from mirror_connect.connectors.checkpoints import CheckpointMemory
-from mirror_connect.connectors.group_moves import moves
+from mirror_connect.connectors.records.checkpoints import CheckpointMemory
 from mirror_connect.connectors.rights import TARGET_USER, MissingRight, on_topic
-from mirror_connect.kafka_io.consumer_groups import UNKNOWN_MEMBER_ID, GroupKind, ListedGroup, Position, Positions, Read
-from mirror_connect.kafka_io.wire_codec import NONE, TOPIC_AUTHORIZATION_FAILED, error_name
+from mirror_connect.connectors.translation.group_moves import moves
+from mirror_connect.kafka_io.admin.consumer_groups import (
+    UNKNOWN_MEMBER_ID,
+    GroupKind,
+    ListedGroup,
+    Position,
+    Positions,
+    Read,
+)
+from mirror_connect.kafka_io.protocol.wire_codec import NONE, TOPIC_AUTHORIZATION_FAILED, error_name
 
 ACTIVE = "is active on the target: its positions there are its own, and are left alone until it is idle"
 _SHOWN = 5

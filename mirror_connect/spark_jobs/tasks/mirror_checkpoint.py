@@ -14,31 +14,31 @@ import time
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final
 
-from mirror_connect.connectors.checkpoints import Checkpoint, CheckpointMemory, checkpoint_position_key
 from mirror_connect.connectors.counted import counted
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.connectors.job_contract import TaskSpec
-from mirror_connect.connectors.mirror_checkpoint import (
+from mirror_connect.connectors.mirror.mirror_checkpoint import (
     MirrorCheckpoint,
     checkpoint_selection,
     emission_interval_s,
     sync_interval_s,
 )
-from mirror_connect.connectors.offset_runs import offset_runs_topic
-from mirror_connect.connectors.offset_syncs import offset_syncs_place
-from mirror_connect.connectors.position_translation import PositionTranslator
+from mirror_connect.connectors.records.checkpoints import Checkpoint, CheckpointMemory, checkpoint_position_key
+from mirror_connect.connectors.records.offset_syncs import offset_syncs_place
 from mirror_connect.connectors.replication_policy import replication_policy
 from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER, on_topic
-from mirror_connect.kafka_io.client_keys import Kind
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.kafka_io.consumer_groups import ConsumerGroups
-from mirror_connect.spark_jobs.group_sync import GroupSync
-from mirror_connect.spark_jobs.record_batch import NewRecord
-from mirror_connect.spark_jobs.record_reading import ReadRecord
-from mirror_connect.spark_jobs.topic_reader import TopicReader
-from mirror_connect.spark_jobs.worker_link import WorkerLink
-from mirror_connect.spark_jobs.writing_task import WritingTask, every, together
+from mirror_connect.connectors.task_protocol import TaskSpec
+from mirror_connect.connectors.translation.offset_runs import offset_runs_topic
+from mirror_connect.connectors.translation.position_translation import PositionTranslator
+from mirror_connect.kafka_io.admin.consumer_groups import ConsumerGroups
+from mirror_connect.kafka_io.client.client_keys import Kind
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.consumer.record_reading import ReadRecord
+from mirror_connect.kafka_io.consumer.topic_reader import TopicReader
+from mirror_connect.kafka_io.records.record_batch import NewRecord
+from mirror_connect.spark_jobs.task_context import WorkerLink
+from mirror_connect.spark_jobs.tasks.group_sync import GroupSync
+from mirror_connect.spark_jobs.tasks.writing_task import WritingTask, every, together
 
 RETRY_S: Final = 1.0
 RUNS_PATIENCE_S: Final = 30.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from mirror_connect.connectors.heartbeats import HEARTBEATS_TOPIC, Heartbeat, heartbeat_position_key
-from mirror_connect.connectors.job_contract import TaskSpec
-from mirror_connect.connectors.mirror_heartbeat import MirrorHeartbeat, beat_interval_s
-from mirror_connect.spark_jobs.record_batch import NewRecord
-from mirror_connect.spark_jobs.worker_link import WorkerLink
-from mirror_connect.spark_jobs.writing_task import WritingTask, every
+from mirror_connect.connectors.mirror.mirror_heartbeat import MirrorHeartbeat, beat_interval_s
+from mirror_connect.connectors.records.heartbeats import HEARTBEATS_TOPIC, Heartbeat, heartbeat_position_key
+from mirror_connect.connectors.task_protocol import TaskSpec
+from mirror_connect.kafka_io.records.record_batch import NewRecord
+from mirror_connect.spark_jobs.task_context import WorkerLink
+from mirror_connect.spark_jobs.tasks.writing_task import WritingTask, every
 
 
 async def run_heartbeat_task(spec: TaskSpec, link: WorkerLink) -> None:

@@ -20,8 +20,7 @@ from collections.abc import Awaitable, Iterable
 from typing import Any, Final
 
 from mirror_connect.connectors.counted import counted
-from mirror_connect.connectors.job_contract import RUNNING, TaskPartition, TaskSpec
-from mirror_connect.connectors.mirror_source import (
+from mirror_connect.connectors.mirror.mirror_source import (
     COPY,
     CORRUPT_BATCHES,
     NEW_TOPICS,
@@ -31,23 +30,24 @@ from mirror_connect.connectors.mirror_source import (
     MirrorSource,
     own_text,
 )
-from mirror_connect.connectors.positions import NO_EPOCH
-from mirror_connect.connectors.topic_ids import parse_topic_id
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.spark_jobs.batch_producer import BatchProducer
-from mirror_connect.spark_jobs.connecting import until_connected
-from mirror_connect.spark_jobs.copier_settings import consumer_settings, notices, producer_settings
-from mirror_connect.spark_jobs.fetcher import Fetched, Fetcher, SourcePartition
-from mirror_connect.spark_jobs.offset_mapping import offset_mapping
-from mirror_connect.spark_jobs.offset_runs_writer import WRITE_WAIT_S
-from mirror_connect.spark_jobs.outage import Outage, cluster_away
-from mirror_connect.spark_jobs.partition_flow import PartitionFlow
-from mirror_connect.spark_jobs.positions_writer import Position, PositionsWriter
-from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
-from mirror_connect.spark_jobs.standing import told
-from mirror_connect.spark_jobs.standing_partitions import StandingPartitions
-from mirror_connect.spark_jobs.target_partition import TargetPartition
-from mirror_connect.spark_jobs.worker_link import WorkerLink
+from mirror_connect.connectors.records.positions import NO_EPOCH
+from mirror_connect.connectors.records.topic_ids import parse_topic_id
+from mirror_connect.connectors.task_protocol import RUNNING, TaskPartition, TaskSpec
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.copier_settings import consumer_settings, notices, producer_settings
+from mirror_connect.kafka_io.client.outage import Outage, cluster_away
+from mirror_connect.kafka_io.consumer.fetcher import Fetched, Fetcher, SourcePartition
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.kafka_io.producer.target_partition import TargetPartition
+from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
+from mirror_connect.spark_jobs.copy.positions_writer import Position, PositionsWriter
+from mirror_connect.spark_jobs.copy.standing import told
+from mirror_connect.spark_jobs.copy.standing_partitions import StandingPartitions
+from mirror_connect.spark_jobs.mapping.offset_mapping import offset_mapping
+from mirror_connect.spark_jobs.mapping.offset_runs_writer import WRITE_WAIT_S
+from mirror_connect.spark_jobs.task_context import WorkerLink
+from mirror_connect.spark_jobs.tasks.connecting import until_connected
 
 COMMIT_S: Final = 0.5
 # Told to finish, everything is over within two seconds: 1.5 for acknowledgements, the rest for the commit.

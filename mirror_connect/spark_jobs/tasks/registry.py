@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from mirror_connect.connectors.job_contract import TaskSpec
-from mirror_connect.spark_jobs.mirror_checkpoint import run_checkpoint_task
-from mirror_connect.spark_jobs.mirror_heartbeat import run_heartbeat_task
-from mirror_connect.spark_jobs.mirror_source import run_source_task
-from mirror_connect.spark_jobs.worker_link import WorkerLink
+from mirror_connect.connectors.task_protocol import TaskSpec
+from mirror_connect.spark_jobs.task_context import WorkerLink
+from mirror_connect.spark_jobs.tasks.mirror_checkpoint import run_checkpoint_task
+from mirror_connect.spark_jobs.tasks.mirror_heartbeat import run_heartbeat_task
+from mirror_connect.spark_jobs.tasks.mirror_source import run_source_task
 
 TaskFunction = Callable[[TaskSpec, WorkerLink], Awaitable[None]]
 

@@ -11,18 +11,18 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final
 
-from mirror_connect.connectors.heartbeats import ALWAYS_ZERO
-from mirror_connect.connectors.job_contract import RUNNING, TaskSpec
-from mirror_connect.connectors.partitioner import partition_for
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.spark_jobs.batch_producer import BatchProducer
-from mirror_connect.spark_jobs.connecting import until_connected
-from mirror_connect.spark_jobs.copier_settings import notices, producer_settings
-from mirror_connect.spark_jobs.outage import Outage, cluster_away
-from mirror_connect.spark_jobs.own_records import OwnRecords
-from mirror_connect.spark_jobs.record_batch import NewRecord
-from mirror_connect.spark_jobs.standing import told
-from mirror_connect.spark_jobs.worker_link import WorkerLink
+from mirror_connect.connectors.records.heartbeats import ALWAYS_ZERO
+from mirror_connect.connectors.records.partitioner import partition_for
+from mirror_connect.connectors.task_protocol import RUNNING, TaskSpec
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.copier_settings import notices, producer_settings
+from mirror_connect.kafka_io.client.outage import Outage, cluster_away
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.producer.own_records import OwnRecords
+from mirror_connect.kafka_io.records.record_batch import NewRecord
+from mirror_connect.spark_jobs.copy.standing import told
+from mirror_connect.spark_jobs.task_context import WorkerLink
+from mirror_connect.spark_jobs.tasks.connecting import until_connected
 
 # Told to finish, everything is over within two seconds: most of it for acknowledgements, the rest for the last places.
 SETTLE_S: Final = 1.5

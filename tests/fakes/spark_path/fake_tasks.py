@@ -6,8 +6,8 @@ import json
 import os
 import time
 
-from mirror_connect.connectors.job_contract import RUNNING, TaskSpec
-from mirror_connect.spark_jobs.worker_link import WorkerLink
+from mirror_connect.connectors.task_protocol import RUNNING, TaskSpec
+from mirror_connect.spark_jobs.task_context import WorkerLink
 
 
 async def obedient(spec: TaskSpec, link: WorkerLink) -> None:

@@ -3,7 +3,7 @@
 import sys
 from types import ModuleType
 
-module = ModuleType("mirror_connect.spark_jobs.tasks")
+module = ModuleType("mirror_connect.spark_jobs.tasks.registry")
 
 
 def _tasks(name: str) -> object:

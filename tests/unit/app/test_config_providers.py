@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_connect.app.config_providers import Resolver, resolve_own
-from mirror_connect.connectors.bounded_file import UNREADABLE
+from mirror_connect.app.config.config_providers import Resolver, resolve_own
+from mirror_connect.connectors.config.bounded_file import UNREADABLE
 from mirror_connect.connectors.errors import ConfigError
 
 FILE = "org.apache.kafka.common.config.provider.FileConfigProvider"

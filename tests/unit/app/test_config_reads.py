@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mirror_connect.app.config_reads import ConfigReads
-from mirror_connect.app.connector_part.resolved_runs import ResolvedRuns
+from mirror_connect.app.config.config_reads import ConfigReads
 from mirror_connect.app.errors import BadRequest
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.validation import ConfigRules, Validation
+from mirror_connect.app.worker_connectors.resolved_runs import ResolvedRuns
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.connect_worker import source_config
 
 HANGING = "${file:/share/secrets:password}"

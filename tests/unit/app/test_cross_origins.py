@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.app.cross_origins import CrossOrigins
+from mirror_connect.app.config.cross_origins import CrossOrigins
 
 
 def allowed(setting: str, origin: str) -> bool:

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from mirror_connect.app.worker_config import worker_config
+from mirror_connect.app.config.worker_config import worker_config
 from tests.paths import ROOT
 
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"

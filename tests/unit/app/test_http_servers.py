@@ -19,9 +19,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.server import ServerState
 
-from mirror_connect.app import http_servers
-from mirror_connect.app.http_servers import HttpServers
-from mirror_connect.app.listener_tls import listener_context
+from mirror_connect.app.config.listener_tls import listener_context
+from mirror_connect.app.rest import http_servers
+from mirror_connect.app.rest.http_servers import HttpServers
 from tests.fakes.certificates import Party, party
 
 PASSWORD = "hunter22"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_connect.app.worker_config import worker_config
-from mirror_connect.connectors.bounded_file import UNREADABLE
+from mirror_connect.app.config.worker_config import worker_config
+from mirror_connect.connectors.config.bounded_file import UNREADABLE
 from mirror_connect.connectors.errors import ConfigError
 from tests.fakes.certificates import Party, party
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.app.listeners import Listener, advertised, parse_listeners, worker_id
+from mirror_connect.app.config.listeners import Listener, advertised, parse_listeners, worker_id
 from mirror_connect.connectors.errors import ConfigError
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_connect.app.properties import UnreadableFile, parse_properties, properties_of, read_properties
+from mirror_connect.app.config.properties import UnreadableFile, parse_properties, properties_of, read_properties
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from mirror_connect.app.response_headers import HeaderRule, header_rules
+from mirror_connect.app.config.response_headers import HeaderRule, header_rules
 
 EXPECTED = "Expected: '[action] [header name]:[header value]'"
 PAIR = "Invalid format of header name and header value pair '{}'. Expected: '[header name]:[header value]'"

@@ -13,7 +13,7 @@ BUILD: Final = """
 import asyncio, sys
 import mirror_connect.app.__main__
 from mirror_connect.app.worker import Worker
-from mirror_connect.app.worker_config import load_worker_config
+from mirror_connect.app.config.worker_config import load_worker_config
 
 async def build():
     Worker(load_worker_config(sys.argv[1]), lambda _: None)

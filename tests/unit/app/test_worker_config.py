@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_connect.app.listeners import Listener
-from mirror_connect.app.worker_config import load_worker_config, worker_config
+from mirror_connect.app.config.listeners import Listener
+from mirror_connect.app.config.worker_config import load_worker_config, worker_config
 from mirror_connect.connectors.errors import ConfigError
 
 MINIMAL = {

@@ -11,7 +11,7 @@ from typing import Final
 SAY: Final = """
 import asyncio, logging, sys
 from mirror_connect.app.worker import Worker
-from mirror_connect.app.worker_config import load_worker_config
+from mirror_connect.app.config.worker_config import load_worker_config
 from mirror_connect.connectors import connector_definition
 
 async def say():

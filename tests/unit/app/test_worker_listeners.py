@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from mirror_connect.connectors.bounded_file import UNREADABLE
+from mirror_connect.connectors.config.bounded_file import UNREADABLE
 from tests.fakes.certificates import Party, party
 from tests.waiting import wait_for_state
 

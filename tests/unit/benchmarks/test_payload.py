@@ -7,8 +7,8 @@ from benchmarks import payload
 from benchmarks.feeder import frames
 from benchmarks.payload import Batch, batches, values
 from benchmarks.plan import PROFILES, Profile
-from mirror_connect.kafka_io.compression import decompress
-from mirror_connect.spark_jobs.record_batch import BatchView, verify
+from mirror_connect.kafka_io.records.compression import decompress
+from mirror_connect.kafka_io.records.record_batch import BatchView, verify
 
 BY_NAME = {profile.name: profile for profile in PROFILES}
 NOW = 1_700_000_000_000

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mirror_connect.cli.verify.findings import Fault, Findings, Kind
+from mirror_connect.verify.findings import Fault, Findings, Kind
 from tests.fakes import partition_logs
 from tests.fakes.encoded_batches import Plain, encode, patched, some_records
 from tests.fakes.partition_logs import MemoryLog, compare, numbered, packed

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from mirror_connect.cli.verify import comparer, missing_ranges
-from mirror_connect.cli.verify.findings import Fault, Kind
+from mirror_connect.verify import comparer, missing_ranges
+from mirror_connect.verify.findings import Fault, Kind
 from tests.fakes import partition_logs
 from tests.fakes.encoded_batches import NOW, Plain, encode, patched, some_records
 from tests.fakes.partition_logs import MemoryLog, compare, numbered, packed

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from mirror_connect.cli.verify.findings import Kind
+from mirror_connect.verify.findings import Kind
 from tests.fakes import partition_logs
 from tests.fakes.encoded_batches import NOW, Plain, encode, patched, some_records
 from tests.fakes.partition_logs import MemoryLog, compare

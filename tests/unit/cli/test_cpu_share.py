@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mirror_connect.cli.verify.cpu_share import CpuShare
-from mirror_connect.cli.verify.peek import ReadingPrice
-from mirror_connect.cli.verify.reading import LOOK_BYTES
+from mirror_connect.verify.cpu_share import CpuShare
+from mirror_connect.verify.peek import ReadingPrice
+from mirror_connect.verify.reading import LOOK_BYTES
 
 
 def share(part: float | None, now: list[float], own: list[float], price: ReadingPrice) -> CpuShare:

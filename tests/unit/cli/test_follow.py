@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.cli.verify import baseline, follow
-from mirror_connect.cli.verify.findings import Fault, Kind
-from mirror_connect.cli.verify.follow import Follower, FollowOptions
-from mirror_connect.cli.verify.follow_report import FollowWatcher
-from mirror_connect.cli.verify.link import Link, Positions, described_link
-from mirror_connect.cli.verify.place import EARLIEST, LATEST, CannotCompareError, Key
-from mirror_connect.cli.verify.plan import Topics
-from mirror_connect.cli.verify.rate import Rate
-from mirror_connect.cli.verify.reading import LOOK_BYTES
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
+from mirror_connect.kafka_io.consumer.fetched import Fetched, SourcePartition
+from mirror_connect.verify import baseline, follow
+from mirror_connect.verify.findings import Fault, Kind
+from mirror_connect.verify.follow import Follower, FollowOptions
+from mirror_connect.verify.follow_report import FollowWatcher
+from mirror_connect.verify.link import Link, Positions, described_link
+from mirror_connect.verify.place import EARLIEST, LATEST, CannotCompareError, Key
+from mirror_connect.verify.plan import Topics
+from mirror_connect.verify.rate import Rate
+from mirror_connect.verify.reading import LOOK_BYTES
 from tests.fakes.encoded_batches import NOW, Plain, encode, patched, some_records
 from tests.fakes.partition_logs import numbered, packed
 from tests.fakes.peeked_logs import MemoryPeek

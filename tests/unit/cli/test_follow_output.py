@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from mirror_connect.cli.__main__ import application
 from mirror_connect.cli.follow_output import FollowLines, print_follow_report, progress_line
-from mirror_connect.cli.verify.findings import Fault, Kind
-from mirror_connect.cli.verify.follow_report import DIFFERENT, EQUAL, NOT_COMPARED, FollowReport
-from mirror_connect.cli.verify.followed import FollowedPartition
+from mirror_connect.verify.findings import Fault, Kind
+from mirror_connect.verify.follow_report import DIFFERENT, EQUAL, NOT_COMPARED, FollowReport
+from mirror_connect.verify.followed import FollowedPartition
 from tests.fakes.peeked_logs import MemoryPeek
 
 FAULT = Fault(Kind.CHANGED, (70, 70), (71, 71), detail="key null instead of 3 bytes")

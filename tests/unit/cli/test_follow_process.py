@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mirror_connect.cli import follow_process
-from mirror_connect.cli.verify.link import Link
-from mirror_connect.connectors.known_classes import IDENTITY_POLICY
+from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
+from mirror_connect.verify.link import Link
 
 CONFIG = {
     "connector.class": "MirrorSourceConnector",

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from mirror_connect.cli.verify.findings import Fault, Kind
-from mirror_connect.cli.verify.followed import FollowedPartition
-from mirror_connect.cli.verify.place import CannotCompareError
-from mirror_connect.spark_jobs.fetched import Fetched
+from mirror_connect.kafka_io.consumer.fetched import Fetched
+from mirror_connect.verify.findings import Fault, Kind
+from mirror_connect.verify.followed import FollowedPartition
+from mirror_connect.verify.place import CannotCompareError
 from tests.fakes.encoded_batches import NOW, Plain, encode, patched, some_records
 from tests.fakes.partition_logs import numbered, packed
 from tests.fakes.peeked_logs import MemoryPeek, followed

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.cli.verify.link import WorkerRest, described_link, link_of, positions_in
-from mirror_connect.cli.verify.place import CannotCompareError
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.known_classes import IDENTITY_POLICY
+from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
+from mirror_connect.verify.link import WorkerRest, described_link, link_of, positions_in
+from mirror_connect.verify.place import CannotCompareError
 
 CONFIG = {
     "connector.class": "MirrorSourceConnector",

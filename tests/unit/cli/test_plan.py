@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.cli.verify.link import link_of
-from mirror_connect.cli.verify.plan import orphans
-from mirror_connect.connectors.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
+from mirror_connect.connectors.user_code.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
+from mirror_connect.verify.link import link_of
+from mirror_connect.verify.plan import orphans
 
 CONFIG = {
     "connector.class": "MirrorSourceConnector",

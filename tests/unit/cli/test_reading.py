@@ -8,15 +8,15 @@ from typing import cast
 
 import pytest
 
-from mirror_connect.cli.verify.batch_side import BatchSide
-from mirror_connect.cli.verify.cluster_logs import ClusterLogs, RecordLog
-from mirror_connect.cli.verify.findings import Findings
-from mirror_connect.cli.verify.place import CannotCompareError, Partition
-from mirror_connect.cli.verify.plan import Job
-from mirror_connect.cli.verify.record_side import missing
-from mirror_connect.cli.verify.run import Result, hidden, made_again, unread
-from mirror_connect.kafka_io.batch_heads import BatchHead, heads
-from mirror_connect.kafka_io.record_reader import Found, FoundRecord, RecordReader
+from mirror_connect.kafka_io.consumer.batch_heads import BatchHead, heads
+from mirror_connect.kafka_io.consumer.record_reader import Found, FoundRecord, RecordReader
+from mirror_connect.verify.batch_side import BatchSide
+from mirror_connect.verify.cluster_logs import ClusterLogs, RecordLog
+from mirror_connect.verify.findings import Findings
+from mirror_connect.verify.place import CannotCompareError, Partition
+from mirror_connect.verify.plan import Job
+from mirror_connect.verify.record_side import missing
+from mirror_connect.verify.run import Result, hidden, made_again, unread
 from tests.fakes.encoded_batches import encode, patched, some_records
 from tests.fakes.partition_logs import MemoryLog
 

@@ -7,14 +7,14 @@ from typing import cast
 
 import pytest
 
-from mirror_connect.cli.verify.cluster_logs import ClusterLogs
-from mirror_connect.cli.verify.findings import Findings
-from mirror_connect.cli.verify.link import described_link
-from mirror_connect.cli.verify.place import EARLIEST, LATEST, Key
-from mirror_connect.cli.verify.plan import Job, Topics, plan
-from mirror_connect.cli.verify.remarks import remarks
-from mirror_connect.cli.verify.run import before_the_logs
-from mirror_connect.kafka_io.record_reader import Told
+from mirror_connect.kafka_io.consumer.record_reader import Told
+from mirror_connect.verify.cluster_logs import ClusterLogs
+from mirror_connect.verify.findings import Findings
+from mirror_connect.verify.link import described_link
+from mirror_connect.verify.place import EARLIEST, LATEST, Key
+from mirror_connect.verify.plan import Job, Topics, plan
+from mirror_connect.verify.remarks import remarks
+from mirror_connect.verify.run import before_the_logs
 from tests.fakes.encoded_batches import some_records
 from tests.fakes.partition_logs import MemoryLog, compare, packed
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from mirror_connect.cli.verify.place import CannotCompareError, Key, Partition, Place
-from mirror_connect.cli.verify.truncation import truncations
-from mirror_connect.kafka_io.record_reader import Told
+from mirror_connect.kafka_io.consumer.record_reader import Told
+from mirror_connect.verify.place import CannotCompareError, Key, Partition, Place
+from mirror_connect.verify.truncation import truncations
 
 KEY = Partition("t", 0)
 TRUNCATED = (

@@ -14,14 +14,14 @@ from typer.testing import CliRunner
 
 from mirror_connect.cli import verify_command
 from mirror_connect.cli.__main__ import application
-from mirror_connect.cli.verify.findings import Fault, Findings, Kind
-from mirror_connect.cli.verify.follow import FollowOptions
-from mirror_connect.cli.verify.link import Link, described_link
-from mirror_connect.cli.verify.plan import Job
-from mirror_connect.cli.verify.rate import Rate
-from mirror_connect.cli.verify.run import DIFFERENT, EQUAL, NOT_COMPARED, Options, Report, Result
 from mirror_connect.cli.verify_command import bytes_per_second, moment
 from mirror_connect.cli.verify_output import _Lines, print_report
+from mirror_connect.verify.findings import Fault, Findings, Kind
+from mirror_connect.verify.follow import FollowOptions
+from mirror_connect.verify.link import Link, described_link
+from mirror_connect.verify.plan import Job
+from mirror_connect.verify.rate import Rate
+from mirror_connect.verify.run import DIFFERENT, EQUAL, NOT_COMPARED, Options, Report, Result
 
 JOB = Job("orders", 3, "A.orders", 0, 100, 100, 0, 100)
 

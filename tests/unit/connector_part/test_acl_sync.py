@@ -9,13 +9,14 @@ from typing import cast
 
 import pytest
 
-from mirror_connect.app.connector_part import acl_sync
-from mirror_connect.app.connector_part.acl_sync import AclSync
+from mirror_connect.app.worker_connectors import acl_sync
+from mirror_connect.app.worker_connectors.acl_sync import AclSync
 from mirror_connect.connectors import connector_definition
-from mirror_connect.connectors.acl_rules import AclBinding, Copies, Resource
+from mirror_connect.connectors.acls import AclBinding, Resource
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.connectors.mirror_source import PREFIXED_ACLS, REMOVE_ACLS
-from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.connectors.mirror.acl_rules import Copies
+from mirror_connect.connectors.mirror.mirror_source import PREFIXED_ACLS, REMOVE_ACLS
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 
 CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 READ = AclBinding("TOPIC", "LITERAL", "orders", "User:u", "*", "READ", "ALLOW")

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from mirror_connect.app.connector_part import first_addresses
-from mirror_connect.app.connector_part.first_addresses import FirstAddresses
-from mirror_connect.connectors.config_table import RefusedConfig
+from mirror_connect.app.worker_connectors import first_addresses
+from mirror_connect.app.worker_connectors.first_addresses import FirstAddresses
+from mirror_connect.connectors.config.config_table import RefusedConfig
 from mirror_connect.connectors.errors import AddressUnknown
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.task_protocol import TaskId
 
 TASK = TaskId("a", 0)
 

@@ -13,10 +13,10 @@ from typing import Any
 import psutil
 import pytest
 
-from mirror_connect.app.connector_part import following
-from mirror_connect.app.connector_part.following import Following
-from mirror_connect.app.connector_part.target_choice import Target
 from mirror_connect.app.storage.offsets import OffsetEntry
+from mirror_connect.app.worker_connectors import following
+from mirror_connect.app.worker_connectors.following import Following
+from mirror_connect.app.worker_connectors.target_choice import Target
 from mirror_connect.connectors import connector_definition
 from tests.fakes.part_host import FakeHost
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mirror_connect.app.connector_part.fresh_topics import FRESH_S, FreshTopics
+from mirror_connect.app.worker_connectors.fresh_topics import FRESH_S, FreshTopics
 
 
 class Clock:

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from mirror_connect.app.connector_part.internal_topics import make_internal_topic
+from mirror_connect.app.worker_connectors.internal_topics import make_internal_topic
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
 
 
 class Admin:

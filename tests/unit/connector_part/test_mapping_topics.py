@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
-from mirror_connect.app.connector_part.mapping_topics import make_mapping_topics
+from mirror_connect.app.worker_connectors.mapping_topics import make_mapping_topics
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
 
 CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 

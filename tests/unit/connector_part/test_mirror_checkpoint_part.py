@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from mirror_connect.app.connector_part import mirror_checkpoint, rounds
-from mirror_connect.app.connector_part.mirror_checkpoint import MirrorCheckpointPart
-from mirror_connect.app.connector_part.source_groups import SeenGroups
-from mirror_connect.app.connector_part.target_choice import Target, TargetChooser
+from mirror_connect.app.worker_connectors import mirror_checkpoint, rounds
+from mirror_connect.app.worker_connectors.mirror_checkpoint import MirrorCheckpointPart
+from mirror_connect.app.worker_connectors.source_groups import SeenGroups
+from mirror_connect.app.worker_connectors.target_choice import Target, TargetChooser
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.connectors.mirror_checkpoint import MirrorCheckpoint, assigned_groups
+from mirror_connect.connectors.mirror.mirror_checkpoint import MirrorCheckpoint, assigned_groups
 from tests.fakes.part_host import FakeHost
 
 

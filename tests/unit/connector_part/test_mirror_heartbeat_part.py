@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from mirror_connect.app.connector_part import mirror_heartbeat, rounds
-from mirror_connect.app.connector_part.mirror_heartbeat import MirrorHeartbeatPart
-from mirror_connect.app.connector_part.target_choice import Target, TargetChooser
-from mirror_connect.connectors.mirror_heartbeat import MirrorHeartbeat
+from mirror_connect.app.worker_connectors import mirror_heartbeat, rounds
+from mirror_connect.app.worker_connectors.mirror_heartbeat import MirrorHeartbeatPart
+from mirror_connect.app.worker_connectors.target_choice import Target, TargetChooser
+from mirror_connect.connectors.mirror.mirror_heartbeat import MirrorHeartbeat
 from tests.fakes.part_host import FakeHost
 
 Start = Callable[..., FakeHost]

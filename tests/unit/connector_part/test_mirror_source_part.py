@@ -9,18 +9,19 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.app.connector_part import config_sync, mirror_source, rounds, topic_followers
-from mirror_connect.app.connector_part.acl_sync import AclSync
-from mirror_connect.app.connector_part.mirror_source import MirrorSourcePart, PartConfig
-from mirror_connect.app.connector_part.target_choice import Target
+from mirror_connect.app.worker_connectors import config_sync, mirror_source, rounds, topic_followers
+from mirror_connect.app.worker_connectors.acl_sync import AclSync
+from mirror_connect.app.worker_connectors.mirror_source import MirrorSourcePart, PartConfig
+from mirror_connect.app.worker_connectors.target_choice import Target
 from mirror_connect.connectors import connector_definition
-from mirror_connect.connectors.assignment import Assignment, TopicPartition
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.known_classes import IDENTITY_POLICY
-from mirror_connect.connectors.topic_configs import ConfigSource, TopicConfig
-from mirror_connect.connectors.user_class import PLUGIN_PATH
-from mirror_connect.kafka_io.admin import AdminError
-from mirror_connect.kafka_io.topic_config_admin import Described
+from mirror_connect.connectors.mirror.assignment import Assignment
+from mirror_connect.connectors.mirror.topic_configs import ConfigSource, TopicConfig
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
+from mirror_connect.connectors.user_code.user_class import PLUGIN_PATH
+from mirror_connect.kafka_io.admin.admin import AdminError
+from mirror_connect.kafka_io.admin.topic_config_admin import Described
 from tests.fakes.part_host import no_offsets
 from tests.fakes.topic_requests import TopicRequests
 

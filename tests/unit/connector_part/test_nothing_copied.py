@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.app.connector_part.nothing_copied import nothing_copied
+from mirror_connect.app.worker_connectors.nothing_copied import nothing_copied
 from mirror_connect.connectors import connector_definition
-from mirror_connect.connectors.mirror_source import topic_selection
+from mirror_connect.connectors.mirror.mirror_source import topic_selection
 
 CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.app.connector_part.nothing_translated import nothing_translated
-from mirror_connect.app.connector_part.source_groups import SeenGroups
-from mirror_connect.connectors.mirror_checkpoint import MirrorCheckpoint, checkpoint_selection
+from mirror_connect.app.worker_connectors.nothing_translated import nothing_translated
+from mirror_connect.app.worker_connectors.source_groups import SeenGroups
+from mirror_connect.connectors.mirror.mirror_checkpoint import MirrorCheckpoint, checkpoint_selection
 
 
 def told(seen: SeenGroups, **more: str) -> str | None:

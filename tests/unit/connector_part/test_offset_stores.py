@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from mirror_connect.app.connector_part.target_choice import Target
-from mirror_connect.app.connector_part.task_specs import OffsetStores, OpenStore
 from mirror_connect.app.storage.offsets import OffsetStore
+from mirror_connect.app.worker_connectors.target_choice import Target
+from mirror_connect.app.worker_connectors.task_specs import OffsetStores, OpenStore
 
 
 class Clusters:

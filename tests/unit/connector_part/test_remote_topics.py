@@ -7,9 +7,9 @@ from typing import cast
 
 import pytest
 
-from mirror_connect.app.connector_part.remote_topics import Changes, bring_up_to_date
+from mirror_connect.app.worker_connectors.remote_topics import Changes, bring_up_to_date
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
 from tests.fakes.topic_requests import TopicRequests
 
 

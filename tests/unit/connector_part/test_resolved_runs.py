@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from mirror_connect.app.connector_part.resolved_runs import ResolvedRuns
-from mirror_connect.connectors.config_table import RefusedConfig
+from mirror_connect.app.worker_connectors.resolved_runs import ResolvedRuns
+from mirror_connect.connectors.config.config_table import RefusedConfig
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.task_protocol import TaskId
 
 TASK = TaskId("mirror", 0)
 CONFIG = {"password": "${file:/secrets:password}", "task.assigned.partitions": "orders-0"}

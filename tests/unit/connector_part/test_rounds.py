@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from mirror_connect.app.connector_part import rounds
-from mirror_connect.app.connector_part.rounds import Rounds
+from mirror_connect.app.worker_connectors import rounds
+from mirror_connect.app.worker_connectors.rounds import Rounds
 from mirror_connect.connectors.errors import ClusterUnreachable
 from tests.fakes.part_host import FakeHost
 

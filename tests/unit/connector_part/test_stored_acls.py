@@ -11,10 +11,10 @@ from typing import cast
 
 import pytest
 
-from mirror_connect.app.connector_part import stored_acls
-from mirror_connect.app.connector_part.stored_acls import StoredAcls
 from mirror_connect.app.storage.offsets import OffsetStore
-from mirror_connect.connectors.acl_rules import AclBinding
+from mirror_connect.app.worker_connectors import stored_acls
+from mirror_connect.app.worker_connectors.stored_acls import StoredAcls
+from mirror_connect.connectors.acls import AclBinding
 from mirror_connect.connectors.errors import ClusterUnreachable
 
 GIVEN = AclBinding(

@@ -9,9 +9,9 @@ from typing import cast
 
 import pytest
 
-from mirror_connect.app.connector_part import target_choice
-from mirror_connect.app.connector_part.target_choice import TargetChooser
-from mirror_connect.app.worker_config import WorkerConfig
+from mirror_connect.app.config.worker_config import WorkerConfig
+from mirror_connect.app.worker_connectors import target_choice
+from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.connectors.errors import ClusterUnreachable
 
 IDS = {"own:1": "own", "own:2": "own", "other:1": "other"}

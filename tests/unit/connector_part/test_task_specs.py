@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.app.connector_part import task_specs
-from mirror_connect.app.connector_part.factory import PartFactory
-from mirror_connect.app.connector_part.target_choice import Target
-from mirror_connect.app.connector_part.task_specs import OffsetStores, OpenStore, TaskSpecs
 from mirror_connect.app.storage.offsets import OffsetStore, offset_key
+from mirror_connect.app.worker_connectors import task_specs
+from mirror_connect.app.worker_connectors.factory import PartFactory
+from mirror_connect.app.worker_connectors.target_choice import Target
+from mirror_connect.app.worker_connectors.task_specs import OffsetStores, OpenStore, TaskSpecs
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.job_contract import TaskId, TaskPartition
-from mirror_connect.connectors.known_classes import IDENTITY_POLICY
+from mirror_connect.connectors.task_protocol import TaskId, TaskPartition
+from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
 from tests.fakes.part_host import FakeHost
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
 

@@ -2,8 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_connect.connectors.acl_rules import AclBinding, SeenBindings, remote_bindings, to_add, to_remove
-from mirror_connect.connectors.filters import NameFilter, TopicSelection
+from mirror_connect.connectors.acls import AclBinding
+from mirror_connect.connectors.mirror.acl_rules import SeenBindings, remote_bindings, to_add, to_remove
+from mirror_connect.connectors.mirror.filters import NameFilter, TopicSelection
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 
 READ = AclBinding("TOPIC", "LITERAL", "orders", "User:u", "*", "READ", "ALLOW")

@@ -3,14 +3,14 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.connectors.assignment import (
-    TopicPartition,
+from mirror_connect.connectors.mirror.assignment import (
     assigned_partitions_text,
     deal,
     parse_assigned_partitions,
     redeal,
     task_configs,
 )
+from mirror_connect.connectors.partitions import TopicPartition
 from tests.paths import FIXTURES
 
 LINES = (FIXTURES / "worker-connect-configs.jsonl").read_text().splitlines()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_connect.connectors import bounded_file
-from mirror_connect.connectors.bounded_file import MOST_BYTES, UNREADABLE, CantRead, OutsideError, read_file
+from mirror_connect.connectors.config import bounded_file
+from mirror_connect.connectors.config.bounded_file import MOST_BYTES, UNREADABLE, CantRead, OutsideError, read_file
 
 pytestmark = pytest.mark.timeout(60)
 

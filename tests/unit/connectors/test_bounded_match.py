@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from mirror_connect.connectors import bounded_match
-from mirror_connect.connectors.bounded_match import SCRIPT, BoundedPattern, MatchTooSlow
-from mirror_connect.connectors.config_values import DOUBLE, LIST, parse
+from mirror_connect.connectors.config.config_values import DOUBLE, LIST, parse
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.filters import NameFilter
-from mirror_connect.connectors.java_regex import ways_to_match
+from mirror_connect.connectors.mirror.filters import NameFilter
 from mirror_connect.connectors.secrets import secrets_of
+from mirror_connect.connectors.user_code import bounded_match
+from mirror_connect.connectors.user_code.bounded_match import SCRIPT, BoundedPattern, MatchTooSlow
+from mirror_connect.connectors.user_code.java_regex import ways_to_match
 
 ENDLESS = "a" * 40 + "-"
 
@@ -94,7 +94,7 @@ def test_the_complaint_names_setting_entry_and_name_and_says_what_to_do() -> Non
 
 def test_many_names_that_are_slow_each_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
     # The same process with a second for all: twenty of them show nothing more.
-    hasty = "from mirror_connect.connectors import match_names as m; m.ALL_S = 1; m.NAME_S = 9.0; m.main()"
+    hasty = "from mirror_connect.connectors.user_code import match_names as m; m.ALL_S = 1; m.NAME_S = 9.0; m.main()"
     run = subprocess.run
     monkeypatch.setattr(bounded_match.subprocess, "run", lambda _, **more: run([sys.executable, "-c", hasty], **more))
     with pytest.raises(MatchTooSlow, match="matching 2 names takes more than 20 s; it came to aaaa"):

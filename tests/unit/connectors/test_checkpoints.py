@@ -3,15 +3,15 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.connectors.assignment import TopicPartition
-from mirror_connect.connectors.binary_records import UnreadableRecord
-from mirror_connect.connectors.checkpoints import (
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.records.binary_records import UnreadableRecord
+from mirror_connect.connectors.records.checkpoints import (
     Checkpoint,
     CheckpointMemory,
     checkpoint_position_key,
     checkpointed_topic,
 )
-from mirror_connect.connectors.heartbeats import ALWAYS_ZERO
+from mirror_connect.connectors.records.heartbeats import ALWAYS_ZERO
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from tests.paths import FIXTURES
 

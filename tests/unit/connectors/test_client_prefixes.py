@@ -2,7 +2,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from mirror_connect.connectors.mirror_settings import (
+from mirror_connect.connectors.mirror.mirror_settings import (
     client_id,
     producer_overrides,
     source_admin,

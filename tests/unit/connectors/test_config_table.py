@@ -1,8 +1,8 @@
 import pytest
 
-from mirror_connect.connectors.config_table import CLASS, HIGH, INT, LOW, REQUIRED, STRING, ConfigTable, Key
+from mirror_connect.connectors.config.config_table import CLASS, HIGH, INT, LOW, REQUIRED, STRING, ConfigTable, Key
+from mirror_connect.connectors.config.validators import between
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.validators import between
 
 TABLE = ConfigTable(
     Key("tasks", INT, 1, HIGH, "How many.", validator=between(1)),

@@ -1,6 +1,6 @@
 import pytest
 
-from mirror_connect.connectors.config_values import Secret, java_text, parse, wire_text
+from mirror_connect.connectors.config.config_values import Secret, java_text, parse, wire_text
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_connect.connectors.acl_rules import AclBinding, Resource
-from mirror_connect.connectors.copied_acls import MEMBER, acl_offset, acl_partition, copied_acls, is_acl_partition
+from mirror_connect.connectors.acls import AclBinding, Resource
+from mirror_connect.connectors.records.copied_acls import (
+    MEMBER,
+    acl_offset,
+    acl_partition,
+    copied_acls,
+    is_acl_partition,
+)
 
 READ = AclBinding("TOPIC", "LITERAL", "orders", 'User:ü, "x"', "*", "READ", "ALLOW")
 COPY = replace(READ, name="A.orders")

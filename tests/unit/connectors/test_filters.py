@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.filters import (
+from mirror_connect.connectors.mirror.filters import (
     GROUPS_DEFAULT,
     GROUPS_EXCLUDE_DEFAULT,
     TOPICS_DEFAULT,
@@ -15,7 +15,7 @@ from mirror_connect.connectors.filters import (
     user_names,
 )
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
-from mirror_connect.connectors.user_class import PLUGIN_PATH
+from mirror_connect.connectors.user_code.user_class import PLUGIN_PATH
 from tests.paths import FIXTURES
 
 LINES = (FIXTURES / "filter-vectors.jsonl").read_text().splitlines()

@@ -1,8 +1,8 @@
 import pytest
 
-from mirror_connect.connectors.assignment import TopicPartition
-from mirror_connect.connectors.checkpoints import Checkpoint
-from mirror_connect.connectors.group_moves import moves
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.records.checkpoints import Checkpoint
+from mirror_connect.connectors.translation.group_moves import moves
 
 ORDERS = TopicPartition("A.orders", 0)
 CHECKPOINT = Checkpoint("g", "A.orders", 0, upstream=70, downstream=60, metadata="a note")

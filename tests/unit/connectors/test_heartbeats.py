@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.connectors.binary_records import UnreadableRecord
-from mirror_connect.connectors.heartbeats import ALWAYS_ZERO, Heartbeat, heartbeat_position_key
+from mirror_connect.connectors.records.binary_records import UnreadableRecord
+from mirror_connect.connectors.records.heartbeats import ALWAYS_ZERO, Heartbeat, heartbeat_position_key
 from tests.paths import FIXTURES
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from mirror_connect.connectors.internal_json import decode, encode, is_integer
+from mirror_connect.connectors.records.internal_json import decode, encode, is_integer
 
 
 def test_the_bytes_are_those_of_jackson() -> None:

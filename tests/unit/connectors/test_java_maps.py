@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.connectors.java_maps import in_hash_order
+from mirror_connect.connectors.config.java_maps import in_hash_order
 
 FILLED = "k0,k1,k2,k3,k4,k5,k6,k7,k8,k9,k10,k11,k12,k13"
 MANY = "partition,group,topic,cluster,offset,a,b,c,d,e,f,g,h,AaAa,BBBB,AaBB,zz,yy,xx,ww,vv,uu,tt,ss,rr,qq"

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.connectors.java_regex import JavaRegexError, compile_java
+from mirror_connect.connectors.user_code.java_regex import JavaRegexError, compile_java
 from tests.paths import FIXTURES
 
 LINES = (FIXTURES / "java-regex-vectors.jsonl").read_text().splitlines()

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mirror_connect.connectors.job_contract import FINISHED, TaskReport
+from mirror_connect.connectors.task_protocol import FINISHED, TaskReport
 
 REPORT = TaskReport("one", 1, FINISHED, counters={"records": 3}, topics=("A.t",), incidents=("gone",), settled=False)
 

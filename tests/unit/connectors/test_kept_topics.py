@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from mirror_connect.connectors import connector_definition
-from mirror_connect.connectors.filters import TopicSelection
-from mirror_connect.connectors.known_classes import IDENTITY_POLICY
-from mirror_connect.connectors.mirror_source import topic_selection
-from mirror_connect.connectors.user_class import PLUGIN_PATH
+from mirror_connect.connectors.mirror.filters import TopicSelection
+from mirror_connect.connectors.mirror.mirror_source import topic_selection
+from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
+from mirror_connect.connectors.user_code.user_class import PLUGIN_PATH
 
 CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 KEPT = frozenset({"connect-configs", "connect-offsets", "connect-status"})

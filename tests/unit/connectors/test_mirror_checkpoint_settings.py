@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from mirror_connect.connectors.definition import ConnectorDefinition
-from mirror_connect.connectors.mirror_checkpoint import (
+from mirror_connect.connectors.mirror.mirror_checkpoint import (
     CHECKPOINT_TASK_CLASS,
     MirrorCheckpoint,
     assigned_groups,
@@ -13,8 +13,8 @@ from mirror_connect.connectors.mirror_checkpoint import (
     is_active,
     task_configs,
 )
-from mirror_connect.connectors.mirror_heartbeat import MirrorHeartbeat
-from mirror_connect.connectors.mirror_heartbeat import task_configs as heartbeat_task_configs
+from mirror_connect.connectors.mirror.mirror_heartbeat import MirrorHeartbeat
+from mirror_connect.connectors.mirror.mirror_heartbeat import task_configs as heartbeat_task_configs
 from tests.paths import FIXTURES
 
 CHECKPOINT, HEARTBEAT = MirrorCheckpoint(), MirrorHeartbeat()

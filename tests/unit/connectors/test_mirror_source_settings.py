@@ -4,7 +4,13 @@ from typing import Any
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.mirror_source import NOT_YET, REMOVE_ACLS, MirrorSource, own_boolean, topic_selection
+from mirror_connect.connectors.mirror.mirror_source import (
+    NOT_YET,
+    REMOVE_ACLS,
+    MirrorSource,
+    own_boolean,
+    topic_selection,
+)
 from tests.paths import FIXTURES
 
 RECORDED = json.loads((FIXTURES / "validate-MirrorSourceConnector.json").read_text())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mirror_connect.connectors import ConnectorDefinition, MirrorCheckpoint, MirrorHeartbeat, MirrorSource
-from mirror_connect.connectors.offset_checks import RefusedOffset
+from mirror_connect.connectors.mirror.offset_checks import RefusedOffset
 
 SOURCE: dict[str, Any] = {"cluster": "A", "partition": 0, "topic": "orders"}
 CHECKPOINT: dict[str, Any] = {"partition": 0, "topic": "A.orders", "group": "billing"}

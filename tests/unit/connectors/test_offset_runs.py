@@ -3,10 +3,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from mirror_connect.connectors import offset_run_index
-from mirror_connect.connectors.binary_records import UnreadableRecord
-from mirror_connect.connectors.offset_run_index import Kind, RunIndex, Translation, translated
-from mirror_connect.connectors.offset_runs import (
+from mirror_connect.connectors.records.binary_records import UnreadableRecord
+from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
+from mirror_connect.connectors.translation import offset_run_index
+from mirror_connect.connectors.translation.offset_run_index import Kind, RunIndex, Translation, translated
+from mirror_connect.connectors.translation.offset_runs import (
     NO_ID,
     RUNS_IN_SEGMENT,
     SLOTS,
@@ -16,7 +17,6 @@ from mirror_connect.connectors.offset_runs import (
     Standing,
     offset_runs_topic,
 )
-from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 
 Log = list[tuple[bytes, bytes]]
 FOREIGN = -1

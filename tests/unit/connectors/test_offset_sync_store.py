@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.connectors.offset_sync_store import TOO_OLD, OffsetSyncStore
-from mirror_connect.connectors.offset_syncs import OffsetSync
+from mirror_connect.connectors.records.offset_syncs import OffsetSync
+from mirror_connect.connectors.translation.offset_sync_store import TOO_OLD, OffsetSyncStore
 from tests.paths import FIXTURES
 
 LINES = (FIXTURES / "offset-sync-store-vectors.jsonl").read_text().splitlines()

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.connectors.assignment import TopicPartition
-from mirror_connect.connectors.binary_records import UnreadableRecord
-from mirror_connect.connectors.offset_syncs import (
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.records.binary_records import UnreadableRecord
+from mirror_connect.connectors.records.offset_syncs import (
     MOST_AT_ONCE,
     MOST_OF_A_BATCH,
     OffsetSync,

@@ -1,6 +1,6 @@
 import pytest
 
-from mirror_connect.connectors.partitioner import murmur2, partition_for
+from mirror_connect.connectors.records.partitioner import murmur2, partition_for
 
 
 # The vectors of Kafka's own UtilsTest.testMurmur2.

@@ -2,12 +2,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from mirror_connect.connectors.binary_records import UnreadableRecord
-from mirror_connect.connectors.checkpoints import Checkpoint
-from mirror_connect.connectors.offset_runs import RunRecorder
-from mirror_connect.connectors.offset_syncs import OffsetSync
-from mirror_connect.connectors.position_translation import PositionTranslator
+from mirror_connect.connectors.records.binary_records import UnreadableRecord
+from mirror_connect.connectors.records.checkpoints import Checkpoint
+from mirror_connect.connectors.records.offset_syncs import OffsetSync
 from mirror_connect.connectors.replication_policy import replication_policy
+from mirror_connect.connectors.translation.offset_runs import RunRecorder
+from mirror_connect.connectors.translation.position_translation import PositionTranslator
 
 OLD, NEW = bytes([1] * 16), bytes([2] * 16)
 

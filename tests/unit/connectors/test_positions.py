@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.connectors.internal_json import encode
-from mirror_connect.connectors.partitioner import partition_for
-from mirror_connect.connectors.positions import (
+from mirror_connect.connectors.records.internal_json import encode
+from mirror_connect.connectors.records.partitioner import partition_for
+from mirror_connect.connectors.records.positions import (
     PositionKey,
     parse_offsets_key,
     parse_position_key,

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.filters import NameFilter, TopicSelection
-from mirror_connect.connectors.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
+from mirror_connect.connectors.mirror.filters import NameFilter, TopicSelection
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, replication_policy
-from mirror_connect.connectors.user_class import PLUGIN_PATH, UserClass
+from mirror_connect.connectors.user_code.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
+from mirror_connect.connectors.user_code.user_class import PLUGIN_PATH, UserClass
 from tests.paths import FIXTURES
 
 LINES = (FIXTURES / "replication-policy-vectors.jsonl").read_text().splitlines()

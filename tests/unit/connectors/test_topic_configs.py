@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from mirror_connect.connectors.mirror_source import MirrorSource
-from mirror_connect.connectors.topic_configs import (
+from mirror_connect.connectors.mirror.mirror_source import MirrorSource
+from mirror_connect.connectors.mirror.topic_configs import (
     ConfigChange,
     ConfigPropertyFilter,
     ConfigSource,
@@ -13,7 +13,7 @@ from mirror_connect.connectors.topic_configs import (
     new_topic_configs,
     unknown_configs,
 )
-from mirror_connect.connectors.user_class import PLUGIN_PATH
+from mirror_connect.connectors.user_code.user_class import PLUGIN_PATH
 
 VALID = {"name": "v", "connector.class": "MirrorSource", "source.cluster.alias": "A"}
 

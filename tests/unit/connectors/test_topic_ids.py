@@ -6,13 +6,13 @@ import uuid
 
 import pytest
 
-from mirror_connect.connectors.positions import (
+from mirror_connect.connectors.records.positions import (
     LEADER_EPOCH_HEADER,
     TOPIC_ID_HEADER,
     parse_position_headers,
     position_headers,
 )
-from mirror_connect.connectors.topic_ids import parse_topic_id, topic_id_text
+from mirror_connect.connectors.records.topic_ids import parse_topic_id, topic_id_text
 
 ID = uuid.UUID("d6a24f5f-1a1b-4c8e-9f4c-fbfffeff0102").bytes
 

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from mirror_connect.connectors.assignment import TopicPartition
-from mirror_connect.connectors.offset_runs import RunRecorder, Segment
-from mirror_connect.connectors.offset_syncs import OffsetSyncQueue
-from mirror_connect.connectors.position_translation import PositionTranslator
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.records.offset_syncs import OffsetSyncQueue
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
+from mirror_connect.connectors.translation.offset_runs import RunRecorder, Segment
+from mirror_connect.connectors.translation.position_translation import PositionTranslator
 
 ORDERS = TopicPartition("orders", 0)
 

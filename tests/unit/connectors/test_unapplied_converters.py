@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.connectors.unapplied_converters import CONVERTER_SETTINGS, unapplied_converters
+from mirror_connect.connectors.mirror.unapplied_converters import CONVERTER_SETTINGS, unapplied_converters
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"

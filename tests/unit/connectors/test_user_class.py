@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.user_class import (
+from mirror_connect.connectors.user_code.user_class import (
     PLUGIN_MODULES,
     PLUGIN_PATH,
     Limits,
@@ -315,7 +315,7 @@ def test_a_class_has_few_files_and_no_endless_processor_time(made: Make) -> None
 HIDDEN = """
 import subprocess, sys
 if sys.argv[1] == "hide":
-    from mirror_connect.connectors.hidden_memory import hide_memory
+    from mirror_connect.connectors.user_code.hidden_memory import hide_memory
     hide_memory()
 look = "import os, sys; print(len(open(f'/proc/{os.getppid()}/environ', 'rb').read()) > 0)"
 print(subprocess.run([sys.executable, "-c", look], capture_output=True, text=True).stdout.strip())

@@ -6,7 +6,7 @@ import re
 
 import yaml
 
-from mirror_connect.app.worker_keys import WORKER_KEYS
+from mirror_connect.app.config.worker_keys import WORKER_KEYS
 from mirror_connect.connectors import DEFINITIONS
 from tests.paths import ROOT
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from docs.generate_configuration import COMMAND, document
-from mirror_connect.app.worker_keys import WORKER_KEYS
+from mirror_connect.app.config.worker_keys import WORKER_KEYS
 from mirror_connect.connectors import DEFINITIONS
-from mirror_connect.kafka_io.client_keys import CLIENT_NAMES
+from mirror_connect.kafka_io.client.client_keys import CLIENT_NAMES
 from tests.paths import ROOT
 
 WRITTEN = (ROOT / "docs" / "configuration.md").read_text("utf-8")

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from mirror_connect.connectors import MirrorCheckpoint, MirrorSource
-from mirror_connect.connectors.mirror_checkpoint import checkpoint_selection
-from mirror_connect.connectors.mirror_source import topic_selection
+from mirror_connect.connectors.mirror.mirror_checkpoint import checkpoint_selection
+from mirror_connect.connectors.mirror.mirror_source import topic_selection
+from mirror_connect.connectors.mirror.topic_configs import ConfigSource, TopicConfig, config_property_filter
 from mirror_connect.connectors.policies import INTERFACES
-from mirror_connect.connectors.topic_configs import ConfigSource, TopicConfig, config_property_filter
-from mirror_connect.connectors.user_class import PLUGIN_PATH, SETTINGS, Limits
+from mirror_connect.connectors.user_code.user_class import PLUGIN_PATH, SETTINGS, Limits
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "policies.md").read_text("utf-8")

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from mirror_connect.app.worker_config import load_worker_config
+from mirror_connect.app.config.worker_config import load_worker_config
 from mirror_connect.connectors import connector_definition
 from tests.paths import ROOT
 

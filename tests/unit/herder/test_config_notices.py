@@ -8,7 +8,7 @@ import pytest
 
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.connectors import connector_definition
-from mirror_connect.connectors.known_classes import IDENTITY_POLICY
+from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
 
 SOURCE = connector_definition("MirrorSource")
 VALID = {"name": "v", "connector.class": "MirrorSource", "source.cluster.alias": "A", "topics": "t"}

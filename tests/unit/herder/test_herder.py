@@ -31,9 +31,9 @@ from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.storage import config_records
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.status import Status
-from mirror_connect.app.supervisor.ports import WantedTask
+from mirror_connect.app.supervisor.interfaces import WantedTask
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.connect_worker import FakeMembership, FakeWorker, eventually, source_config
 from tests.fakes.topic_log import FakeTopic
 

@@ -11,14 +11,14 @@ import pytest
 
 from mirror_connect.app.herder.membership import OUTSIDE, Membership, Standing
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io.group_membership import (
+from mirror_connect.kafka_io.client.group_membership import (
     CoordinatorLost,
     GroupRefusedError,
     HeldByOthers,
     MembershipLost,
     RebalanceNeeded,
 )
-from mirror_connect.kafka_io.wire_group import Joined
+from mirror_connect.kafka_io.protocol.wire_group import Joined
 
 OTHER = "other-1"
 OTHER_URL = "http://other:8083"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_connect.app.config_providers import Resolver
+from mirror_connect.app.config.config_providers import Resolver
 from mirror_connect.app.errors import ConnectError, InvalidConfig
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.validation import ConfigRules, Validation

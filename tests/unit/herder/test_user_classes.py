@@ -12,7 +12,7 @@ from mirror_connect.app.errors import InvalidConfig
 from mirror_connect.app.herder import validation as validation_module
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.validation import ConfigRules, Validation
-from mirror_connect.connectors.user_class import PLUGIN_PATH, Limits
+from mirror_connect.connectors.user_code.user_class import PLUGIN_PATH, Limits
 from tests.fakes.connect_worker import FakeResolver, FakeWorker, source_config
 
 MODULE = """

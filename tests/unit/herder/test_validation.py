@@ -15,7 +15,7 @@ from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.validation import ConfigRules, Validation
 from mirror_connect.app.storage.configs import ConfigStore
-from mirror_connect.connectors.converter_settings import check_converters
+from mirror_connect.connectors.config.converter_settings import check_converters
 from tests.fakes.connect_worker import FakeResolver, FakeWorker, source_config
 from tests.fakes.topic_log import FakeTopicLog
 

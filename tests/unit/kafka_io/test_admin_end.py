@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.kafka_io import admin
-from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin import admin
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 
 
 class FakeClient:
@@ -76,7 +76,7 @@ def test_the_thread_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_program_that_ends_with_a_client_does_end() -> None:
     program = """
-from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 held = [ClusterAdmin({"bootstrap.servers": "127.0.0.1:1"}, "target cluster")]
 held[0]._client
 held.append(held)

@@ -7,10 +7,10 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io.addresses import bootstrap_servers
-from mirror_connect.kafka_io.client_keys import Kind
-from mirror_connect.kafka_io.client_settings import librdkafka_config, wire_settings
-from mirror_connect.kafka_io.java_options import for_tasks, system_property
+from mirror_connect.kafka_io.client.addresses import bootstrap_servers
+from mirror_connect.kafka_io.client.client_keys import Kind
+from mirror_connect.kafka_io.client.client_settings import librdkafka_config, wire_settings
+from mirror_connect.kafka_io.client.java_options import for_tasks, system_property
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mirror_connect.kafka_io.cluster import Cluster, Leader
-from mirror_connect.kafka_io.wire_control import MetadataResponse, PartitionEntry, TopicEntry
+from mirror_connect.kafka_io.client.cluster import Cluster, Leader
+from mirror_connect.kafka_io.protocol.wire_control import MetadataResponse, PartitionEntry, TopicEntry
 
 OLD, NEW = b"o" * 16, b"n" * 16
 

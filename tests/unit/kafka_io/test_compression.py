@@ -13,8 +13,8 @@ import cramjam
 import pytest
 from aiokafka import codec as other
 
-from mirror_connect.kafka_io.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, CodecError, compress, decompress
-from mirror_connect.kafka_io.decompressed_size import lz4_bound, zstd_bound
+from mirror_connect.kafka_io.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, CodecError, compress, decompress
+from mirror_connect.kafka_io.records.decompressed_size import lz4_bound, zstd_bound
 
 CODECS = {"gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 every_codec = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS.keys())

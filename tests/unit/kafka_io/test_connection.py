@@ -11,11 +11,17 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io.broker_link import BrokerLink
-from mirror_connect.kafka_io.client_settings import WireSettings
-from mirror_connect.kafka_io.connection import Connection, ConnectionLost, Login, UnsupportedByBroker, open_connection
-from mirror_connect.kafka_io.wire import Fetch, Produce, ProducePartition
-from mirror_connect.kafka_io.wire_control import EndTxn, FindCoordinator
+from mirror_connect.kafka_io.client.broker_link import BrokerLink
+from mirror_connect.kafka_io.client.client_settings import WireSettings
+from mirror_connect.kafka_io.client.connection import (
+    Connection,
+    ConnectionLost,
+    Login,
+    UnsupportedByBroker,
+    open_connection,
+)
+from mirror_connect.kafka_io.protocol.wire import Fetch, Produce, ProducePartition
+from mirror_connect.kafka_io.protocol.wire_control import EndTxn, FindCoordinator
 
 VERSIONS = struct.pack(">hi", 0, 4) + struct.pack(">12h", 18, 0, 0, 17, 0, 1, 36, 0, 1, 10, 0, 2)
 LARGE = 64 << 20

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import pytest
 
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.kafka_io import broker_link
-from mirror_connect.kafka_io.broker_link import BrokerLink
-from mirror_connect.kafka_io.client_settings import wire_settings
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.connection import Connection, ConnectionLost
+from mirror_connect.kafka_io.client import broker_link
+from mirror_connect.kafka_io.client.broker_link import BrokerLink
+from mirror_connect.kafka_io.client.client_settings import wire_settings
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.connection import Connection, ConnectionLost
 from tests.unit.kafka_io.test_connection import broker
 
 

@@ -17,12 +17,12 @@ from aiokafka.protocol.commit import (
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.rights import SOURCE_USER
-from mirror_connect.kafka_io import consumer_groups
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.connection import ConnectionLost
-from mirror_connect.kafka_io.consumer_groups import ConsumerGroups, GroupKind, ListedGroup, Position
-from mirror_connect.kafka_io.wire_codec import Reader, Request, Writer
-from mirror_connect.kafka_io.wire_groups import (
+from mirror_connect.kafka_io.admin import consumer_groups
+from mirror_connect.kafka_io.admin.consumer_groups import ConsumerGroups, GroupKind, ListedGroup, Position
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.protocol.wire_codec import Reader, Request, Writer
+from mirror_connect.kafka_io.protocol.wire_groups import (
     CommitAnswer,
     CommittedOffset,
     FetchedOffsets,

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io.client_keys import CLIENT_KEYS
-from mirror_connect.kafka_io.store_work import work_problem
-from mirror_connect.kafka_io.tls import TlsSettings
+from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS
+from mirror_connect.kafka_io.client.store_work import work_problem
+from mirror_connect.kafka_io.client.tls import TlsSettings
 from tests.fakes.certificates import Party, party
 from tests.paths import ROOT
 
@@ -191,7 +191,7 @@ def test_work_that_is_not_seen_from_outside_is_ended_by_the_processs_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As what lies in an encrypted part of a PKCS12 store: the parameters are hidden from who looks.
-    monkeypatch.setattr("mirror_connect.kafka_io.stores._MODULE", "tests.fakes.blind_store_process")
+    monkeypatch.setattr("mirror_connect.kafka_io.client.stores._MODULE", "tests.fakes.blind_store_process")
     monkeypatch.syspath_prepend(str(ROOT))
     certificate = party("own", None, ca=True).pem
     with pytest.raises(ConfigError, match="opening it takes more than 2 s of processor time"):

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.kafka_io.wire_control import FindCoordinator
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.protocol.wire_control import FindCoordinator
 from tests.unit.kafka_io.test_connection import broker, coordinator
 
 ASKED = FindCoordinator("g", 0)

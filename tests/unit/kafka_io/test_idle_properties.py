@@ -17,14 +17,12 @@ import pytest
 
 import mirror_connect.kafka_io
 import mirror_connect.spark_jobs
-from mirror_connect.connectors.config_table import Key
+from mirror_connect.connectors.config.config_table import Key
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io import client_settings
-from mirror_connect.kafka_io.client_keys import CLIENT_KEYS, Kind
-from mirror_connect.kafka_io.client_settings import WireSettings, librdkafka_config, wire_settings
-from mirror_connect.kafka_io.idle_properties import SECURITY, SECURITY_IN_EFFECT, SILENT
-from mirror_connect.spark_jobs import copier_settings
-from mirror_connect.spark_jobs.copier_settings import (
+from mirror_connect.kafka_io.client import client_settings, copier_settings
+from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, Kind
+from mirror_connect.kafka_io.client.client_settings import WireSettings, librdkafka_config, wire_settings
+from mirror_connect.kafka_io.client.copier_settings import (
     CONSUMER_HONOURED,
     PRODUCER_HONOURED,
     ConsumerSettings,
@@ -33,7 +31,8 @@ from mirror_connect.spark_jobs.copier_settings import (
     notices,
     producer_settings,
 )
-from mirror_connect.spark_jobs.fetch_settings import FetchSettings
+from mirror_connect.kafka_io.client.idle_properties import SECURITY, SECURITY_IN_EFFECT, SILENT
+from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
 
 BASE: Final = {"bootstrap.servers": "a:1"}
 # One of these is another value than any default, of whatever type; what a validator refuses is left out.

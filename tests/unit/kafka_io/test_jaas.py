@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.kafka_io.jaas import JaasError, parse_login, parse_sections
+from mirror_connect.kafka_io.client.jaas import JaasError, parse_login, parse_sections
 
 
 # Each of these was given to Kafka's own JaasConfig (4.3.1), with this outcome.

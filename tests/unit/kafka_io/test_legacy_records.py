@@ -9,9 +9,9 @@ import zlib
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from mirror_connect.kafka_io.compression import GZIP, LZ4, compress
-from mirror_connect.kafka_io.legacy_records import LegacyError, LegacyRecord, crc_is_right, decode
-from mirror_connect.kafka_io.xxhash32 import xxhash32
+from mirror_connect.kafka_io.records.compression import GZIP, LZ4, compress
+from mirror_connect.kafka_io.records.legacy_records import LegacyError, LegacyRecord, crc_is_right, decode
+from mirror_connect.kafka_io.records.xxhash32 import xxhash32
 
 NOW = 1_790_000_000_000
 LOG_APPEND_TIME = 0x08

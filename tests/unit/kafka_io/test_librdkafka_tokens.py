@@ -13,11 +13,11 @@ import httpx
 import pytest
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io import topic_log_io
-from mirror_connect.kafka_io.admin import ClusterAdmin
-from mirror_connect.kafka_io.librdkafka_tokens import LibrdkafkaTokens
-from mirror_connect.kafka_io.oauth import ClientCredentialsTokens, OAuthSettings
-from mirror_connect.kafka_io.topic_log_io import Follower, LogClients
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.client.librdkafka_tokens import LibrdkafkaTokens
+from mirror_connect.kafka_io.client.oauth import ClientCredentialsTokens, OAuthSettings
+from mirror_connect.kafka_io.consumer import topic_log_io
+from mirror_connect.kafka_io.consumer.topic_log_io import Follower, LogClients
 from tests.waiting import wait_for_state
 
 HUGE = 50 << 20

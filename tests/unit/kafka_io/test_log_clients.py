@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer
 
 from mirror_connect.connectors.log_format import LineFormatter
 from mirror_connect.connectors.secrets import HIDDEN, RedactingFilter
-from mirror_connect.kafka_io.topic_log_io import LogClients
+from mirror_connect.kafka_io.consumer.topic_log_io import LogClients
 from tests.waiting import wait_for_state
 
 SECRET = "hunter22-in-a-line"

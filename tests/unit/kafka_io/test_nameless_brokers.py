@@ -16,12 +16,12 @@ UNSUPPORTED_VERSION = 35
 WAIT_FOR_ALL = 0x100
 
 CLUSTER = """
-from mirror_connect.kafka_io.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 ask = ClusterAdmin({"bootstrap.servers": sys.argv[1]}, "target cluster", timeout=3.0).%s
 """
 INTERNAL_TOPIC = """
-from mirror_connect.kafka_io.topic_log_io import LogClients
-from mirror_connect.kafka_io.topic_plan import TopicPlan, ensure_topic
+from mirror_connect.kafka_io.consumer.topic_log_io import LogClients
+from mirror_connect.kafka_io.admin.topic_plan import TopicPlan, ensure_topic
 clients = LogClients({"bootstrap.servers": sys.argv[1]}, "worker")
 ask = lambda: ensure_topic(clients, TopicPlan.for_configs("connect-configs"), 3.0)
 """

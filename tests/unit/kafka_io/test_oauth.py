@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io.oauth import ClientCredentialsTokens, OAuthSettings
+from mirror_connect.kafka_io.client.oauth import ClientCredentialsTokens, OAuthSettings
 
 
 class Endpoint:

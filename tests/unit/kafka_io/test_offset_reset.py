@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io.client_settings import librdkafka_config, wire_settings
-from mirror_connect.kafka_io.offset_reset import duration_ms
+from mirror_connect.kafka_io.client.client_settings import librdkafka_config, wire_settings
+from mirror_connect.kafka_io.client.offset_reset import duration_ms
 
 
 @pytest.mark.parametrize(

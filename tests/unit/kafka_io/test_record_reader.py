@@ -11,8 +11,8 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import ListOffsetsResultInfo
 
 from mirror_connect.connectors.rights import SOURCE_USER
-from mirror_connect.kafka_io import record_reader
-from mirror_connect.kafka_io.record_reader import OffsetAsker, Told
+from mirror_connect.kafka_io.consumer import record_reader
+from mirror_connect.kafka_io.consumer.record_reader import OffsetAsker, Told
 
 EARLIEST, LATEST, SOME_TIME = -2, -1, 1_795_248_000_000
 

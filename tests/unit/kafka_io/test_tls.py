@@ -16,10 +16,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from mirror_connect.connectors.bounded_file import UNREADABLE
+from mirror_connect.connectors.config.bounded_file import UNREADABLE
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io.client_keys import CLIENT_KEYS
-from mirror_connect.kafka_io.tls import TlsSettings, in_memory
+from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS
+from mirror_connect.kafka_io.client.tls import TlsSettings, in_memory
 from tests.fakes.certificates import Party, party
 
 PASSWORD = "hunter22"

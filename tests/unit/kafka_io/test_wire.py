@@ -10,7 +10,7 @@ from aiokafka.protocol.metadata import MetadataRequest_v5, MetadataResponse_v5
 from aiokafka.protocol.offset import OffsetRequest_v3, OffsetResponse_v3
 from aiokafka.protocol.produce import ProduceRequest_v8, ProduceResponse_v3, ProduceResponse_v8
 
-from mirror_connect.kafka_io.wire import (
+from mirror_connect.kafka_io.protocol.wire import (
     EARLIEST,
     Fetch,
     FetchPartition,
@@ -21,8 +21,8 @@ from mirror_connect.kafka_io.wire import (
     ProducedPartition,
     ProducePartition,
 )
-from mirror_connect.kafka_io.wire_codec import Reader, Request, WireError, Writer, error_name
-from mirror_connect.kafka_io.wire_control import InitProducerId, Metadata, SaslAuthenticate
+from mirror_connect.kafka_io.protocol.wire_codec import Reader, Request, WireError, Writer, error_name
+from mirror_connect.kafka_io.protocol.wire_control import InitProducerId, Metadata, SaslAuthenticate
 
 
 def encoded(request: Request, version: int) -> bytes:

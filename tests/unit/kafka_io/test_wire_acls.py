@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from aiokafka.protocol.admin import DescribeAclsRequest_v1, DescribeAclsResponse_v1
 
-from mirror_connect.connectors.acl_rules import AclBinding
+from mirror_connect.connectors.acls import AclBinding
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.kafka_io.acl_admin import topic_acls
-from mirror_connect.kafka_io.admin import AdminError, ClusterAdmin
-from mirror_connect.kafka_io.wire_acls import AclEntry, DescribedAcls, DescribeTopicAcls
-from mirror_connect.kafka_io.wire_codec import Reader, Writer
+from mirror_connect.kafka_io.admin.acl_admin import topic_acls
+from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.protocol.wire_acls import AclEntry, DescribedAcls, DescribeTopicAcls
+from mirror_connect.kafka_io.protocol.wire_codec import Reader, Writer
 
 ENTRY = AclEntry(2, 3, "orders", "User:u", "*", 3, 3)
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 from aiokafka.protocol.admin import DescribeConfigsRequest_v1, DescribeConfigsResponse_v1
 
+from mirror_connect.connectors.mirror.topic_configs import ConfigSource, TopicConfig
 from mirror_connect.connectors.rights import SOURCE_USER
-from mirror_connect.connectors.topic_configs import ConfigSource, TopicConfig
-from mirror_connect.kafka_io.admin import ClusterAdmin
-from mirror_connect.kafka_io.topic_config_admin import AT_ONCE, Described, describe_topic_configs
-from mirror_connect.kafka_io.wire_codec import Reader, Writer
-from mirror_connect.kafka_io.wire_topic_configs import DescribedConfigs, DescribeTopicConfigs
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.topic_config_admin import AT_ONCE, Described, describe_topic_configs
+from mirror_connect.kafka_io.protocol.wire_codec import Reader, Writer
+from mirror_connect.kafka_io.protocol.wire_topic_configs import DescribedConfigs, DescribeTopicConfigs
 
 RETENTION = TopicConfig("retention.ms", "5", ConfigSource.TOPIC)
 SECRET = TopicConfig("secret", None, ConfigSource.STATIC_BROKER, read_only=True, sensitive=True)

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.kafka_io import wrong_protocol
-from mirror_connect.kafka_io.connection import ConnectionLost, Login, open_connection
+from mirror_connect.kafka_io.client import wrong_protocol
+from mirror_connect.kafka_io.client.connection import ConnectionLost, Login, open_connection
 
 LOGIN = Login("PLAIN", "alice", "hunter2")
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from mirror_connect.app.cross_origins import CrossOrigins
-from mirror_connect.app.response_headers import header_rules
+from mirror_connect.app.config.cross_origins import CrossOrigins
+from mirror_connect.app.config.response_headers import header_rules
 from mirror_connect.app.rest.application import Surface
 from mirror_connect.app.rest.basic_auth import UsersFile
 from tests.fakes.connect_worker import FakeWorker, serving

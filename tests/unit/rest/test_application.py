@@ -12,7 +12,7 @@ import pytest
 
 from mirror_connect.app.herder.herder import TopicTracking
 from mirror_connect.app.rest.basic_auth import UsersFile
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.connect_worker import SOURCE, FakeMembership, FakeWorker, eventually, serving, source_config
 
 

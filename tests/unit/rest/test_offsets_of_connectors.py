@@ -12,7 +12,7 @@ import pytest
 
 from mirror_connect.app.herder import source_offsets
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.connect_worker import FakeWorker, eventually, serving, source_config
 
 NOT_STOPPED = (

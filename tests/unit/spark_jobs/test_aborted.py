@@ -7,8 +7,8 @@ import struct
 
 import pytest
 
-from mirror_connect.spark_jobs.aborted import AbortedFilter
-from mirror_connect.spark_jobs.record_batch import split_fetch
+from mirror_connect.kafka_io.records.aborted import AbortedFilter
+from mirror_connect.kafka_io.records.record_batch import split_fetch
 from tests.fakes.encoded_batches import HEADER, NOW, Plain, encode, some_records, with_records
 
 TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x10, 0x20, 0x40

@@ -10,16 +10,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from mirror_connect.kafka_io.connection import RequestTimedOut
-from mirror_connect.kafka_io.wire import Produce, ProduceResponse
-from mirror_connect.spark_jobs import record_rewrite, target_partition
-from mirror_connect.spark_jobs.batch_producer import BatchProducer
-from mirror_connect.spark_jobs.copier_settings import ProducerSettings
-from mirror_connect.spark_jobs.oversize import too_large
-from mirror_connect.spark_jobs.produce_outcome import FencedError, FenceLostError, PartitionRefusedError, advice
-from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing
-from mirror_connect.spark_jobs.record_rewrite import build
-from mirror_connect.spark_jobs.target_partition import TargetPartition
+from mirror_connect.kafka_io.client.connection import RequestTimedOut
+from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
+from mirror_connect.kafka_io.producer import target_partition
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.producer.oversize import too_large
+from mirror_connect.kafka_io.producer.produce_outcome import FencedError, FenceLostError, PartitionRefusedError, advice
+from mirror_connect.kafka_io.producer.target_partition import TargetPartition
+from mirror_connect.kafka_io.protocol.wire import Produce, ProduceResponse
+from mirror_connect.kafka_io.records import record_rewrite
+from mirror_connect.kafka_io.records.record_batch import NewRecord, Outgoing
+from mirror_connect.kafka_io.records.record_rewrite import build
 from tests.fakes.target_cluster import FakeTarget, lost
 
 SETTINGS = ProducerSettings(retry_backoff_s=0.001)
@@ -464,7 +465,7 @@ async def test_a_broker_that_throttles_gets_one_request_at_a_time(rig: Rig) -> N
 async def test_a_broker_that_throttles_gets_no_more_at_once_than_it_takes_in_half_a_second(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_connect.spark_jobs.target_broker.MUTE_S", 0.005)
+    monkeypatch.setattr("mirror_connect.kafka_io.producer.target_broker.MUTE_S", 0.005)
     rig.target.throttle_ms = 20
     feeds = [Feed(batches(2, records=1)) for _ in range(12)]
     for number, feed in enumerate(feeds):

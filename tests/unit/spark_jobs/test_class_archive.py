@@ -10,8 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from mirror_connect.spark_jobs import class_archive, epochs, session
-from mirror_connect.spark_jobs.class_archive import archive_option, make_archive
+from mirror_connect.spark_jobs import class_archive, session
+from mirror_connect.spark_jobs import query as epochs
+from mirror_connect.spark_jobs.class_archive import make_archive
+from mirror_connect.spark_jobs.session import archive_option
 
 
 def test_without_an_archive_there_is_no_option(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.spark_jobs.copier_settings import consumer_settings, notices, producer_settings
+from mirror_connect.kafka_io.client.copier_settings import consumer_settings, notices, producer_settings
 
 
 def test_properties_without_effect_are_named_in_one_line() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError, NotAuthorized
-from mirror_connect.spark_jobs.epochs import trace_of
-from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.spark_jobs.query import trace_of
 
 
 def test_a_trace_begins_with_the_error_as_in_connect() -> None:

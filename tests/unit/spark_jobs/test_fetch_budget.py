@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mirror_connect.spark_jobs.fetcher import SourcePartition
+from mirror_connect.kafka_io.consumer.fetcher import SourcePartition
 from tests.fakes.fetched_copy import A0, B0, copying, until
 from tests.fakes.source_cluster import FakeSource
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.spark_jobs import outage
+from mirror_connect.kafka_io.client import outage
 from tests.fakes.fetched_copy import A0, A1, copying, until
 from tests.fakes.source_cluster import FakeSource
 

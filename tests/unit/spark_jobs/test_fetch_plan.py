@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mirror_connect.kafka_io.wire import FetchPartition
-from mirror_connect.spark_jobs.fetch_plan import NOTHING, FetchPlan, Judged, Key
+from mirror_connect.kafka_io.consumer.fetch_plan import NOTHING, FetchPlan, Judged, Key
+from mirror_connect.kafka_io.protocol.wire import FetchPartition
 
 ONE, TWO = ("t", 1), ("t", 2)
 

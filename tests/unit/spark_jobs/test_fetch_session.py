@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from mirror_connect.kafka_io.wire import FetchPartition
-from mirror_connect.spark_jobs.fetch_session import FetchSession
+from mirror_connect.kafka_io.consumer.fetch_session import FetchSession
+from mirror_connect.kafka_io.protocol.wire import FetchPartition
 
 A = FetchPartition("a", 0, 10, 1000, 1)
 B = FetchPartition("b", 0, 20, 1000, 1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.spark_jobs import told_once
-from mirror_connect.spark_jobs.fetched import SourcePartition
-from mirror_connect.spark_jobs.told_once import MOST_TOLD
+from mirror_connect.connectors import told_once
+from mirror_connect.connectors.told_once import MOST_TOLD
+from mirror_connect.kafka_io.consumer.fetched import SourcePartition
 from tests.fakes.fetched_copy import A0, B0, copying, until
 from tests.fakes.source_cluster import FakeSource
 

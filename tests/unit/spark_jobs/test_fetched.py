@@ -7,7 +7,7 @@ import struct
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from mirror_connect.spark_jobs.fetched import whole_batches
+from mirror_connect.kafka_io.consumer.fetched import whole_batches
 from tests.fakes.source_cluster import batch
 
 TWO = batch(100, 5) + batch(107, 3, size=200)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.spark_jobs.fetcher import Fetcher
+from mirror_connect.kafka_io.consumer.fetcher import Fetcher
 from tests.fakes.fetched_copy import A0, B0, copying, until
 from tests.fakes.source_cluster import FakeSource, batch
 

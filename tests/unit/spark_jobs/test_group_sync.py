@@ -1,8 +1,8 @@
 import pytest
 
-from mirror_connect.connectors.checkpoints import Checkpoint, CheckpointMemory
-from mirror_connect.kafka_io.consumer_groups import GroupKind, ListedGroup, Position, Positions, Read
-from mirror_connect.spark_jobs.group_sync import GroupSync
+from mirror_connect.connectors.records.checkpoints import Checkpoint, CheckpointMemory
+from mirror_connect.kafka_io.admin.consumer_groups import GroupKind, ListedGroup, Position, Positions, Read
+from mirror_connect.spark_jobs.tasks.group_sync import GroupSync
 
 ORDERS, OTHER = ("A.orders", 0), ("A.other", 0)
 IDLE, ACTIVE = ListedGroup(GroupKind.CONSUMER, active=False), ListedGroup(GroupKind.CONSUMER, active=True)

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.connectors.job_contract import TaskPartition
-from mirror_connect.spark_jobs import record_rewrite
-from mirror_connect.spark_jobs.batch_producer import BatchProducer
-from mirror_connect.spark_jobs.copier_settings import ProducerSettings
-from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
-from mirror_connect.spark_jobs.in_flight import InFlight, NotInFlightError
-from mirror_connect.spark_jobs.partition_flow import PartitionFlow
-from mirror_connect.spark_jobs.positions_writer import Position, PositionsWriter
-from mirror_connect.spark_jobs.produce_outcome import Outcome
-from mirror_connect.spark_jobs.record_batch import NewRecord, Outgoing, stamp
-from mirror_connect.spark_jobs.record_rewrite import build, split
-from mirror_connect.spark_jobs.target_partition import REMEMBERED_MS, ProducerId, Sent, TargetPartition
+from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
+from mirror_connect.kafka_io.consumer.fetched import Fetched, SourcePartition
+from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.producer.in_flight import InFlight, NotInFlightError
+from mirror_connect.kafka_io.producer.produce_outcome import Outcome
+from mirror_connect.kafka_io.producer.target_partition import REMEMBERED_MS, ProducerId, Sent, TargetPartition
+from mirror_connect.kafka_io.records import record_rewrite
+from mirror_connect.kafka_io.records.record_batch import NewRecord, Outgoing, stamp
+from mirror_connect.kafka_io.records.record_rewrite import build, split
+from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
+from mirror_connect.spark_jobs.copy.positions_writer import Position, PositionsWriter
 from tests.fakes.target_cluster import FakeTarget
 
 RECORDS = 100

@@ -15,7 +15,7 @@ import pytest
 
 from deploy.local.java import java_command
 from deploy.local.kafka_jars import class_path
-from mirror_connect.spark_jobs.record_batch import (
+from mirror_connect.kafka_io.records.record_batch import (
     BatchView,
     NewRecord,
     Outgoing,
@@ -25,7 +25,7 @@ from mirror_connect.spark_jobs.record_batch import (
     stamp,
     verify,
 )
-from mirror_connect.spark_jobs.record_rewrite import build, merge, rewrite, split
+from mirror_connect.kafka_io.records.record_rewrite import build, merge, rewrite, split
 from tests.fakes.encoded_batches import CODECS, NOW, encode, patched, some_records
 from tests.paths import FIXTURES, TESTS
 

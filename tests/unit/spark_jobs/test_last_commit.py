@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.connectors.job_contract import TaskPartition
-from mirror_connect.kafka_io.wire import Produce
+from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.kafka_io.protocol.wire import Produce
 from tests.fakes.source_task import SourceTaskWorld
 from tests.fakes.target_cluster import lost
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from mirror_connect.connectors.positions import NO_EPOCH
-from mirror_connect.spark_jobs.leader_epochs import MOST, LeaderEpochs, divergence
+from mirror_connect.connectors.records.positions import NO_EPOCH
+from mirror_connect.kafka_io.consumer.leader_epochs import MOST, LeaderEpochs, divergence
 from tests.fakes.source_cluster import Log, batch
 
 

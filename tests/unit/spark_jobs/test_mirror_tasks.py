@@ -11,16 +11,17 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.connectors import position_translation
-from mirror_connect.connectors.checkpoints import Checkpoint
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.heartbeats import Heartbeat
-from mirror_connect.connectors.job_contract import RUNNING, TaskSpec
-from mirror_connect.connectors.offset_runs import Run, Segment, Standing
-from mirror_connect.connectors.offset_sync_store import OffsetSyncStore
-from mirror_connect.connectors.offset_syncs import OffsetSync
-from mirror_connect.spark_jobs import connecting, mirror_checkpoint, mirror_heartbeat, outage, writing_task
-from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from mirror_connect.connectors.records.checkpoints import Checkpoint
+from mirror_connect.connectors.records.heartbeats import Heartbeat
+from mirror_connect.connectors.records.offset_syncs import OffsetSync
+from mirror_connect.connectors.task_protocol import RUNNING, TaskSpec
+from mirror_connect.connectors.translation import position_translation
+from mirror_connect.connectors.translation.offset_runs import Run, Segment, Standing
+from mirror_connect.connectors.translation.offset_sync_store import OffsetSyncStore
+from mirror_connect.kafka_io.client import outage
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.spark_jobs.tasks import connecting, mirror_checkpoint, mirror_heartbeat, writing_task
 from tests.fakes.whole_cluster import FakeBroker, FakeClusters
 from tests.fakes.worker_link import FakeWorkerLink
 

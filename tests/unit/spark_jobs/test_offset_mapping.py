@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from mirror_connect.connectors.job_contract import TaskSpec
-from mirror_connect.kafka_io.wire import Produce
-from mirror_connect.spark_jobs import mirror_source
+from mirror_connect.connectors.task_protocol import TaskSpec
+from mirror_connect.kafka_io.protocol.wire import Produce
+from mirror_connect.spark_jobs.tasks import mirror_source
 from tests.fakes.mapped_task import RUNS, MappedWorld
 from tests.fakes.source_task import OFFSETS
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from mirror_connect.connectors.job_contract import TaskPartition
-from mirror_connect.connectors.offset_runs import Run, RunRecorder, Segment, Standing
-from mirror_connect.kafka_io.wire import Produce
-from mirror_connect.spark_jobs.offset_runs_writer import OffsetRuns
-from mirror_connect.spark_jobs.partition_runs import PartitionRuns
+from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.connectors.translation.offset_runs import Run, RunRecorder, Segment, Standing
+from mirror_connect.kafka_io.protocol.wire import Produce
+from mirror_connect.spark_jobs.mapping.offset_runs_writer import OffsetRuns
+from mirror_connect.spark_jobs.mapping.partition_runs import PartitionRuns
 from tests.fakes.mapped_task import RUNS, SYNCS, MappedWorld
 from tests.fakes.source_task import OFFSETS
 from tests.fakes.target_cluster import lost

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from mirror_connect.spark_jobs import outage
-from mirror_connect.spark_jobs.outage import REASON_S, SHOWN_AFTER_S, Outage, cluster_away
+from mirror_connect.kafka_io.client import outage
+from mirror_connect.kafka_io.client.outage import REASON_S, SHOWN_AFTER_S, Outage, cluster_away
 
 BEGUN = 1_700_000_000.0
 

@@ -6,14 +6,14 @@ import struct
 
 import pytest
 
-from mirror_connect.connectors.job_contract import TaskPartition
-from mirror_connect.kafka_io.compression import GZIP, ZSTD, compress
-from mirror_connect.spark_jobs.fetched import Fetched, SourcePartition
-from mirror_connect.spark_jobs.partition_flow import NOTHING_YET, PartitionFlow
-from mirror_connect.spark_jobs.positions_writer import Position
-from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import CorruptBatchError, NewRecord, Outgoing, stamp
-from mirror_connect.spark_jobs.record_rewrite import build
+from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.kafka_io.consumer.fetched import Fetched, SourcePartition
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.kafka_io.records.compression import GZIP, ZSTD, compress
+from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, NewRecord, Outgoing, stamp
+from mirror_connect.kafka_io.records.record_rewrite import build
+from mirror_connect.spark_jobs.copy.partition_flow import NOTHING_YET, PartitionFlow
+from mirror_connect.spark_jobs.copy.positions_writer import Position
 from tests.fakes.encoded_batches import HEADER, patched, with_records
 
 LIMIT = 1_000_000
@@ -110,7 +110,7 @@ def test_what_is_sent_keeps_nothing_of_what_was_fetched_alive(records: int) -> N
 def test_a_batch_re_encoded_in_pieces_covers_the_same_offsets_and_can_be_taken_up_between_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mirror_connect.spark_jobs.record_rewrite.REWRITTEN_RECORDS", 100)
+    monkeypatch.setattr("mirror_connect.kafka_io.records.record_rewrite.REWRITTEN_RECORDS", 100)
     whole = batch(0, 450)
     copying = flow(Heard(), 30)
     copying.put(fetched(30, 460, whole, *(batch(offset, 1) for offset in range(450, 460))))

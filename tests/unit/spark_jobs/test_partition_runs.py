@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.connectors.job_contract import TaskPartition
-from mirror_connect.connectors.offset_run_index import Kind, RunIndex
-from mirror_connect.connectors.offset_runs import Segment
 from mirror_connect.connectors.rights import SOURCE_USER
-from mirror_connect.spark_jobs import offset_syncs_writer
-from mirror_connect.spark_jobs.offset_mapping import OffsetMapping
-from mirror_connect.spark_jobs.offset_runs_writer import OffsetRuns
-from mirror_connect.spark_jobs.partition_runs import MOST_EARLY, PartitionRuns
-from mirror_connect.spark_jobs.record_batch import Outgoing
+from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.connectors.translation.offset_run_index import Kind, RunIndex
+from mirror_connect.connectors.translation.offset_runs import Segment
+from mirror_connect.kafka_io.records.record_batch import Outgoing
+from mirror_connect.spark_jobs.mapping import offset_syncs_writer
+from mirror_connect.spark_jobs.mapping.offset_mapping import OffsetMapping
+from mirror_connect.spark_jobs.mapping.offset_runs_writer import OffsetRuns
+from mirror_connect.spark_jobs.mapping.partition_runs import MOST_EARLY, PartitionRuns
 from tests.fakes.whole_cluster import FakeBroker, FakeClusters
 
 SYNCS, RUNS = "mm2-offset-syncs.B.internal", "mm2-offset-runs.A.internal"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.kafka_io.wire_codec import Writer
-from mirror_connect.kafka_io.wire_control import InitProducerId
-from mirror_connect.spark_jobs.produce_outcome import FencedError
-from mirror_connect.spark_jobs.producer_identity import ProducerIdentity
-from mirror_connect.spark_jobs.target_partition import ProducerId
+from mirror_connect.kafka_io.producer.produce_outcome import FencedError
+from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
+from mirror_connect.kafka_io.producer.target_partition import ProducerId
+from mirror_connect.kafka_io.protocol.wire_codec import Writer
+from mirror_connect.kafka_io.protocol.wire_control import InitProducerId
 from tests.fakes.target_cluster import FakeTarget
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from mirror_connect.spark_jobs import fetch_lanes
-from mirror_connect.spark_jobs.fetcher import Fetched, Fetcher, SourcePartition
+from mirror_connect.kafka_io.consumer import fetch_lanes
+from mirror_connect.kafka_io.consumer.fetcher import Fetched, Fetcher, SourcePartition
 from tests.fakes.source_cluster import FakeSource
 
 QUIET = "fetch-quiet"

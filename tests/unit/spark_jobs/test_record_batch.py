@@ -8,7 +8,7 @@ import struct
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from mirror_connect.spark_jobs.record_batch import (
+from mirror_connect.kafka_io.records.record_batch import (
     HEADER_SIZE,
     BatchView,
     CorruptBatchError,

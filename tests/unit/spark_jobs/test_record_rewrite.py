@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from mirror_connect.kafka_io.compression import GZIP, compress, decompress
-from mirror_connect.spark_jobs import record_rewrite, varint
-from mirror_connect.spark_jobs.record_batch import (
+from mirror_connect.kafka_io.records import record_rewrite, varint
+from mirror_connect.kafka_io.records.compression import GZIP, compress, decompress
+from mirror_connect.kafka_io.records.record_batch import (
     BatchView,
     CorruptBatchError,
     NewRecord,
@@ -23,7 +23,7 @@ from mirror_connect.spark_jobs.record_batch import (
     stamp,
     verify,
 )
-from mirror_connect.spark_jobs.record_rewrite import (
+from mirror_connect.kafka_io.records.record_rewrite import (
     MERGED_UNFOLDED,
     SPLIT_RECORDS,
     TooMuchToSplitError,
@@ -218,7 +218,7 @@ def test_a_small_batch_that_unfolds_to_much_goes_as_it_is(codec: int) -> None:
 
 
 def test_a_batch_of_many_records_is_re_encoded_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirror_connect.spark_jobs.record_rewrite.REWRITTEN_RECORDS", 10)
+    monkeypatch.setattr("mirror_connect.kafka_io.records.record_rewrite.REWRITTEN_RECORDS", 10)
     records = some_records(1, 35, first=100, gaps=True)
     pieces = list(rewrite(only(encode(records, 3, base=100, last=90_000)), 0))
     assert [piece.count for piece in pieces] == [10, 10, 10, 5]

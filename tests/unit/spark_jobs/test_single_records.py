@@ -8,7 +8,7 @@ import struct
 import google_crc32c
 import pytest
 
-from mirror_connect.spark_jobs.record_batch import (
+from mirror_connect.kafka_io.records.record_batch import (
     CONTROL,
     LOG_APPEND_TIME,
     SEQUENCES,
@@ -20,8 +20,8 @@ from mirror_connect.spark_jobs.record_batch import (
     split_fetch,
     stamp,
 )
-from mirror_connect.spark_jobs.record_rewrite import build, merge
-from mirror_connect.spark_jobs.single_records import MOST_RECORDS, merge_singles
+from mirror_connect.kafka_io.records.record_rewrite import build, merge
+from mirror_connect.kafka_io.records.single_records import MOST_RECORDS, merge_singles
 
 NOW = 1_790_000_000_000
 LIMIT = 1_000_000

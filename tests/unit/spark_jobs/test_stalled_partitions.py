@@ -9,13 +9,14 @@ from collections.abc import Callable
 
 import pytest
 
-from mirror_connect.connectors.job_contract import TaskPartition
-from mirror_connect.kafka_io.wire import Fetch, FetchedPartition, FetchPartition, FetchResponse
-from mirror_connect.spark_jobs import batch_producer, mirror_source
-from mirror_connect.spark_jobs.fetch_state import PartitionWork
-from mirror_connect.spark_jobs.fetched import SourcePartition
-from mirror_connect.spark_jobs.record_batch import NewRecord, stamp
-from mirror_connect.spark_jobs.record_rewrite import build
+from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.kafka_io.consumer.fetch_state import PartitionWork
+from mirror_connect.kafka_io.consumer.fetched import SourcePartition
+from mirror_connect.kafka_io.producer import batch_producer
+from mirror_connect.kafka_io.protocol.wire import Fetch, FetchedPartition, FetchPartition, FetchResponse
+from mirror_connect.kafka_io.records.record_batch import NewRecord, stamp
+from mirror_connect.kafka_io.records.record_rewrite import build
+from mirror_connect.spark_jobs.tasks import mirror_source
 from tests.fakes.encoded_batches import decode
 from tests.fakes.simulated_time import run_simulated
 from tests.fakes.source_task import SourceTaskWorld

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mirror_connect.spark_jobs.fetcher import SourcePartition
-from mirror_connect.spark_jobs.standing import MOST_LINES, told
+from mirror_connect.kafka_io.consumer.fetcher import SourcePartition
+from mirror_connect.spark_jobs.copy.standing import MOST_LINES, told
 
 
 def test_partitions_are_told_in_their_order() -> None:

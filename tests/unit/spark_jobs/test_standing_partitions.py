@@ -7,11 +7,14 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from mirror_connect.connectors.job_contract import RUNNING, TaskPartition
-from mirror_connect.kafka_io.cluster import Cluster
-from mirror_connect.spark_jobs import connecting, outage, record_rewrite, standing_partitions
-from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
-from mirror_connect.spark_jobs.record_batch import LOG_APPEND_TIME
+from mirror_connect.connectors.task_protocol import RUNNING, TaskPartition
+from mirror_connect.kafka_io.client import outage
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.kafka_io.records import record_rewrite
+from mirror_connect.kafka_io.records.record_batch import LOG_APPEND_TIME
+from mirror_connect.spark_jobs.copy import standing_partitions
+from mirror_connect.spark_jobs.tasks import connecting
 from tests.fakes.encoded_batches import Plain, encode
 from tests.fakes.source_task import SourceTaskWorld
 

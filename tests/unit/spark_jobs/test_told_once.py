@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from mirror_connect.spark_jobs import told_once
-from mirror_connect.spark_jobs.told_once import MOST_TOLD, ToldOnce, ToldTogether
+from mirror_connect.connectors import told_once
+from mirror_connect.connectors.told_once import MOST_TOLD, ToldOnce, ToldTogether
 
 
 def test_a_trouble_is_told_once() -> None:

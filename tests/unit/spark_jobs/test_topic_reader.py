@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from mirror_connect.connectors.rights import MissingRight
-from mirror_connect.spark_jobs import offset_runs_reader
+from mirror_connect.spark_jobs.mapping import offset_runs_reader
 from tests.fakes.whole_cluster import FakeBroker, FakeClusters
 
 RUNS = "mm2-offset-runs.A.internal"

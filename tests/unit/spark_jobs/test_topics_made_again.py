@@ -6,12 +6,12 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from mirror_connect.connectors.job_contract import TaskPartition
-from mirror_connect.connectors.offset_runs import Segment
-from mirror_connect.connectors.positions import parse_position_headers, parse_position_value
-from mirror_connect.connectors.topic_ids import topic_id_text
-from mirror_connect.spark_jobs import standing_partitions
-from mirror_connect.spark_jobs.produce_outcome import PartitionRefusedError
+from mirror_connect.connectors.records.positions import parse_position_headers, parse_position_value
+from mirror_connect.connectors.records.topic_ids import topic_id_text
+from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.connectors.translation.offset_runs import Segment
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.spark_jobs.copy import standing_partitions
 from tests.fakes.source_cluster import Log
 from tests.fakes.source_task import OFFSETS, SourceTaskWorld
 from tests.fakes.whole_cluster import headers_of

@@ -8,13 +8,14 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from mirror_connect.connectors.job_contract import TaskPartition
-from mirror_connect.connectors.position_translation import PositionTranslator
-from mirror_connect.connectors.positions import parse_position_headers, parse_position_value
+from mirror_connect.connectors.records.positions import parse_position_headers, parse_position_value
+from mirror_connect.connectors.records.topic_ids import topic_id_text
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
-from mirror_connect.connectors.topic_ids import topic_id_text
-from mirror_connect.spark_jobs import batch_producer, standing_partitions
-from mirror_connect.spark_jobs.standing_partitions import StandingPartitions
+from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.connectors.translation.position_translation import PositionTranslator
+from mirror_connect.kafka_io.producer import batch_producer
+from mirror_connect.spark_jobs.copy import standing_partitions
+from mirror_connect.spark_jobs.copy.standing_partitions import StandingPartitions
 from tests.fakes.source_task import OFFSETS, SourceTaskWorld
 from tests.fakes.whole_cluster import headers_of
 

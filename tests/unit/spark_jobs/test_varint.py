@@ -7,7 +7,7 @@ import random
 import pytest
 from aiokafka.record.util import decode_varint_py, encode_varint_py
 
-from mirror_connect.spark_jobs import varint
+from mirror_connect.kafka_io.records import varint
 
 EDGES = [0, -1, 1, 63, -64, 64, -65, varint.SMALL_LIMIT - 1, varint.SMALL_LIMIT, (1 << 31) - 1, -(1 << 31)]
 WIDEST = [(1 << 63) - 1, -(1 << 63)]

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from mirror_connect.connectors.job_contract import TaskOrders
+from mirror_connect.connectors.task_protocol import TaskOrders
 from mirror_connect.spark_jobs import worker_client
 from mirror_connect.spark_jobs.worker_client import RunHandle, WorkerClient
 

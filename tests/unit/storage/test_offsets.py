@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mirror_connect.app.storage.offsets import OffsetEntry, OffsetStore, offset_key, offset_value
-from mirror_connect.connectors.acl_rules import Resource
-from mirror_connect.connectors.copied_acls import acl_partition
-from mirror_connect.connectors.positions import position_headers
+from mirror_connect.connectors.acls import Resource
+from mirror_connect.connectors.records.copied_acls import acl_partition
+from mirror_connect.connectors.records.positions import position_headers
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
 from tests.paths import FIXTURES
 

@@ -25,18 +25,18 @@ from mirror_connect.app.storage.config_view import ConfigView
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
-from mirror_connect.connectors.assignment import stored_partitions
-from mirror_connect.connectors.binary_records import UnreadableRecord
-from mirror_connect.connectors.checkpoints import Checkpoint
-from mirror_connect.connectors.heartbeats import Heartbeat
-from mirror_connect.connectors.mirror_checkpoint import assigned_groups
-from mirror_connect.connectors.offset_run_index import RunIndex
-from mirror_connect.connectors.offset_runs import NO_ID, Run, Segment, Standing
-from mirror_connect.connectors.offset_sync_store import OffsetSyncStore
-from mirror_connect.connectors.offset_syncs import OffsetSync
-from mirror_connect.connectors.positions import parse_position_headers, parse_position_key, parse_position_value
-from mirror_connect.kafka_io.topic_log_io import LogClients, LogRecord
-from mirror_connect.kafka_io.topic_plan import TopicPlan
+from mirror_connect.connectors.mirror.assignment import stored_partitions
+from mirror_connect.connectors.mirror.mirror_checkpoint import assigned_groups
+from mirror_connect.connectors.records.binary_records import UnreadableRecord
+from mirror_connect.connectors.records.checkpoints import Checkpoint
+from mirror_connect.connectors.records.heartbeats import Heartbeat
+from mirror_connect.connectors.records.offset_syncs import OffsetSync
+from mirror_connect.connectors.records.positions import parse_position_headers, parse_position_key, parse_position_value
+from mirror_connect.connectors.translation.offset_run_index import RunIndex
+from mirror_connect.connectors.translation.offset_runs import NO_ID, Run, Segment, Standing
+from mirror_connect.connectors.translation.offset_sync_store import OffsetSyncStore
+from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
+from mirror_connect.kafka_io.consumer.topic_log_io import LogClients, LogRecord
 from tests.fakes.connect_worker import FakeWorker, source_config
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
 

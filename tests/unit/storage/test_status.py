@@ -9,7 +9,7 @@ import pytest
 
 from mirror_connect.app.storage import status as module
 from mirror_connect.app.storage.status import Status, StatusStore, TopicStatus
-from mirror_connect.connectors.job_contract import TaskId
+from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
 from tests.paths import FIXTURES
 

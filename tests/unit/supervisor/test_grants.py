@@ -10,7 +10,7 @@ import pytest
 from mirror_connect.app.supervisor import grants
 from mirror_connect.app.supervisor.grants import LANDING_S, Landing
 from mirror_connect.app.supervisor.run import Partitions, Phase, Run
-from mirror_connect.connectors.job_contract import EPOCH_ENDED, FAILED, FINISHED, RUNNING, TaskId, TaskReport
+from mirror_connect.connectors.task_protocol import EPOCH_ENDED, FAILED, FINISHED, RUNNING, TaskId, TaskReport
 
 T0, T1, T2 = ("t", 0), ("t", 1), ("t", 2)
 

@@ -10,12 +10,12 @@ import httpx
 import pytest
 import uvicorn
 
+from mirror_connect.app.supervisor.interfaces import ASSIGNED, WantedTask
 from mirror_connect.app.supervisor.internal_api import create_internal_application
-from mirror_connect.app.supervisor.ports import ASSIGNED, WantedTask
 from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskReport, TaskSpec
+from mirror_connect.connectors.task_protocol import PartitionPosition, TaskId, TaskReport, TaskSpec
 from mirror_connect.spark_jobs.worker_client import RunHandle, RunOverError, WorkerClient
 from tests.fakes.spark_rig import FakeSpecs
 

@@ -15,7 +15,7 @@ from mirror_connect.app.supervisor import spark_keeper
 from mirror_connect.app.supervisor.grants import LANDING_S
 from mirror_connect.app.supervisor.idleness import FIRST_PROCESS_S, TASK_SILENT_S
 from mirror_connect.app.supervisor.incidents import LONGEST_LINE
-from mirror_connect.app.supervisor.ports import ASSIGNED, WantedTask
+from mirror_connect.app.supervisor.interfaces import ASSIGNED, WantedTask
 from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import (
     FENCED_PAUSES_S,
@@ -27,7 +27,7 @@ from mirror_connect.app.supervisor.supervisor import (
     Supervisor,
 )
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.job_contract import PartitionPosition, TaskId, TaskOrders, TaskReport, TaskSpec
+from mirror_connect.connectors.task_protocol import PartitionPosition, TaskId, TaskOrders, TaskReport, TaskSpec
 from tests.fakes.spark_rig import SECRET, FakeEvents, FakeSpecs
 
 A, B = TaskId("c", 0), TaskId("c", 1)

@@ -1,0 +1,1 @@
+"""The worker's own settings: properties file, config providers, listeners."""

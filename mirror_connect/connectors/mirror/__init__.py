@@ -1,0 +1,1 @@
+"""The three mirror connectors: their settings, filters, naming policy, assignment and rules."""

@@ -1,0 +1,1 @@
+"""Positions of groups translated from source to target."""

@@ -1,0 +1,1 @@
+"""Kafka's requests and answers as bytes, by their kind; no I/O."""

@@ -1,0 +1,1 @@
+"""Record batches as bytes: read, checked, cut, merged, built; no I/O."""

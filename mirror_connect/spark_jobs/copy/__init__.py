@@ -1,0 +1,1 @@
+"""One partition's way from source to target, and its source offsets."""

@@ -1,0 +1,1 @@
+"""The tasks of the three connectors, and the frame around them."""
