@@ -1,7 +1,7 @@
 """What people send who mean harm, or whose scripts run wild, to a real worker: its topics stay whole, and so does it.
 
 After all of it the worker is restarted, and then Kafka Connect reads what it has left. Each rule alone, and every way of
-writing it: tests/unit/rest/test_attacks.py.
+writing it: tests/unit/app/rest/test_attacks.py.
 """
 
 from __future__ import annotations

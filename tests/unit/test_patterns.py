@@ -9,9 +9,7 @@ import pytest
 
 from tests.paths import ROOT
 
-SOURCES = [
-    path for folder in ("app", "cli", "connectors", "kafka_io", "spark_jobs") for path in (ROOT / folder).rglob("*.py")
-]
+SOURCES = sorted((ROOT / "mirror_connect").rglob("*.py"))
 # `(…)*+`, but not Kafka Connect's `()*+,` of characters that may stand in an address.
 POSSESSIVE_GROUP = re.compile(r"[^(\\]\)(?:[*+?]|\{[0-9,]+\})\+")
 

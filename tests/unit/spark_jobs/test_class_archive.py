@@ -10,8 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mirror_connect.spark_jobs import class_archive, session
-from mirror_connect.spark_jobs import query as epochs
+from mirror_connect.spark_jobs import class_archive
 from mirror_connect.spark_jobs.class_archive import make_archive
 from mirror_connect.spark_jobs.session import archive_option
 
@@ -52,8 +51,8 @@ def test_an_archive_of_a_spark_that_did_no_work_is_not_kept(
     jvm = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
     gateway = SimpleNamespace(proc=jvm, shutdown=lambda: None)
     opened = SimpleNamespace(sparkContext=SimpleNamespace(_gateway=gateway), stop=lambda: None)
-    monkeypatch.setattr(session, "open_session", lambda _settings: opened)
-    monkeypatch.setattr(epochs, "start_clock", lambda *_: Query(active=active))
+    monkeypatch.setattr(class_archive, "open_session", lambda _settings: opened)
+    monkeypatch.setattr(class_archive, "start_clock", lambda *_: Query(active=active))
     monkeypatch.setattr(class_archive, "EPOCH_S", 0.2)
     with pytest.raises(RuntimeError, match=r"^Spark's first epoch did not end"):
         class_archive.load_all(str(tmp_path / "made.jsa"))

@@ -12,8 +12,8 @@ from mirror_connect.app.supervisor.idleness import FIRST_PROCESS_S, PATIENCE_S, 
 from mirror_connect.app.supervisor.run import Phase
 from mirror_connect.app.supervisor.supervisor import FINISH_PATIENCE_S, STEADY_S
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from tests.unit.supervisor.test_supervisor import SECRET, UTC, A, B, Process, World, wanted
-from tests.unit.supervisor.test_supervisor import world as _world
+from tests.unit.app.supervisor.test_supervisor import SECRET, UTC, A, B, Process, World, wanted
+from tests.unit.app.supervisor.test_supervisor import world as _world
 
 world = _world
 

@@ -16,7 +16,7 @@ from mirror_connect.kafka_io.client.broker_link import BrokerLink
 from mirror_connect.kafka_io.client.client_settings import wire_settings
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import Connection, ConnectionLost
-from tests.unit.kafka_io.test_connection import broker
+from tests.unit.kafka_io.client.test_connection import broker
 
 
 def link(port: int, **properties: str) -> BrokerLink:

@@ -12,7 +12,7 @@ import pytest
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.protocol.wire_control import FindCoordinator
-from tests.unit.kafka_io.test_connection import broker, coordinator
+from tests.unit.kafka_io.client.test_connection import broker, coordinator
 
 ASKED = FindCoordinator("g", 0)
 # request.timeout.ms is 30 s, and a second goes by before another broker is asked.

@@ -155,7 +155,7 @@ def test_every_member_of_settings_is_read_by_somebody(settings: type[Any]) -> No
 def attributes_read() -> Iterator[str]:
     """Names of members that the code of clients and copiers reads of settings."""
     for package in (mirror_connect.kafka_io, mirror_connect.spark_jobs):
-        for path in Path(package.__path__[0]).glob("*.py"):
+        for path in Path(package.__path__[0]).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Attribute) and "settings" in ast.unparse(node.value):
                     yield node.attr
