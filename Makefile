@@ -22,7 +22,7 @@ help:
 	@echo 'make lint    format, style, types, import directions'
 	@echo 'make soak    the tests that kill, fence and hand over, and the longest: 20 times with other seeds'
 	@echo 'make fuzz    requests made up from openapi.yaml, for minutes, each time others'
-	@echo 'make docs    docs/configuration.md anew from the tables that the code reads'
+	@echo 'make docs    docs/ anew where it is made from code: configuration.md, files.md, rooms.svg'
 	@echo 'make bench   this product beside MirrorMaker 2, measured'
 	@echo 'make lock    the lock files anew from pyproject.toml; UPGRADE=--upgrade takes newer versions'
 	@echo 'make sbom    build/sbom.cdx.json: what runs, as CycloneDX'
@@ -117,6 +117,8 @@ fuzz: setup
 
 docs: setup
 	@$(BIN)/python -m docs.generate_configuration > docs/configuration.md
+	@$(BIN)/python -m docs.generate_file_map > docs/files.md
+	@$(BIN)/python -m docs.draw_rooms > docs/rooms.svg
 
 demo: setup
 	@exec $(BIN)/python -m deploy.demo
