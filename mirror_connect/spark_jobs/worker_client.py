@@ -97,7 +97,7 @@ class InternalHttp:
 
 
 class WorkerClient(UnderOrders):
-    """The worker link of one epoch (see worker_link.WorkerLink).
+    """The worker link of one epoch (see task_context.WorkerLink).
 
     A thread reports and reads orders. `finish_wanted` is set by an order, by the end of the epoch, or when this process
     has lost its parent; `abandon_wanted` when the run is over for good. Both wake `changed` on the event loop.
