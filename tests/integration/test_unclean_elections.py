@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic, OffsetSpec
 
 from deploy.local import LocalCluster, LocalError
@@ -37,6 +37,7 @@ from tests.integration.mirror_rig import (
     running,
     spec_for,
 )
+from tests.waiting import wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.timeout(400), pytest.mark.soak]
 BROKERS = {
@@ -86,10 +87,21 @@ class Unclean:
         self.topic = fresh_topic("unclean")
         self.key = TopicPartition(self.topic, 0)
         new = NewTopic(self.topic, 1, replica_assignment=[[leader, follower]])
-        self.source.admin().create_topics([new])[self.topic].result(60)
+        wait_for_state(lambda: self._made(new), "the topic is made")
         self.target.create_topic(f"A.{self.topic}")
         self.connector = fresh_topic("mirror")
         self.numbers = itertools.count()
+
+    def _made(self, new: NewTopic) -> bool:
+        try:
+            self.source.admin().create_topics([new])[self.topic].result(60)
+        except KafkaException as problem:
+            code = problem.args[0].code()
+            # librdkafka's handle of a bootstrap address goes when the broker's own is known, with what waits there.
+            if code not in (KafkaError._DESTROY_BROKER, KafkaError.TOPIC_ALREADY_EXISTS):
+                raise
+            return bool(code == KafkaError.TOPIC_ALREADY_EXISTS)
+        return True
 
     def spec(self, **consumer: str) -> TaskSpec:
         settings = {name.replace("_", "."): value for name, value in consumer.items()}
