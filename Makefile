@@ -22,9 +22,9 @@ help:
 	@echo 'make lint    format, style, types, import directions'
 	@echo 'make soak    the tests that kill, fence and hand over, and the longest: 20 times with other seeds'
 	@echo 'make fuzz    requests made up from openapi.yaml, for minutes, each time others'
-	@echo 'make docs    docs/ anew where it is made from code: configuration.md, files.md, rooms.svg'
+	@echo 'make docs    what is made from code: configuration.md, files.md and rooms.svg in docs/, openapi.yaml'
 	@echo 'make bench   this product beside MirrorMaker 2, measured'
-	@echo 'make lock    the lock files anew from pyproject.toml; UPGRADE=--upgrade takes newer versions'
+	@echo 'make lock    the lock files again from pyproject.toml; UPGRADE=--upgrade takes newer versions'
 	@echo 'make sbom    build/sbom.cdx.json: what runs, as CycloneDX'
 	@echo 'make audit   known holes in what runs; it asks the registry'
 	@echo 'make clean   removes what tests and checks left; .venv and .cache stay'
@@ -119,6 +119,7 @@ docs: setup
 	@$(BIN)/python -m docs.generate_configuration > docs/configuration.md
 	@$(BIN)/python -m docs.generate_file_map > docs/files.md
 	@$(BIN)/python -m docs.draw_rooms > docs/rooms.svg
+	@$(BIN)/python -m mirror_connect.app.rest.openapi > openapi.yaml
 
 demo: setup
 	@exec $(BIN)/python -m deploy.demo

@@ -6,7 +6,7 @@ import socket
 import struct
 from typing import Any, Final, TypeVar
 
-from mirror_connect.kafka_io.protocol.wire_codec import Reader, Request, Writer
+from mirror_connect.kafka_io.protocol.codec import Reader, Request, Writer
 
 T = TypeVar("T")
 _HEAD: Final = struct.Struct(">ihhih")

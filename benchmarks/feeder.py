@@ -13,8 +13,8 @@ from typing import Final, Self
 
 from benchmarks.broker_socket import BrokerSocket, request_frame
 from benchmarks.payload import Batch
-from mirror_connect.kafka_io.protocol.wire import Produce, ProducePartition
-from mirror_connect.kafka_io.protocol.wire_codec import error_name
+from mirror_connect.kafka_io.protocol.error_codes import error_name
+from mirror_connect.kafka_io.protocol.produce import Produce, ProducePartition
 
 VERSION: Final = 8
 # A broker handles one request of a connection at a time.

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from benchmarks.group_truth import Log, PartitionTruth
@@ -27,13 +27,16 @@ def end_offsets(cluster: LocalCluster, topic: str) -> dict[int, int]:
 
 def committed(cluster: LocalCluster, groups: list[str], topic: str) -> dict[str, dict[int, int]]:
     """What groups have committed for `topic`; a partition without is missing."""
+    asked = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
     found = {}
     for group in groups:
-        # One request a group: librdkafka takes no more.
-        (future,) = cluster.admin().list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
-        with contextlib.suppress(KafkaException):
-            places = future.result(CALL_S).topic_partitions
-            found[group] = {each.partition: each.offset for each in places if each.topic == topic and each.offset >= 0}
+        # Not the admin client: librdkafka's may crash where a coordinator that is still loading refuses the request.
+        with (
+            contextlib.closing(Consumer({**cluster.internal_librdkafka(), "group.id": group})) as consumer,
+            contextlib.suppress(KafkaException),
+        ):
+            positions = consumer.committed(asked, timeout=CALL_S)
+            found[group] = {each.partition: each.offset for each in positions if each.offset >= 0}
     return {group: found.get(group, {}) for group in groups}
 
 

@@ -10,13 +10,13 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks.accounting import ProcessTree
 from benchmarks.console import Console
 from benchmarks.latency_probe import AFTER_LAST_S, Load, Receiver, send
-from benchmarks.pairing import Pair, lateness, pairs
+from benchmarks.pairing import Lateness, Pair, lateness, pairs
 from benchmarks.plan import LATENCY_RECORD_BYTES, PARTITIONS, RATES, Durations
 from benchmarks.rig import Rig
 from benchmarks.sides import LABELS, MM2, OURS, Side, connector_config, in_turns, open_side
@@ -28,21 +28,23 @@ PROBE_WARM_UP_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Milliseconds at one rate, percentiles over all rounds; see `Lateness`. `rounds`: the same of each round alone."""
+    """Lateness at one rate, over all rounds; `rounds`: the same of each round alone.
+
+    `cpu_percent`: of all the side's processes, in percent of one core, while the records that count are sent.
+    """
 
     side: str
     rate: int
     sent: int
-    received: int
-    floor_p50: float
-    floor_p99: float
-    p50: float
-    p99: float
-    over_p50: float
-    over_p99: float
-    rounds: list[dict[str, float]]
-    # Of all the side's processes, in percent of one core, while what counts is sent.
+    lateness: Lateness
+    rounds: list[Lateness]
     cpu_percent: float
+
+    def figures(self) -> dict[str, Any]:
+        """By name, as results have them."""
+        rounds = [each.figures() for each in self.rounds]
+        named = {"side": self.side, "rate": self.rate, "sent": self.sent, **self.lateness.figures()}
+        return {**named, "rounds": rounds, "cpu_percent": self.cpu_percent}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2,
             for name in sides:
                 found.append(_delay(name, rate, rounds[name], durations))
                 console.say(_line(found[-1]))
-    return [asdict(each) for each in found]
+    return [each.figures() for each in found]
 
 
 def _opened(rig: Rig, side: Side) -> ProcessTree:
@@ -105,20 +107,20 @@ def _round(rig: Rig, name: str, rate: int, tree: ProcessTree, durations: Duratio
 
 
 def _delay(name: str, rate: int, rounds: Sequence[_Round], durations: Durations) -> Delay:
-    whole = lateness([pair for each in rounds for pair in each.pairs])
     return Delay(
         side=name,
         rate=rate,
         sent=_load(rate, durations).measured * len(rounds),
-        rounds=[lateness(each.pairs).figures() for each in rounds],
+        lateness=lateness([pair for each in rounds for pair in each.pairs]),
+        rounds=[lateness(each.pairs) for each in rounds],
         cpu_percent=100 * sum(each.cpu for each in rounds) / sum(each.seconds for each in rounds),
-        **asdict(whole),
     )
 
 
 def _line(delay: Delay) -> str:
+    late = delay.lateness
     return (
-        f"{LABELS[delay.side]} at {delay.rate:,}/s: a record is {delay.over_p50:+.1f} ms (p50), {delay.over_p99:+.1f} ms"
-        f" (p99) later than at a consumer of the source; {delay.received:,} of {delay.sent:,} records,"
+        f"{LABELS[delay.side]} at {delay.rate:,}/s: a record is {late.over_p50:+.1f} ms (p50), {late.over_p99:+.1f} ms"
+        f" (p99) later than at a consumer of the source; {late.received:,} of {delay.sent:,} records,"
         f" {delay.cpu_percent:.0f} % CPU"
     )

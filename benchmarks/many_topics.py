@@ -12,10 +12,8 @@ import shutil
 import tempfile
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,18 +24,21 @@ from benchmarks.compaction import alter_configs
 from benchmarks.console import Console
 from benchmarks.figures import median
 from benchmarks.latency_probe import AFTER_LAST_S, Load, Receiver, send
+from benchmarks.many_topics_figures import Copying, GaveUp, ManyTopics
+from benchmarks.memory_peaks import MemoryPeaks
 from benchmarks.pairing import lateness, pairs
 from benchmarks.plan import LATENCY_RECORD_BYTES, MANY_GROUPS, MANY_PARTITIONS, MANY_RATE, Durations
 from benchmarks.rig import VERSION, Rig
 from benchmarks.sides import LABELS, MM2, OURS, Side, connector_config, open_side
 from deploy.local import LocalCluster
 from deploy.local.watchdog import watchdog
+from mirror_connect.connectors.partitions import CommittedOffset, TopicPartition
 from mirror_connect.connectors.rights import TARGET_USER
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
-from mirror_connect.kafka_io.admin.consumer_groups import ConsumerGroups, Position
+from mirror_connect.kafka_io.admin.consumer_groups import ConsumerGroups
 from mirror_connect.kafka_io.admin.topic_admin import NewRemote, create_topics
 from mirror_connect.kafka_io.client.cluster import Cluster
-from mirror_connect.kafka_io.protocol.wire import LATEST, ListOffsets
+from mirror_connect.kafka_io.protocol.log_offsets import LATEST, ListOffsets
 
 # A broker sets 10 MB aside for each of two index files of a partition: address space, mostly, but 240 GB of it.
 BROKER: Final = {"log.index.size.max.bytes": "65536"}
@@ -63,64 +64,13 @@ BUSY, MANY_BUSY = "busy", "many-busy"
 BUSY_PARTITIONS: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Copying:
-    """Milliseconds at one moment; see `Lateness`."""
-
-    when: str
-    sent: int
-    received: int
-    floor_p50: float
-    floor_p99: float
-    p50: float
-    p99: float
-    over_p50: float
-    over_p99: float
-
-
-@dataclass(frozen=True, slots=True)
-class ManyTopics:
-    """One side. Seconds: `created`, `all_copied` since the connector was created; the others are medians of some rounds."""
-
-    side: str
-    topics: int
-    partitions: int
-    groups: int
-    positions: int
-    created: float
-    all_copied: float
-    refresh: float
-    configs: float
-    checkpoints: float
-    checkpoints_worst: float
-    peak_mb: dict[str, float]
-    copying: list[Copying]
-
-
-@dataclass(frozen=True, slots=True)
-class GaveUp:
-    """A side that did not get through: what it did not do, how many remote topics it had made, the records in them,
-    what it copied until then, and what its own log complained of last.
-    """
-
-    side: str
-    topics: int
-    groups: int
-    gave_up: str
-    created: int
-    copying: list[Copying]
-    said: list[str]
-    records: int
-    all_records: int
-
-
 def measure(durations: Durations, console: Console, sides: Sequence[str] = (MM2, OURS)) -> list[dict[str, Any]]:
     """Every side between brokers of its own."""
     found = []
     # Ours first: the other side may not get through.
     for topics in durations.many_topics:
         for name in sorted(sides, key=lambda name: name != OURS):
-            found.append(asdict(_side(name, topics, durations, console)))
+            found.append(_side(name, topics, durations, console).figures())
     return found
 
 
@@ -201,18 +151,18 @@ class _Stage:
             groups = ConsumerGroups(cluster, TARGET_USER)
             await asyncio.gather(
                 *(
-                    groups.write(group, {place: Position(offset, "") for place in self._places(number)})
+                    groups.write(group, {place: CommittedOffset(offset) for place in self._places(number)})
                     for number, group in enumerate(self._groups)
                 )
             )
         finally:
             await cluster.close()
 
-    def _places(self, number: int) -> Iterator[tuple[str, int]]:
+    def _places(self, number: int) -> Iterator[TopicPartition]:
         for step in range(TOPICS_OF_A_GROUP):
             topic = self._topics[(number * TOPICS_OF_A_GROUP + step) % len(self._topics)]
             for partition in range(MANY_PARTITIONS):
-                yield topic, partition
+                yield TopicPartition(topic, partition)
 
     # --- the run ---
 
@@ -221,7 +171,7 @@ class _Stage:
         side.wait_running("busy")
         with self._latency(BEFORE, BUSY, self._durations.latency, self._durations.warm_up):
             pass
-        with _Peaks(side) as peaks:
+        with MemoryPeaks(side) as peaks:
             with self._latency(CREATING, BUSY, self._durations.many_first):
                 began = time.monotonic()
                 side.put("many", self._config("many-.*"))
@@ -314,7 +264,7 @@ class _Stage:
     def _copied(self) -> int:
         """Records in the remote topics, those written twice included."""
         asked = {
-            (f"{self._name}.{topic}", partition): (LATEST, -1)
+            TopicPartition(f"{self._name}.{topic}", partition): (LATEST, -1)
             for topic in self._topics
             for partition in range(MANY_PARTITIONS)
         }
@@ -364,7 +314,9 @@ class _Stage:
     def _checkpoints(self) -> int:
         broker = BrokerSocket(self._rig.target.bootstrap_servers)
         try:
-            (found,) = broker.call(ListOffsets({(f"{self._name}.checkpoints.internal", 0): (LATEST, -1)}), VERSION)
+            (found,) = broker.call(
+                ListOffsets({TopicPartition(f"{self._name}.checkpoints.internal", 0): (LATEST, -1)}), VERSION
+            )
             return 0 if found.error else found.offset
         finally:
             broker.close()
@@ -395,39 +347,13 @@ class _Stage:
             found = pairs(near.arrivals(), far.arrivals())
         if not found:
             raise RuntimeError(f"{LABELS[self._name]} copied none of {load.measured:,} records {when}")
-        copying = Copying(when, load.measured, **asdict(lateness(found)))
+        copying = Copying(when, load.measured, lateness(found))
         self._copying.append(copying)
+        late = copying.lateness
         self._say(
-            f"{LABELS[self._name]} {when}: a record is {copying.over_p50:+.1f} ms (p50), {copying.over_p99:+.1f} ms (p99)"
-            f" later than at a consumer of the source; {copying.received:,} of {copying.sent:,}"
+            f"{LABELS[self._name]} {when}: a record is {late.over_p50:+.1f} ms (p50), {late.over_p99:+.1f} ms (p99)"
+            f" later than at a consumer of the source; {late.received:,} of {load.measured:,}"
         )
-
-
-class _Peaks:
-    """The most memory that each kind of process had, in MB of PSS, looked at each second from `with` to its end."""
-
-    def __init__(self, side: Side) -> None:
-        self.megabytes: dict[str, float] = {}
-        self._side = side
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> _Peaks:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        tree = self._side.tree()
-        while not self._over.wait(1.0):
-            now: dict[str, float] = defaultdict(float)
-            for kind, _, megabytes in tree.pss():
-                now[kind] = max(now[kind], megabytes)
-            for kind, megabytes in now.items():
-                self.megabytes[kind] = max(self.megabytes.get(kind, 0.0), megabytes)
 
 
 def _admin(cluster: LocalCluster) -> ClusterAdmin:

@@ -36,7 +36,7 @@ HOW: Final = {
         " record, seen in the target's end offsets every 0.2 s; so do the CPU seconds, user and system, of all processes of"
         " the side: worker, Spark driver, JVM, Python daemon and tasks; or Connect's JVM. In brackets: the least and the"
         " most of one round. MirrorMaker 2 runs in Kafka Connect's distributed worker with its defaults, which include an"
-        " offset sync for every 100 records; mirror-connect writes them, too, and runs of offsets. MirrorMaker 2 is measured"
+        " offset sync for every 100 records; mirror-connect writes them, too, and offset ranges. MirrorMaker 2 is measured"
         " without them, too. The brokers' CPU is beside the sides', not in it."
     ),
     "Latency": (

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from mirror_connect.kafka_io.records.compression import LZ4, NONE, ZSTD, compress
 from mirror_connect.kafka_io.records.record_batch import (
     NewRecord,
-    Outgoing,
+    ProducerBatch,
     as_is,
     needs_rewrite,
     split_fetch,
@@ -32,9 +32,9 @@ def fetch_of(batches: int, records: int, size: int, codec: int) -> bytes:
     parts = []
     for number in range(batches):
         values = [rng.randbytes(size // 2) + b"text" * (size // 8) for _ in range(records)]
-        outgoing = build([NewRecord(b"key %d" % place, value, NOW + place) for place, value in enumerate(values)])
-        outgoing.records, outgoing.codec = compress(codec, outgoing.records), codec
-        content = stamp(outgoing, -1, -1, -1)
+        batch = build([NewRecord(b"key %d" % place, value, NOW + place) for place, value in enumerate(values)])
+        batch.records, batch.codec = compress(codec, batch.records), codec
+        content = stamp(batch, -1, -1, -1)
         parts.append((number * records).to_bytes(8, "big") + content[8:])
     return b"".join(parts)
 
@@ -48,7 +48,7 @@ def copy_as_is(buffer: bytes) -> None:
 
 
 def copy_merged(buffer: bytes) -> None:
-    group: list[Outgoing] = []
+    group: list[ProducerBatch] = []
     for view in split_fetch(memoryview(buffer)):
         verify(view)
         if not needs_rewrite(view, 0):
@@ -59,8 +59,8 @@ def copy_merged(buffer: bytes) -> None:
 def copy_rewritten(buffer: bytes) -> None:
     for view in split_fetch(memoryview(buffer)):
         verify(view)
-        for outgoing in rewrite(view, view.base_offset + 1):
-            stamp(outgoing, 1, 0, 0)
+        for batch in rewrite(view, view.base_offset + 1):
+            stamp(batch, 1, 0, 0)
 
 
 def fastest(work: Callable[[bytes], None], buffer: bytes, repeats: int) -> float:

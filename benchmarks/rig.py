@@ -11,7 +11,8 @@ from typing import Final, Self
 from benchmarks.broker_socket import BrokerSocket
 from deploy.local import LocalCluster, start_all
 from deploy.local.connect import KAFKA_JVM
-from mirror_connect.kafka_io.protocol.wire import LATEST, ListOffsets
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.kafka_io.protocol.log_offsets import LATEST, ListOffsets
 
 VERSION: Final = 4
 # Kafka's own defaults where the local clusters save time or memory; deleted data goes at once, disks are small.
@@ -89,7 +90,7 @@ class Ends:
 
     def __init__(self, cluster: LocalCluster, topic: str, partitions: int) -> None:
         self._broker = BrokerSocket(cluster.bootstrap_servers)
-        self._request = ListOffsets({(topic, number): (LATEST, -1) for number in range(partitions)})
+        self._request = ListOffsets({TopicPartition(topic, number): (LATEST, -1) for number in range(partitions)})
 
     def __enter__(self) -> Self:
         return self

@@ -15,7 +15,7 @@ import httpx
 
 from benchmarks.accounting import ProcessTree, java_kind, product_kind
 from benchmarks.last_words import last_words
-from deploy.demo.worker import WorkerProcess
+from deploy.demo.worker import ROOT, WorkerProcess
 from deploy.local import LocalCluster, LocalError, free_port
 from deploy.local.broker_config import write_properties
 from deploy.local.connect import BYTES, KAFKA_JVM, ConnectWorker
@@ -25,10 +25,12 @@ from deploy.local.watchdog import watchdog
 MM2: Final = "mm2"
 MM2_NO_SYNCS: Final = "mm2-no-syncs"
 OURS: Final = "ours"
+BEFORE: Final = "before"
 LABELS: Final = {
     MM2: "MirrorMaker 2, defaults",
     MM2_NO_SYNCS: "MirrorMaker 2, without offset syncs",
     OURS: "mirror-connect",
+    BEFORE: "mirror-connect, the other checkout",
 }
 NO_SYNCS: Final = {"emit.offset-syncs.enabled": "false"}
 START_PATIENCE_S: Final = 180.0
@@ -216,9 +218,9 @@ class _EarlyWorker(ConnectWorker):
 
 
 class Product(Side):
-    """This product, started as a user starts it: bin/connect-distributed.sh FILE."""
+    """This product, started as a user starts it: bin/connect-distributed.sh FILE of a checkout that is set up."""
 
-    def __init__(self, name: str, target: LocalCluster, group: str) -> None:
+    def __init__(self, name: str, target: LocalCluster, group: str, checkout: Path = ROOT) -> None:
         super().__init__(name, target, group)
         self._directory = Path(tempfile.mkdtemp(prefix="mirror-connect-benchmark-"))
         watchdog().guard_directory(str(self._directory))
@@ -241,7 +243,7 @@ class Product(Side):
                 "listeners": f"http://127.0.0.1:{self._port}",
             },
         )
-        self._worker = WorkerProcess(properties, self.log, {})
+        self._worker = WorkerProcess(properties, self.log, {}, checkout)
 
     @property
     def url(self) -> str:
@@ -279,11 +281,14 @@ class Product(Side):
             give_back(self._port)
 
 
-def open_side(name: str, target: LocalCluster, suffix: str = "") -> Side:
-    """A side that has not been started; its group and internal topics carry `suffix`."""
-    kind: type[Side] = Product if name == OURS else MirrorMaker
+def open_side(name: str, target: LocalCluster, suffix: str = "", *, other: Path | None = None) -> Side:
+    """A side that has not been started; its group and internal topics carry `suffix`. `other`: the checkout of BEFORE."""
+    group = f"{name}{suffix}"
     try:
-        return kind(name, target, f"{name}{suffix}")
+        if name == BEFORE:
+            assert other is not None, "a checkout to compare with was not given"
+            return Product(name, target, group, other)
+        return Product(name, target, group) if name == OURS else MirrorMaker(name, target, group)
     except LocalError as error:
         raise SideError(str(error)) from None
 

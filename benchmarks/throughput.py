@@ -1,4 +1,4 @@
-"""Records per CPU second: the same topic copied by each side, in turns, between the same brokers.
+"""Records per CPU second: each side copies the same topic between the same brokers, in turns or at the same time.
 
 All sides are warmed up and run all the while; a side that has no turn waits at the end of a small topic of its own.
 """
@@ -6,9 +6,11 @@ All sides are warmed up and run all the while; a side that has no turn waits at 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.accounting import ProcessTree
@@ -19,6 +21,7 @@ from benchmarks.payload import Batch, batches
 from benchmarks.plan import PARTITIONS, Durations, Profile
 from benchmarks.rig import Ends, Rig
 from benchmarks.sides import (
+    BEFORE,
     LABELS,
     MM2,
     MM2_NO_SYNCS,
@@ -83,18 +86,30 @@ class _Work:
 
 
 def measure(
-    profile: Profile, durations: Durations, console: Console, sides: Sequence[str] = ALL_SIDES
+    profile: Profile,
+    durations: Durations,
+    console: Console,
+    sides: Sequence[str] = ALL_SIDES,
+    other: Path | None = None,
+    *,
+    at_once: bool = False,
 ) -> list[dict[str, Any]]:
-    """Every side on one profile. Raises SideError when one does not copy."""
+    """Every side on one profile; `other` is the checkout of the side BEFORE. Raises SideError when one does not copy.
+
+    `at_once`: all sides copy at the same time, so whatever else the machine does affects all of them alike.
+    """
     with Rig() as rig:
         work = _prepare(rig, profile, durations, console)
         spans: dict[str, list[Span]] = {name: [] for name in sides}
         with ExitStack() as stack:
-            copiers = {name: _Copier(work, stack.enter_context(open_side(name, rig.target))) for name in sides}
+            copiers = {
+                name: _Copier(work, stack.enter_context(open_side(name, rig.target, other=other))) for name in sides
+            }
             for number in range(durations.rounds):
-                for name in in_turns(sides, number):
-                    spans[name].append(copiers[name].turn())
-                    console.say(f"{LABELS[name]}: {_line(spans[name][-1])}")
+                order = in_turns(sides, number)
+                for name, copied in _turns({name: copiers[name] for name in order}, at_once=at_once):
+                    spans[name].append(copied)
+                    console.say(f"{LABELS[name]}: {_line(copied)}")
         for name in sides:
             console.say(f"{LABELS[name]}: {_line(together(spans[name]))}")
     slowest = min(sides, key=lambda name: together(spans[name]).records_per_second)
@@ -125,7 +140,7 @@ class _Copier:
         self._work = work
         self._side = side
         name, rig, warm_up = side.name, work.rig, work.durations.warm_up
-        copy = work.durations.copy_product if name == OURS else work.durations.copy_java
+        copy = work.durations.copy_product if name in (OURS, BEFORE) else work.durations.copy_java
         self._seconds = copy / work.durations.rounds
         self._copies = 0
         warm = f"warm-{name}"
@@ -158,6 +173,15 @@ class _Copier:
         for remote in remotes:
             rig.target.delete_topic(remote)
         return together(spans)
+
+
+def _turns(copiers: Mapping[str, _Copier], *, at_once: bool) -> Iterator[tuple[str, Span]]:
+    if not at_once:
+        yield from ((name, copier.turn()) for name, copier in copiers.items())
+        return
+    with ThreadPoolExecutor(len(copiers)) as threads:
+        turns = {name: threads.submit(copier.turn) for name, copier in copiers.items()}
+    yield from ((name, turn.result()) for name, turn in turns.items())
 
 
 def _figures(work: _Work, name: str, spans: Sequence[Span], least_seconds: float) -> Copied:

@@ -19,13 +19,13 @@ from typing import Final, NamedTuple
 from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
-from mirror_connect.kafka_io.consumer.fetched import SourcePartition
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.verify.batch_side import BatchSide
 from mirror_connect.verify.cluster_logs import ClusterLogs
+from mirror_connect.verify.clusters import EARLIEST
 from mirror_connect.verify.comparer import Comparer
 from mirror_connect.verify.findings import Findings
 from mirror_connect.verify.peek import ClusterPeek, PeekedLog, ReadingPrice
-from mirror_connect.verify.place import EARLIEST, Partition
 from mirror_connect.verify.rate import Rate
 from mirror_connect.verify.reading import ClusterReader
 from mirror_connect.verify.record_side import RecordSide
@@ -77,8 +77,8 @@ async def by_records(source: Properties, target: Properties, topic: str, copy: s
     findings = Findings()
     ours = ClusterLogs("source", source, committed=False, rate=Rate(None))
     theirs = ClusterLogs("target", target, committed=True, rate=Rate(None))
-    left, right = ours.log(Partition(topic, 0), 0, count), theirs.log(Partition(copy, 0), 0, count)
-    sides = RecordSide(left, _damaged), RecordSide(right, _damaged, authors=True)
+    left, right = ours.log(TopicPartition(topic, 0), 0, count), theirs.log(TopicPartition(copy, 0), 0, count)
+    sides = RecordSide(left, _damaged), RecordSide(right, _damaged, producers=True)
     await Comparer(*sides, findings, until=count).run()
     await left.close()
     await right.close()
@@ -94,9 +94,9 @@ async def by_batches(source: Properties, target: Properties, topic: str, copy: s
     theirs = ClusterReader("target", target, committed=True, rate=Rate(None))
     for reader, name in ((ours, topic), (theirs, copy)):
         await reader.open([name])
-        await reader.offsets({(name, 0): EARLIEST})
-    left = PeekedLog(ClusterPeek(ours, SourcePartition(topic, 0), ReadingPrice()), 0)
-    right = PeekedLog(ClusterPeek(theirs, SourcePartition(copy, 0), ReadingPrice()), 0)
+        await reader.offsets({TopicPartition(name, 0): EARLIEST})
+    left = PeekedLog(ClusterPeek(ours, TopicPartition(topic, 0), ReadingPrice()), 0)
+    right = PeekedLog(ClusterPeek(theirs, TopicPartition(copy, 0), ReadingPrice()), 0)
     sides = BatchSide(left, _damaged), BatchSide(right, _damaged, committed=True)
     await Comparer(*sides, findings, until=count).run()
     await ours.close()

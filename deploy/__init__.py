@@ -1,1 +1,1 @@
-"""Ways to run mirror-connect and the clusters it works between."""
+"""Ways to run mirror-connect and local clusters."""

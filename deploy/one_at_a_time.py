@@ -1,7 +1,7 @@
-"""`python deploy/one_at_a_time.py LOCK COMMAND…`: runs a command while nobody else runs one with the same lock file.
+"""`python deploy/one_at_a_time.py LOCK COMMAND…`: runs a command under a lock, so that only one runs at a time.
 
-For `make setup`: two at once would write into each other's .venv. Plain Python, because macOS has no flock command; the
-kernel's lock, because that one goes with whoever held it, however that ended.
+For `make setup`: two at once would write into each other's .venv. Python, because macOS has no flock command. The kernel
+releases the lock when its process ends in any way.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Becomes the command when the lock is there."""
+    """Waits for the lock and becomes the command."""
     lock, *command = sys.argv[1:]
     Path(lock).parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT)
@@ -22,7 +22,7 @@ def main() -> None:
     except BlockingIOError:
         print("mirror-connect: waits for another make that sets up this folder", file=sys.stderr, flush=True)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-    # Held by the command, and by what it starts, until the last of them has ended.
+    # The command and its children hold the lock until the last of them has ended.
     os.set_inheritable(descriptor, True)
     os.execvp(command[0], command)
 

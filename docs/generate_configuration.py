@@ -11,9 +11,9 @@ from typing import Final
 
 from mirror_connect.app.config.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
 from mirror_connect.connectors import DEFINITIONS
-from mirror_connect.connectors.config.config_table import REQUIRED, ConfigTable, Key
-from mirror_connect.connectors.config.config_values import LIST, wire_text
 from mirror_connect.connectors.config.framework_settings import CONNECTOR_KEYS, SOURCE_KEYS
+from mirror_connect.connectors.config.table import REQUIRED, ConfigTable, Key
+from mirror_connect.connectors.config.values import LIST, wire_text
 from mirror_connect.connectors.definition import ConnectorDefinition
 from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, Kind
 from mirror_connect.kafka_io.client.copier_settings import (
@@ -32,9 +32,9 @@ INTRODUCTION: Final = f"""# Configuration
 
 <!-- Generated from the tables in the code, do not edit: {COMMAND} -->
 
-Three kinds of settings: the **worker's**, in the properties file that `bin/connect-distributed.sh` is given; a
-**connector's**, in the JSON that is PUT; and those of **Kafka's clients**, which stand in both with a prefix. Names,
-types and defaults are those of Kafka 4.3.1, and what has no effect here says so. Examples:
+There are three kinds of settings. The **worker's** are in the properties file for `bin/connect-distributed.sh`. A
+**connector's** are in the JSON of the PUT request. Those of **Kafka's clients** are in both, with a prefix. Names,
+types and defaults are those of Kafka 4.3.1. The tables say what has no effect here. Examples:
 [worker.properties](../deploy/sample/worker.properties), [mirror-source.json](../deploy/sample/mirror-source.json).
 How this differs from Kafka Connect and MirrorMaker 2: [compatibility.md](compatibility.md).
 
@@ -42,14 +42,17 @@ A value may be a reference `${{provider:path:key}}` to a config provider: `FileC
 and `EnvVarConfigProvider` of `org.apache.kafka.common.config.provider`, declared in the worker's file
 (`config.providers=file`, `config.providers.file.class=…`). Connector configs are stored and shown with the reference.
 
-The environment: `MIRROR_CONNECT_LOG_LEVEL` (DEBUG, INFO, WARNING, ERROR or CRITICAL; INFO unless set), `JAVA_HOME`, `TMPDIR`
-(Spark's scratch files) and `KAFKA_OPTS` (`-Djava.security.auth.login.config=FILE` names the login file of Basic auth,
-`-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=URL,URL` the token endpoints that OAUTHBEARER logins may ask; without it
-none).
+The environment:
 
-Limit what providers give (`config.providers.file.param.allowed.paths=DIRECTORY`, `….param.allowlist.pattern=REGEX`): a
-connector may send any of it anywhere. Without that the log warns at the start if REST is reached from elsewhere without a
-login.
+- `MIRROR_CONNECT_LOG_LEVEL`: DEBUG, INFO (the default), WARNING, ERROR or CRITICAL.
+- `JAVA_HOME`: which Java to use. `TMPDIR`: where Spark puts scratch files.
+- `KAFKA_OPTS`: `-Djava.security.auth.login.config=FILE` names the login file of Basic auth.
+  `-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=URL,URL` lists the token endpoints that OAUTHBEARER logins may ask;
+  without it none.
+
+Limit what providers give (`config.providers.file.param.allowed.paths=DIRECTORY`, `….param.allowlist.pattern=REGEX`),
+because a connector may send any of it anywhere. Without a limit the log warns at the start if REST is reachable from
+other machines without a login.
 """
 
 PREFIXES: Final = """## Client settings in a connector
@@ -99,7 +102,7 @@ def _spark() -> list[str]:
         f"\nNot to be changed: {', '.join(names)}.\n"
         f"`spark.driver.extraJavaOptions` is added to `{JVM_OPTIONS}`.\n"
         "`spark.local.dir` and `spark.sql.warehouse.dir` lie in a scratch directory below `TMPDIR`, new at every start.\n"
-        "The second number of `local[64,4]` is how often Spark tries a task whose process was killed; each running Connect\n"
+        "The second number of `local[64,4]` is how often Spark tries a task whose process was killed. Each running Connect\n"
         "task needs one of the 64 slots.\n",
     ]
 
@@ -170,8 +173,9 @@ def _is_named(kind: Kind, name: str) -> bool:
 def _security() -> list[str]:
     return [
         "## Security settings\n",
-        f"`sasl.mechanism` may be {', '.join(MECHANISMS)}, the last one by client credentials; any other, Kerberos\n"
-        "(GSSAPI) too, is refused with a line that names the setting. Stores are PEM, PKCS12 or JKS, converted in memory.\n",
+        f"`sasl.mechanism` may be {', '.join(MECHANISMS)}, the last one by client credentials. Any other, also\n"
+        "Kerberos (GSSAPI), is refused with a line that names the setting. "
+        "Stores are PEM, PKCS12 or JKS, converted in memory.\n",
         _table(key for key in SECURITY if key.name in SECURITY_IN_EFFECT),
         "\nAccepted without effect, and named once in the log unless they are as Kafka's default: "
         f"{_names(name for name in SECURITY.keys if name not in SECURITY_IN_EFFECT)}.",

@@ -1,8 +1,22 @@
-"""What a broker is told that several tests share."""
+"""What tests with brokers share: settings, and clusters that are started together and always closed."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import Final
+
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from deploy.local import LocalCluster, start_all
+from tests.waiting import wait_for_state
 
 # A broker that lasts for the session and is never killed has nobody to tell in a hurry that it is there: half of the
 # processor time that one takes while nothing happens.
@@ -11,3 +25,91 @@ UNHURRIED: Final = {
     "broker.session.timeout.ms": "30000",
     "metadata.max.idle.interval.ms": "0",
 }
+
+COORDINATOR_NOT_READY: Final = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+}
+
+
+@contextlib.contextmanager
+def started(*clusters: LocalCluster) -> Iterator[tuple[LocalCluster, ...]]:
+    """The clusters, started at the same time; closed at the end, however it comes."""
+    with contextlib.ExitStack() as closing:
+        for cluster in clusters:
+            closing.callback(cluster.close)
+        start_all(*clusters)
+        yield clusters
+
+
+def messages(
+    cluster: LocalCluster, topic: str, partition: int, *, isolation: str = "read_uncommitted"
+) -> Iterator[Message]:
+    """librdkafka's messages of a partition, from its beginning to its present end."""
+    consumer = Consumer(
+        {
+            **cluster.librdkafka(),
+            "group.id": "reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "isolation.level": isolation,
+            "check.crcs": True,
+            "fetch.wait.max.ms": 50,
+            "allow.auto.create.topics": False,
+        }
+    )
+    try:
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        while True:
+            message = consumer.poll(60)
+            assert message is not None, f"nothing from {topic}-{partition} within 60 s"
+            error = message.error()
+            if error is None:
+                yield message
+            elif error.code() == KafkaError._PARTITION_EOF:
+                return
+            else:
+                raise AssertionError(f"{topic}-{partition}: {error.str()}")
+    finally:
+        consumer.close()
+
+
+def commit(
+    cluster: LocalCluster, group: str, topic: str, offset: int, metadata: str = "", *, partitions: Iterable[int] = (0,)
+) -> None:
+    """Sets the offset that a group without members has committed."""
+    given = (metadata,) if metadata else ()
+    asked = [TopicPartition(topic, partition, offset, *given) for partition in partitions]
+
+    def taken() -> bool:
+        (future,) = cluster.admin().alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, asked)]).values()
+        # What a coordinator that is still loading refuses is no error of the call.
+        return not any(each.error for each in future.result(60).topic_partitions)
+
+    wait_for_state(taken, f"the coordinator of {group} takes offset {offset}")
+
+
+def committed(cluster: LocalCluster, group: str, topic: str, partitions: Iterable[int] = (0,)) -> dict[int, int]:
+    """Partition → offset that the group has committed; a partition without one is missing.
+
+    A consumer asks: librdkafka's admin client may crash where a coordinator that is still loading refuses the request.
+    """
+    asked = [TopicPartition(topic, partition) for partition in partitions]
+    found: list[TopicPartition] = []
+
+    def answered() -> bool:
+        try:
+            found[:] = consumer.committed(asked, timeout=60)
+        except KafkaException as error:
+            # A coordinator that has just been chosen may refuse for a moment, and an answer may be late.
+            if error.args[0].code() not in COORDINATOR_NOT_READY:
+                raise
+        return bool(found)
+
+    with contextlib.closing(Consumer({**cluster.internal_librdkafka(), "group.id": group})) as consumer:
+        wait_for_state(answered, f"the coordinator of {group} answers")
+    return {each.partition: each.offset for each in found if each.offset >= 0}

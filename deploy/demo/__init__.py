@@ -1,1 +1,1 @@
-"""Two clusters, a worker, a connector, and records arriving: everything a stranger needs to see the product work."""
+"""The demo: two clusters, a worker, connectors, and records that arrive."""

@@ -1,7 +1,7 @@
-"""`make demo`: shows the product at work, a group's failover included, and proves what it shows.
+"""`make demo`: shows the product with a group's failover, and proves its claims.
 
-Stays up until Ctrl-C. With DEMO_EXIT=1, or when standard output is no terminal, it ends by itself; the exit code is 0 only
-if everything it showed was true. SIGINT, SIGTERM and SIGHUP end it at any moment, with all that it started.
+It stays up until Ctrl-C. With DEMO_EXIT=1, or if standard output is no terminal, it ends by itself. The exit code is 0 only
+if all claims were true. SIGINT, SIGTERM and SIGHUP end it at any time, with all that it started.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from deploy.local import LocalError
 from deploy.local.watchdog import watchdog
 
 LOG_SHOWN: Final = 15
-TROUBLE: Final = (RuntimeError, LocalError, KafkaException, httpx.HTTPError, OSError, subprocess.SubprocessError)
+FAILURES: Final = (RuntimeError, LocalError, KafkaException, httpx.HTTPError, OSError, subprocess.SubprocessError)
 
 
 def run(screen: Screen, directory: Path, *, stay: bool) -> bool:
-    """The whole demo; whether everything was true. RuntimeError or another of TROUBLE where it can't go on."""
+    """Runs the whole demo. Returns whether all claims were true. One of FAILURES if it can't continue."""
     with contextlib.ExitStack() as closing:
         stage = Stage(screen, directory, closing)
         try:
@@ -48,7 +48,7 @@ def run(screen: Screen, directory: Path, *, stay: bool) -> bool:
             end_worker(stage)
             show_claims(stage, since=-1)
         else:
-            # Nothing to look at: whoever reads this later would find closed ports.
+            # No commands to try: a later reader would find closed ports.
             end_worker(stage)
             show_claims(stage)
         return all(claim.true for claim in stage.claims)
@@ -75,15 +75,15 @@ def main() -> int:
             except Stopped:
                 screen.say("stopped; nothing of it is left")
                 return 128 + (stop.signal or 0)
-            except TROUBLE as error:
-                _tell_trouble(error, log)
+            except FAILURES as error:
+                _print_failure(error, log)
                 return 1
     except OSError as error:
         print(f"The demo failed: {error}", file=sys.stderr)
         return 1
 
 
-def _tell_trouble(error: BaseException, log: Path) -> None:
+def _print_failure(error: BaseException, log: Path) -> None:
     lines = [f"The demo failed: {error}"]
     if log.exists():
         lines += [f"  | {line}" for line in log.read_text(errors="replace").splitlines()[-LOG_SHOWN:]]

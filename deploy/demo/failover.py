@@ -1,7 +1,7 @@
-"""The group's move: it reads half of `test` on kafka-1, its consumer ends, and it goes on in `kafka-1.test` on kafka-2.
+"""A group moves: it reads half of `test` on kafka-1, its consumer ends, and it continues in `kafka-1.test` on kafka-2.
 
-So does the article, by hand and with two minutes to wait: the connectors' intervals are 60 s. Here they are changed to 2 s
-through REST while the connector runs.
+The article does this by hand and waits two minutes, because the connectors' intervals are 60 s. Here REST changes them to
+2 s while the connector runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WRITTEN_MEANWHILE: Final = 20
 
 
 def move_group(stage: Stage) -> None:
-    """The whole move, and what it proves."""
+    """Moves the group and adds the claims."""
     changed = _change_settings(stage)
     with contextlib.closing(SourceLines(stage.source)) as lines:
         before, committed, moved = _read_on_source(stage)
@@ -49,7 +49,7 @@ def move_group(stage: Stage) -> None:
 
 
 def _change_settings(stage: Stage) -> dict[str, str]:
-    """A live change through REST, of what the JSON has otherwise."""
+    """Changes the running connector's settings through REST, where they differ."""
     path = f"/connectors/{CONNECTOR}/config"
     config = stage.rest.get(path).raise_for_status().json()
     changed = {name: value for name, value in WANTED.items() if config.get(name) != value}
@@ -63,9 +63,9 @@ def _change_settings(stage: Stage) -> dict[str, str]:
 
 
 def _read_on_source(stage: Stage) -> tuple[GroupReader, dict[int, int], dict[int, int]]:
-    """Read the first half of each partition, commit, and wait until that has come to kafka-2.
+    """Reads the first half of each partition, commits, and waits until the commit is synced to kafka-2.
 
-    The reader with what it read, its positions on kafka-1, those on kafka-2.
+    Returns the reader, and the committed offsets on kafka-1 and kafka-2.
     """
     whole = read_whole(stage.source, READER, SOURCE_TOPIC)
     until = {partition: _middle(records) for partition, records in whole.items()}
@@ -92,18 +92,18 @@ def _read_on_source(stage: Stage) -> tuple[GroupReader, dict[int, int], dict[int
             now = position.now()
             if now != seen:
                 seen, changed = now, time.monotonic()
-            # The ends of both topics are the same, so the record to read next has the same offset on both sides. When the
-            # group comes to rest elsewhere, what it reads there tells what that means.
+            # Both topics have the same ends, so the next record has the same offset on both sides. If the group stays at
+            # another offset, the later comparison shows the consequence.
             rests = len(now) == len(committed) and time.monotonic() - changed > SILENT_S
             return now if now == committed or rests else None
 
         there = stage.screen.wait(f"{GROUP} is on its way to kafka-2", moved, PATIENCE_S)
-        stage.screen.say(f"{GROUP} is on kafka-2: {_places(there)}")
+        stage.screen.say(f"{GROUP} is on kafka-2: {_offsets(there)}")
     return reader, committed, there
 
 
 def _read_on_target(stage: Stage, lines: SourceLines, read_before: int) -> GroupReader:
-    """The same group, a new consumer, the other cluster: until it has read what it had not read yet."""
+    """Reads with a new consumer of the group on the other cluster, until it has read the rest."""
     wanted = sum(lines.ends().values()) - read_before
     heard = time.monotonic()
     with contextlib.closing(GroupReader(stage.target)) as reader:
@@ -113,7 +113,7 @@ def _read_on_target(stage: Stage, lines: SourceLines, read_before: int) -> Group
             stage.worker.check_alive()
             if reader.poll():
                 heard = time.monotonic()
-            # When nothing comes any more the comparison tells what was skipped.
+            # If nothing arrives any more, the comparison shows what was skipped.
             return reader.count >= wanted or time.monotonic() - heard > SILENT_S
 
         stage.screen.wait(
@@ -133,6 +133,7 @@ def _prove_checkpoints(stage: Stage, committed: Mapping[int, int], moved: Mappin
     found = [each for each in wanted if newest.get(each.key()) == each.value()]
     stage.prove(
         f"checkpoints: {len(found)} of {len(wanted)} partitions of {GROUP} in {CHECKPOINTS}, "
+        + "from kafka-1's offset to kafka-2's: "
         + " and ".join(f"{each.upstream:,} → {each.downstream:,}" for each in found),
         bool(wanted) and found == wanted,
     )
@@ -151,13 +152,13 @@ def _prove_change(stage: Stage, changed: Mapping[str, str]) -> None:
     tasks = [task["config"] for task in stage.rest.get(f"/connectors/{CONNECTOR}/tasks").raise_for_status().json()]
     there = sum(all(config.get(name) == value for config in tasks) for name, value in changed.items())
     stage.prove(
-        f"change: {there} of {len(changed)} settings changed while {CONNECTOR} ran are its task's",
+        f"change: the task of {CONNECTOR} has {there} of {len(changed)} settings that were changed while it ran",
         bool(tasks) and 0 < there == len(changed),
     )
 
 
 def _middle(records: Sequence[Record]) -> int:
-    """Offset of a record in the middle that has a text to show: the one that is to be read first on the other side."""
+    """The offset of a record in the middle with a text to show. The other side reads it first."""
     half = len(records) // 2
     return next((offset for offset in range(half, len(records)) if records[offset].value), half)
 
@@ -171,5 +172,5 @@ def _quote(stage: Stage, lines: Mapping[int, str]) -> None:
         stage.screen.quote(line)
 
 
-def _places(positions: Mapping[int, int]) -> str:
+def _offsets(positions: Mapping[int, int]) -> str:
     return ", ".join(f"{TARGET_TOPIC}-{partition} @ {offset}" for partition, offset in sorted(positions.items()))

@@ -1,4 +1,4 @@
-"""The end of the demo: what was proven, where to look while it stays up, and the worker's clean stop."""
+"""The end of the demo: the claims, what to try while it stays up, and the worker's clean stop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def show_claims(stage: Stage, since: int = 0) -> None:
 
 
 def look_around(stage: Stage) -> None:
-    """Where to look; a line a second goes on. Comes back when the demo is to end."""
+    """Shows commands to try, while a line a second continues to arrive. Returns when the demo must end."""
     say = stage.screen.plain
     stage.screen.title("Look around")
     for name in stage.connectors:
@@ -39,13 +39,13 @@ def look_around(stage: Stage) -> None:
     say(f"            user {READER}, password {stage.source.librdkafka(READER)['sasl.password']} on both")
     say(f"  files     {stage.directory}")
     say("            connect.properties, kafka.properties, connectors/, worker.log")
-    stage.screen.title("A line a second goes on, until Ctrl-C")
+    stage.screen.title("A line a second continues to arrive, until Ctrl-C")
     with contextlib.suppress(Stopped):
         _keep_going(stage)
 
 
 def end_worker(stage: Stage) -> None:
-    """SIGTERM to the worker, which leaves nothing behind."""
+    """Stops the worker by SIGTERM, and claims that no process is left."""
     stage.screen.say("stopping the worker")
     tree = stage.worker.tree()
     began = time.monotonic()
@@ -59,7 +59,7 @@ def end_worker(stage: Stage) -> None:
 
 
 def curl(url: str, options: str = "") -> str:
-    """A command to paste, on two lines where one would be too long."""
+    """A command to paste, on two lines if one would be too long."""
     login = f"-u {REST_USER}:{REST_PASSWORD}"
     command = " ".join(part for part in ("  curl", login, options) if part)
     one_line = f"{command} {url}"

@@ -1,4 +1,4 @@
-"""A consumer group as a program has one: subscribed, reading in its turn, committing where it stands."""
+"""A consumer group: it subscribes, reads and commits its offsets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from confluent_kafka import Consumer, TopicPartition
 
 from deploy.demo.proof import Record
-from deploy.demo.records import TARGET_TOPIC, told
+from deploy.demo.records import TARGET_TOPIC, line_of
 from deploy.demo.stage import READER
 from deploy.local import LocalCluster
 
@@ -20,9 +20,9 @@ _ANSWER_S: Final = 30.0
 
 
 class GroupReader:
-    """One consumer of the group, on one cluster. It keeps what it reads, and what that began and ended with, as lines.
+    """One consumer of the group, on one cluster. It keeps the records, and the first and last of each partition as lines.
 
-    `until`: partition → offset that it does not read any more; without it, it reads on for ever.
+    `until`: partition → offset at which it stops reading; without it, it never stops.
     """
 
     def __init__(self, cluster: LocalCluster, until: Mapping[int, int] | None = None) -> None:
@@ -33,7 +33,7 @@ class GroupReader:
                 **cluster.librdkafka(READER),
                 "group.id": GROUP,
                 "enable.auto.commit": False,
-                # A group that has no position would begin anew, and all it repeats would be seen.
+                # A group without committed offsets would begin anew, which the claims would show.
                 "auto.offset.reset": "earliest",
                 "fetch.wait.max.ms": 50,
                 "topic.metadata.refresh.interval.ms": 500,
@@ -52,7 +52,7 @@ class GroupReader:
         return sum(map(len, self.read.values()))
 
     def poll(self) -> int:
-        """Read what there is; how many records that were. RuntimeError where a broker says no."""
+        """Reads available records and returns their number. RuntimeError if a broker refuses."""
         count_before = self.count
         for message in self._consumer.consume(_AT_ONCE, timeout=0.02):
             if error := message.error():
@@ -63,35 +63,35 @@ class GroupReader:
             if self._until is not None and offset >= self._until[partition]:
                 continue
             self.read.setdefault(partition, []).append(Record.of(message))
-            self.last[partition] = told(self._cluster, message)
+            self.last[partition] = line_of(self._cluster, message)
             self.first.setdefault(partition, self.last[partition])
             self._next[partition] = TopicPartition(topic, partition, offset + 1)
         return self.count - count_before
 
     def commit(self) -> dict[int, int]:
-        """Commit what was read, acknowledged when this returns. Partition → position: the record to read next."""
-        for place in self._consumer.commit(offsets=list(self._next.values()), asynchronous=False) or ():
-            if place.error is not None:
-                raise RuntimeError(f"{GROUP} can't commit {place.topic}-{place.partition}: {place.error.str()}")
-        return {partition: place.offset for partition, place in self._next.items()}
+        """Commits what was read and waits for the answer. Returns partition → committed offset."""
+        for each in self._consumer.commit(offsets=list(self._next.values()), asynchronous=False) or ():
+            if each.error is not None:
+                raise RuntimeError(f"{GROUP} can't commit {each.topic}-{each.partition}: {each.error.str()}")
+        return {partition: each.offset for partition, each in self._next.items()}
 
     def close(self) -> None:
-        """Leave the group."""
+        """Leaves the group."""
         self._consumer.close()
 
 
 class GroupPosition:
-    """Looks where the group stands in `kafka-1.test` on kafka-2, without being one of its members."""
+    """Reads the group's committed offsets in `kafka-1.test` on kafka-2, without being a member."""
 
     def __init__(self, cluster: LocalCluster, partitions: int) -> None:
         self._asked = [TopicPartition(TARGET_TOPIC, partition) for partition in range(partitions)]
         self._consumer = Consumer({**cluster.librdkafka(READER), "group.id": GROUP, "enable.auto.commit": False})
 
     def now(self) -> dict[int, int]:
-        """Partition → position, of those that have one."""
+        """Partition → committed offset, if there is one."""
         answer = self._consumer.committed(self._asked, timeout=_ANSWER_S)
         return {each.partition: each.offset for each in answer if each.error is None and each.offset >= 0}
 
     def close(self) -> None:
-        """The connection."""
+        """Closes the connection."""
         self._consumer.close()

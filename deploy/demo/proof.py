@@ -1,4 +1,4 @@
-"""What the demo claims about the copy, computed from both whole topics as librdkafka reads them."""
+"""The demo's claims about the copy, computed from both whole topics, which librdkafka reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Record(NamedTuple):
 
     @classmethod
     def of(cls, message: Message) -> Record:
-        """A record as librdkafka hands it over."""
+        """The record of a message from librdkafka."""
         kind, milliseconds = message.timestamp()
         return cls(message.key(), message.value(), tuple(message.headers() or ()), (kind, milliseconds))
 
@@ -34,19 +34,19 @@ Topic = Mapping[int, Sequence[Record]]
 
 
 class Claim(NamedTuple):
-    """A sentence that names what was looked at, with numbers, and whether it holds."""
+    """A sentence with numbers about what was compared, and whether it is true."""
 
     text: str
     true: bool
 
 
 def compare(source: Topic, target: Topic) -> list[Claim]:
-    """One claim for each property that has to be the same. Records are matched by partition and place in it."""
+    """One claim for each property that must be the same. Records are matched by partition and index in it."""
     there, here = _sizes(source), _sizes(target)
     total = sum(there)
     placed = [(p, record) for p, records in source.items() for record in records]
     found = [(p, record) for p, records in target.items() for record in records]
-    # As sets that count: an order that changed is no loss.
+    # As multisets: a changed order is no loss.
     missing = sum((Counter(placed) - Counter(found)).values())
     foreign = sum((Counter(found) - Counter(placed)).values())
     pairs = list(_pairs(source, target))
@@ -73,22 +73,22 @@ def compare(source: Topic, target: Topic) -> list[Claim]:
 
 
 def went_on(group: str, source: Topic, before: Topic, after: Topic) -> list[Claim]:
-    """What a group read on the source before it moved, and on the target afterwards: together the source, once.
+    """Claims that a group read each record once: on the source before it moved, or on the target afterwards.
 
-    It proves nothing unless every partition has records on both sides of the move.
+    They prove nothing unless every partition has records before and after the move.
     """
     moves = [(source[p], list(before.get(p, ())), list(after.get(p, ()))) for p in sorted(source)]
     total = sum(_sizes(source))
     in_the_middle = total > 0 and all(first and then for _, first, then in moves)
     next_ones = sum(bool(then) and then[:1] == list(whole[len(first) :][:1]) for whole, first, then in moves)
-    # As sets that count: what one partition has twice makes up for nothing that another lacks.
+    # As multisets by partition: a duplicate in one partition doesn't hide a loss in another.
     wanted = Counter((p, record) for p, records in source.items() for record in records)
     read = Counter((p, record) for side in (before, after) for p, records in side.items() for record in records)
     skipped, twice = sum((wanted - read).values()), sum((read - wanted).values())
     in_order = all(first + then == list(whole) for whole, first, then in moves)
     return [
         Claim(
-            f"group: {group} read {_sum(_sizes(before))} records on kafka-1; on kafka-2 it goes on with the very next one "
+            f"group: {group} read {_sum(_sizes(before))} records on kafka-1; on kafka-2 it continues with the next one "
             f"in {next_ones} of {len(moves)} partitions",
             in_the_middle and next_ones == len(moves),
         ),
@@ -101,7 +101,7 @@ def went_on(group: str, source: Topic, before: Topic, after: Topic) -> list[Clai
 
 
 def read_whole(cluster: LocalCluster, user: str, topic: str) -> dict[int, list[Record]]:
-    """Every record from the beginning of each partition to its present end. RuntimeError if a broker stays silent."""
+    """All records up to the present end of each partition. RuntimeError if a broker stays silent."""
     consumer = Consumer(
         {
             **cluster.librdkafka(user),
@@ -123,7 +123,7 @@ def read_whole(cluster: LocalCluster, user: str, topic: str) -> dict[int, list[R
         while open_partitions:
             message = consumer.poll(SILENCE_S)
             if message is None:
-                raise RuntimeError(f"{cluster.name} gave nothing of {topic} for {SILENCE_S:g} s")
+                raise RuntimeError(f"{cluster.name} sent no record of {topic} for {SILENCE_S:g} s")
             if error := message.error():
                 if error.code() != KafkaError._PARTITION_EOF:
                     raise RuntimeError(f"reading {topic} from {cluster.name}: {error.str()}")
@@ -144,16 +144,16 @@ def end_offsets(consumer: Consumer, topic: str) -> dict[int, int]:
 
 
 def _same(text: str, pairs: list[_Pair], part: Callable[[Record], object]) -> Claim:
-    """`text` has two places: how many are the same, and of how many."""
+    """`text` has two placeholders: how many are the same, and of how many."""
     different = [
         (partition, place)
         for partition, place, one, other in pairs
         if one is None or other is None or part(one) != part(other)
     ]
-    said = text.format(f"{len(pairs) - len(different):,}", f"{len(pairs):,}")
+    sentence = text.format(f"{len(pairs) - len(different):,}", f"{len(pairs):,}")
     if different:
-        said += "; the first that differs: partition {}, record {}".format(*different[0])
-    return Claim(said, bool(pairs) and not different)
+        sentence += "; the first that differs: partition {}, record {}".format(*different[0])
+    return Claim(sentence, bool(pairs) and not different)
 
 
 _Pair = tuple[int, int, Record | None, Record | None]

@@ -1,4 +1,4 @@
-"""The records of the demo: written to kafka-1 as a program would, and read on kafka-2 as they arrive."""
+"""The demo's records: a producer writes them to kafka-1, and a consumer reads their copies on kafka-2."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ SILENT_S: Final = 60.0
 _NOT_YET: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 
-def told(cluster: str, message: Message) -> str:
-    """A record in one line that names its place."""
+def line_of(cluster: str, message: Message) -> str:
+    """A record in one line with its partition and offset."""
     value = message.value()
     text = "null" if value is None else value.decode(errors="replace")
     return f"{cluster}  {message.topic()}-{message.partition()} @ {message.offset():<3} {text}"
 
 
 class SourceLines:
-    """Real text, line by line, into `test`: the source of Python's own contextlib.
+    """Writes real text into `test`, line by line: the source of Python's contextlib.
 
-    Keys repeat, as keys do; every tenth record has none. An empty line is a tombstone. A header holds the line's number.
+    Keys repeat, and every tenth record has none. An empty line is a tombstone. A header holds the line's number.
     """
 
     def __init__(self, cluster: LocalCluster) -> None:
@@ -46,22 +46,22 @@ class SourceLines:
 
     @property
     def all_written(self) -> bool:
-        """Whether each of the lines was."""
+        """Whether all lines were written."""
         return self.written >= len(self._lines)
 
     def write_some(self, count: int = WRITTEN_AT_ONCE) -> None:
-        """The next lines, acknowledged when this returns; nothing when there are no more."""
+        """Writes the next lines, if there are any, and waits for their acknowledgement."""
         if not self.all_written:
             self.write(min(count, len(self._lines) - self.written))
 
     def write(self, count: int) -> None:
-        """The next lines, from the beginning again after the last one. RuntimeError if kafka-1 does not take them."""
+        """Writes the next lines; after the last one it starts over. RuntimeError if kafka-1 does not acknowledge them."""
         for number in range(self.written, self.written + count):
             key = None if number % 10 == 9 else f"key-{number % 7}".encode()
             value = self._lines[number % len(self._lines)].rstrip() or None
             self._producer.produce(SOURCE_TOPIC, value, key, headers={"line": str(number + 1).encode()})
         if self._producer.flush(DELIVERY_S):
-            raise RuntimeError("kafka-1 did not take the demo's records")
+            raise RuntimeError("kafka-1 did not acknowledge the demo's records")
         self.written += count
 
     def ends(self) -> dict[int, int]:
@@ -69,7 +69,7 @@ class SourceLines:
         return end_offsets(self._consumer, SOURCE_TOPIC)
 
     def close(self) -> None:
-        """The connections."""
+        """Closes the connections."""
         self._producer.flush(1)
         self._consumer.close()
 
@@ -93,19 +93,19 @@ class Arrivals:
         self.count = 0
 
     def poll(self) -> Iterator[str]:
-        """What has arrived since, each record as a line that names its place."""
+        """The records since the last call, each as a line with its partition and offset."""
         while (message := self._consumer.poll(0.02)) is not None:
             if error := message.error():
                 if error.code() not in _NOT_YET:
                     raise RuntimeError(f"reading {TARGET_TOPIC}: {error.str()}")
                 return
             self.count += 1
-            yield told("kafka-2", message)
+            yield line_of("kafka-2", message)
 
     def ends(self) -> dict[int, int]:
-        """End offsets of `kafka-1.test` on kafka-2; empty while it is not there."""
+        """End offsets of `kafka-1.test` on kafka-2; empty while the topic doesn't exist."""
         return end_offsets(self._consumer, TARGET_TOPIC)
 
     def close(self) -> None:
-        """The connection."""
+        """Closes the connection."""
         self._consumer.close()

@@ -1,4 +1,4 @@
-"""The demo's files for one run: the templates with this run's directory and ports filled in."""
+"""Fills the demo's templates with the directory and ports of this run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def fill_in(directory: Path, values: Mapping[str, str]) -> None:
-    """Copies the templates to `directory`, every `@NAME@` replaced; `@DIR@` is the directory itself."""
+    """Copies the templates to `directory` and replaces each `@NAME@`; `@DIR@` is the directory itself."""
     for template in sorted(TEMPLATES.rglob("*")):
         if template.is_dir():
             continue

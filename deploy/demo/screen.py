@@ -1,7 +1,7 @@
-"""What the demo prints: titled steps, a progress line while it waits, claims; and how a wait ends early.
+"""The demo's output: titles of steps, progress lines while it waits, claims. Also how a wait ends early.
 
-80 columns at most. On a terminal the progress line is rewritten in place, elsewhere there is one every few seconds.
-Colours are for terminals alone, and for none if NO_COLOR is set.
+It has 80 columns at most. On a terminal the progress line is rewritten in place, elsewhere there is one every few seconds.
+Only terminals get colours, unless NO_COLOR is set.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ T = TypeVar("T")
 
 
 class Stop:
-    """Whether the demo is to end. A signal handler sets it: no threading.Event, for whose lock it could wait for ever."""
+    """Whether the demo must end. A signal handler sets it, so it is no threading.Event, whose lock might deadlock."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
 
     def request(self, number: int) -> None:
-        """End soon, because of this signal; the first one counts."""
+        """Requests the end because of this signal. The first one counts."""
         if self.signal is None:
             self.signal = number
 
 
 class Stopped(Exception):
-    """Somebody asked the demo to end: a signal, or its output has nobody to read it."""
+    """The demo must end: a signal came, or nobody reads its output any more."""
 
 
 class Screen:
-    """Everything that the demo says. When `stop` is requested the wait that goes on raises Stopped."""
+    """The output of the demo. When `stop` is requested, the present wait raises Stopped."""
 
     def __init__(
         self, stop: Stop, *, output: TextIO | None = None, environment: Mapping[str, str] = os.environ
@@ -67,18 +67,18 @@ class Screen:
         self._write(f"\n{self._coloured(text[:WIDTH], BOLD)}\n")
 
     def say(self, text: str) -> None:
-        """A line of what happened, with the seconds since the start; long ones are wrapped."""
+        """A line about what happened, with the seconds since the start. Long ones are wrapped."""
         self._write(
             "".join(f"{INDENT}{line}\n" for line in _wrapped(f"{self._seconds()} {text}", WIDTH - len(INDENT), 8))
         )
 
     def quote(self, text: str) -> None:
-        """A line as somebody else wrote it, cut where it does not fit."""
+        """A line of another program, cut to the width."""
         shown = "".join(letter if letter.isprintable() else " " for letter in text)
         self._write(f"{INDENT}{self._coloured(_cut(f'| {shown}', WIDTH - len(INDENT)), DIM)}\n")
 
     def plain(self, text: str = "") -> None:
-        """A line as it is: something to copy and paste."""
+        """A line as it is, to copy and paste."""
         self._write(f"{text}\n")
 
     def claim(self, claim: Claim) -> None:
@@ -119,7 +119,7 @@ class Screen:
             time.sleep(poll_s)
 
     def wait_for(self, what: str, action: Callable[[], T], patience_s: float, give_up: Callable[[], None]) -> T:
-        """Does something that blocks, in a thread of its own; `give_up` is called to make it end early."""
+        """Runs a blocking action in a thread. `give_up` is called to end it early."""
         future: Future[T] = Future()
 
         def work() -> None:
@@ -138,7 +138,7 @@ class Screen:
             raise
         return future.result()
 
-    # --- how it gets there ---
+    # --- writing ---
 
     def _seconds(self) -> str:
         return f"{time.monotonic() - self._started:5.1f} s"
@@ -147,7 +147,7 @@ class Screen:
         return f"\x1b[{colour}m{text}\x1b[0m" if self._colours else text
 
     def _redraw(self, text: str) -> None:
-        # A line that fills the last column would wrap on some terminals, and could not be rewritten any more.
+        # A line that fills the last column wraps on some terminals, and could not be rewritten.
         line = _cut(f"{INDENT}{self._seconds()} {text}", WIDTH - 1)
         self._put(f"\r{self._coloured(line, DIM)}\x1b[K")
         self._rewritten = True
@@ -166,8 +166,8 @@ class Screen:
             self._output.write(text)
             self._output.flush()
         except OSError:
-            # The terminal was closed, or the reader of a pipe has gone: nobody looks, so everything is ended. The
-            # descriptor is turned to nowhere, or the interpreter would fail at its end with what is still buffered.
+            # The terminal was closed, or the reader of a pipe has gone: the demo ends. The descriptor gets /dev/null,
+            # because the interpreter would fail at its end with what is still buffered.
             self.stop.request(signal.SIGHUP)
             if self._output is sys.stdout:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -178,7 +178,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _wrapped(text: str, width: int, hanging: int) -> list[str]:
-    # Addresses and paths stay whole, even if they are too long: they are there to be copied.
+    # Long addresses and paths stay whole, so that they can be copied.
     return textwrap.wrap(
         text, width, subsequent_indent=" " * hanging, break_long_words=False, break_on_hyphens=False
     ) or [""]

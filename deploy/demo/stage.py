@@ -1,4 +1,4 @@
-"""What the steps of the demo share: two clusters, a worker, its connectors, the claims; and how all of it ends."""
+"""What the demo's steps share: two clusters, a worker, its connectors and the claims."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from deploy.local import LocalCluster
 READER: Final = "admin"
 REST_USER: Final = "init"
 REST_PASSWORD: Final = "init-secret"
-# Limits for what is stuck, not for what is slow: a small machine that has other work too is to come through.
+# A limit for what hangs. A small, busy machine must still succeed.
 PATIENCE_S: Final = 180.0
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass
 class Stage:
-    """Filled by the steps, in their order; `closing` ends in reverse order what they started."""
+    """The steps fill it in their order. `closing` ends in reverse order what they started."""
 
     screen: Screen
     directory: Path
@@ -56,42 +56,42 @@ class Stage:
 
     @property
     def rest(self) -> httpx.Client:
-        """Its REST interface, with credentials."""
+        """A client of its REST interface, with credentials."""
         return _there(self._rest)
 
     @property
     def url(self) -> str:
-        """The address of that."""
+        """The address of the REST interface."""
         return str(self.rest.base_url).rstrip("/")
 
     @property
     def log(self) -> Path:
-        """What the worker says."""
+        """The worker's log."""
         return self.directory / "worker.log"
 
     @property
     def connectors(self) -> list[str]:
-        """Names of the connectors that deploy-connectors.sh deploys: of the JSON files there are."""
+        """Names of the connectors that deploy-connectors.sh deploys, by their JSON files."""
         return sorted(path.stem for path in (self.directory / "connectors").glob("*.json"))
 
     def set_clusters(self, source: LocalCluster, target: LocalCluster) -> None:
-        """The two clusters; the demo closes them."""
+        """Sets the two clusters, which the demo closes."""
         self._source, self._target = source, target
         self.closing.callback(source.close)
         self.closing.callback(target.close)
 
     def set_worker(self, worker: WorkerProcess, url: str) -> None:
-        """A worker, about to be started here; the demo stops it."""
+        """Starts the worker, which the demo stops."""
         self._worker = self.closing.enter_context(worker)
         self._rest = self.closing.enter_context(httpx.Client(base_url=url, auth=(REST_USER, REST_PASSWORD), timeout=30))
 
     def prove(self, text: str, true: bool) -> None:
-        """Keep a claim: all of them are shown together, at the end."""
+        """Adds a claim. All are shown together at the end."""
         self.claims.append(Claim(text, true))
 
 
 def run_script(stage: Stage, what: str, command: list[str | Path], environment: dict[str, str]) -> list[str]:
-    """Run a program to its end, with a progress line; its lines. RuntimeError with the last one if it fails."""
+    """Runs a program to its end, and returns its lines. RuntimeError with the last line if it fails."""
     output = stage.directory / "script.log"
     with output.open("wb") as file:
         process = subprocess.Popen(
@@ -100,7 +100,7 @@ def run_script(stage: Stage, what: str, command: list[str | Path], environment: 
             stdout=file,
             stderr=subprocess.STDOUT,
             env=environment,
-            # Ctrl-C goes to the demo alone, which ends it with all that it started.
+            # Ctrl-C must reach only the demo, which ends all that it started.
             start_new_session=True,
         )
     try:
@@ -111,13 +111,13 @@ def run_script(stage: Stage, what: str, command: list[str | Path], environment: 
         process.wait()
     lines = output.read_text(errors="replace").splitlines()
     if process.returncode:
-        said = lines[-1] if lines else "it said nothing"
-        raise RuntimeError(f"{Path(command[-1]).name} failed with exit code {process.returncode}: {said}")
+        last = lines[-1] if lines else "it printed nothing"
+        raise RuntimeError(f"{Path(command[-1]).name} failed with exit code {process.returncode}: {last}")
     return lines
 
 
 def kill_tree(pid: int) -> None:
-    """Kill a process and everything below it."""
+    """Kills a process and all its descendants."""
     with contextlib.suppress(psutil.NoSuchProcess):
         root = psutil.Process(pid)
         root.suspend()  # so that it can't start another child meanwhile
@@ -136,5 +136,5 @@ class Step:
 
 def _there(value: T | None) -> T:
     if value is None:
-        raise RuntimeError("a step of the demo is not at its place")
+        raise RuntimeError("a step of the demo runs too early")
     return value

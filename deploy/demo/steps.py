@@ -1,4 +1,4 @@
-"""The steps of the demo, in their order. To show one thing more, write one function more and name it in STEPS."""
+"""The steps of the demo, in order. A new step is a new function, named in STEPS."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHOWN: Final = 5
 
 
 def start_clusters(stage: Stage) -> None:
-    """kafka-1 and kafka-2 with the article's users and topics, both starting at the same time."""
+    """Starts kafka-1 and kafka-2 at the same time, with the article's users and topics."""
     source = LocalCluster("kafka-1", listeners=["SASL_PLAINTEXT"], users=USERS_1)
     target = LocalCluster("kafka-2", listeners=["SASL_PLAINTEXT"], users=USERS_2)
     stage.set_clusters(source, target)
@@ -55,7 +55,7 @@ def start_clusters(stage: Stage) -> None:
 
 
 def start_worker(stage: Stage) -> None:
-    """The worker, until its REST interface answers."""
+    """Starts the worker and waits until its REST interface answers."""
     port = free_port()
     values = {"KAFKA1": stage.source.bootstrap_servers, "KAFKA2": stage.target.bootstrap_servers, "PORT": str(port)}
     fill_in(stage.directory, values)
@@ -77,7 +77,7 @@ def start_worker(stage: Stage) -> None:
 
 
 def deploy_connectors(stage: Stage) -> None:
-    """The article's deploy-connectors.sh, with the article's three connectors as they are."""
+    """Runs the article's deploy-connectors.sh with its three connectors, both unchanged."""
     environment = {
         **os.environ,
         "CONNECT_REST_API": stage.url,
@@ -86,29 +86,29 @@ def deploy_connectors(stage: Stage) -> None:
     }
     script = stage.directory / "deploy-connectors.sh"
     for line in run_script(stage, "deploy-connectors.sh is running", ["bash", script], environment):
-        # What curl shows of an answer ends without a newline: the script's next line stands behind it.
-        for said in re.findall(r"^HTTP/.*|\[(?:INFO|ERROR)\].*", line):
-            stage.screen.quote(said)
+        # curl's output ends without a newline, so the script's next line follows on the same line.
+        for part in re.findall(r"^HTTP/.*|\[(?:INFO|ERROR)\].*", line):
+            stage.screen.quote(part)
 
 
 def wait_until_running(stage: Stage) -> None:
-    """Spark comes up while REST answers already; then every connector and its tasks are RUNNING."""
+    """Waits for Spark, then until every connector and its tasks are RUNNING."""
 
     def spark_is_up() -> bool:
         stage.worker.check_alive()
         return stage.worker.spark_is_up()
 
-    # Looking through the process tree costs more than asking REST: it is done less often.
+    # Reading the process tree costs more than a REST request, so it is done less often.
     stage.screen.wait("Spark is starting", spark_is_up, PATIENCE_S, poll_s=0.3)
     stage.screen.say("Spark is up")
     # There are no groups on kafka-1 yet, and a checkpoint connector has no task before there is one.
     _wait_until_all_run(stage, without_tasks=CHECKPOINT_CONNECTOR)
     for name, seen in _states(stage).items():
-        stage.screen.say(f"{name} is {_told(seen)}")
+        stage.screen.say(f"{name} is {_described(seen)}")
 
 
 def copy_lines(stage: Stage) -> None:
-    """Real lines into `test` on kafka-1, the first ones shown as they arrive in `kafka-1.test` on kafka-2."""
+    """Writes real lines into `test` on kafka-1, and shows the first ones that arrive in `kafka-1.test` on kafka-2."""
     lines = SourceLines(stage.source)
     stage.closing.callback(lines.close)
     with contextlib.closing(Arrivals(stage.target)) as arrivals:
@@ -122,9 +122,9 @@ def copy_lines(stage: Stage) -> None:
                 heard = time.monotonic()
                 if arrivals.count <= SHOWN:
                     stage.screen.quote(record)
-            # The end offsets say when the copy is over, and both topics read whole what it is worth.
+            # Equal end offsets mean that copying is done. A later step compares both topics.
             over = lines.all_written and arrivals.count >= len(lines) and lines.ends() == arrivals.ends()
-            # When nothing comes any more the comparison tells what is missing, or too much.
+            # If nothing arrives any more, the later comparison shows what is missing or too much.
             return over or time.monotonic() - heard > SILENT_S
 
         stage.screen.say(f"{len(lines):,} lines into {SOURCE_TOPIC} on kafka-1, out of {TARGET_TOPIC} on kafka-2:")
@@ -135,12 +135,12 @@ def copy_lines(stage: Stage) -> None:
             poll_s=0.02,
         )
         ends = arrivals.ends()
-    told = "the same as" if ends == lines.ends() else "not the same as"
-    stage.screen.say(f"{arrivals.count:,} have arrived; the end offsets are {told} the source's")
+    equal = "the same as" if ends == lines.ends() else "not the same as"
+    stage.screen.say(f"{arrivals.count:,} have arrived; the end offsets are {equal} the source's")
 
 
 def prove_copy(stage: Stage) -> None:
-    """Both topics, whole, compared record by record."""
+    """Compares both topics completely, record by record."""
     source = read_whole(stage.source, READER, SOURCE_TOPIC)
     target = read_whole(stage.target, READER, TARGET_TOPIC)
     stage.claims += compare(source, target)
@@ -148,10 +148,10 @@ def prove_copy(stage: Stage) -> None:
 
 
 def prove_worker(stage: Stage) -> None:
-    """What the worker says of its connectors, to whom it says it, and what it keeps to itself."""
+    """Claims about the worker: states of its connectors, logins, and hidden secrets."""
     _wait_until_all_run(stage)
     for name, seen in _states(stage).items():
-        stage.prove(f"state: {name} is {_told(seen)}", _runs(seen))
+        stage.prove(f"state: {name} is {_described(seen)}", _runs(seen))
     code = httpx.head(stage.url).status_code
     stage.prove(f"REST: without credentials it answers {code}, with them 200", code == httpx.codes.UNAUTHORIZED)
     log = stage.log.read_text(errors="replace")
@@ -165,7 +165,7 @@ def prove_worker(stage: Stage) -> None:
         f"{len(paths)} REST answers, {len(commands)} processes' arguments",
         not found,
     )
-    stage.screen.say("states, logins and logs are looked through")
+    stage.screen.say("states, logins and logs are checked")
 
 
 STEPS: Final = (
@@ -193,7 +193,7 @@ def _states(stage: Stage) -> dict[str, list[str]]:
 
 
 def _wait_until_all_run(stage: Stage, *, without_tasks: str = "") -> None:
-    """Every connector with at least one task; `without_tasks`: the one that may have none. RuntimeError for a failed one."""
+    """Waits until all connectors run with a task; `without_tasks` may have none. RuntimeError for a failed one."""
 
     def all_run() -> bool:
         stage.worker.check_alive()
@@ -201,11 +201,11 @@ def _wait_until_all_run(stage: Stage, *, without_tasks: str = "") -> None:
         for name, seen in states.items():
             if "FAILED" in seen:
                 trace = _first_trace(stage.rest.get(f"/connectors/{name}/status").json())
-                raise RuntimeError(f"{name} is {_told(seen)}: {trace}")
+                raise RuntimeError(f"{name} is {_described(seen)}: {trace}")
         return all(_runs(states.get(name, []), 0 if name == without_tasks else 1) for name in stage.connectors)
 
     def doing() -> str:
-        waits = [f"{name} is {_told(seen)}" for name, seen in _states(stage).items() if not _runs(seen)]
+        waits = [f"{name} is {_described(seen)}" for name, seen in _states(stage).items() if not _runs(seen)]
         return ", ".join(waits) or "no connector is there yet"
 
     stage.screen.wait(doing, all_run, PATIENCE_S)
@@ -215,7 +215,7 @@ def _runs(states: list[str], least_tasks: int = 1) -> bool:
     return len(states) > least_tasks and set(states) == {"RUNNING"}
 
 
-def _told(states: list[str]) -> str:
+def _described(states: list[str]) -> str:
     connector, *tasks = states
     if not tasks:
         return f"{connector}, no task yet"

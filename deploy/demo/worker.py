@@ -1,4 +1,4 @@
-"""The worker of the demo as a process of its own, started as a user would: bin/connect-distributed.sh FILE."""
+"""The demo's worker: a process that starts as a user would start it, by bin/connect-distributed.sh FILE."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ import psutil
 from deploy.local.watchdog import watchdog
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-# The worker ends its Spark before itself, and a killed worker's Spark ends when it notices.
+# The worker ends Spark before itself. A killed worker's Spark ends when it notices that.
 TREE_ENDS_S: Final = 20.0
 SPARK_DAEMON: Final = "mirror_connect.spark_jobs.daemon"
 
 
 class WorkerProcess:
-    """Starts, watches and stops one worker; its log goes to a file and its last lines into errors.
+    """Starts, watches and stops one worker. Its log goes to a file, and errors quote the log's last line.
 
-    It ends with the process that started it, even if that is killed.
+    It ends with the process that started it, even if that is killed. `checkout`: the folder whose bin/ and .venv/ start it.
     """
 
-    def __init__(self, properties: Path, log: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, properties: Path, log: Path, environment: Mapping[str, str], checkout: Path = ROOT) -> None:
         self._properties = properties
         self._log = log
+        self._script = checkout / "bin" / "connect-distributed.sh"
         self._environment = {**os.environ, **environment}
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [ROOT / "bin" / "connect-distributed.sh", self._properties],
+                [self._script, self._properties],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -57,7 +58,7 @@ class WorkerProcess:
     def tree(self) -> list[psutil.Process]:
         """The worker and everything below it: Spark's driver, its JVM, its Python processes."""
         if self._process is None or self._process.poll() is not None:
-            return []  # Its number may be another process's by now.
+            return []  # its process id may belong to another process by now
         with contextlib.suppress(psutil.NoSuchProcess):
             root = psutil.Process(self.pid)
             return [root, *root.children(recursive=True)]
@@ -76,7 +77,7 @@ class WorkerProcess:
         return found
 
     def stop(self, patience_s: float = 30.0) -> int:
-        """SIGTERM, then after `patience_s` SIGKILL; returns the exit code. Nothing of the tree is left then."""
+        """SIGTERM, then after `patience_s` SIGKILL. Ends the whole tree and returns the exit code."""
         if self._process is None:
             return 0
         tree = self.tree()

@@ -1,4 +1,4 @@
-"""Kafka clusters on loopback: real brokers, started in seconds and gone with the process that started them."""
+"""Kafka clusters on loopback: real brokers, which start in seconds and end with the process that started them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Listener", "LocalCluster", "LocalError", "NotInTime", "free_port", "start_all"]
 
-# Imported when asked for: `python -m deploy.local.kafka_jars` must neither find itself imported nor load a Kafka client.
+# Imported on first use: `python -m deploy.local.kafka_jars` must neither be imported before nor load a Kafka client.
 _HOMES: Final = {
     "Listener": "cluster",
     "LocalCluster": "cluster",

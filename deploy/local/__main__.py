@@ -12,7 +12,7 @@ from deploy.local.errors import LocalError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Start, tell how to reach them, wait for SIGINT or SIGTERM; 1 and one line on standard error if that fails."""
+    """Starts clusters, prints how to reach them, and waits for SIGINT or SIGTERM. Returns 1 with one line if that fails."""
     parser = argparse.ArgumentParser(prog="python -m deploy.local", description="Kafka clusters on loopback.")
     commands = parser.add_subparsers(required=True)
     up = commands.add_parser("up", help="start clusters and stay until Ctrl-C")
@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _named(text: str) -> tuple[str, int | None]:
     name, colon, port = text.partition(":")
     if colon and not (port.isdecimal() and 0 < int(port) < 1 << 16):
-        raise argparse.ArgumentTypeError(f"{port!r} is no port: it has to be a number from 1 to 65535")
+        raise argparse.ArgumentTypeError(f"{port!r} is no port: give a number from 1 to 65535")
     return name, int(port) if colon else None
 
 

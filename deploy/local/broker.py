@@ -1,4 +1,4 @@
-"""One broker of a local cluster: the same ports and the same data over every start, stop and kill."""
+"""One broker of a local cluster. It keeps its ports and data over every start, stop and kill."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Broker:
 
     @property
     def pid(self) -> int:
-        """The process id; raises LocalError while it does not run."""
+        """The process id; LocalError while it does not run."""
         return self._running().pid
 
     def port(self, listener: str) -> int:
@@ -68,7 +68,7 @@ class Broker:
         return self._ports[self.node][listener]
 
     def launch(self) -> None:
-        """Start the process and come back at once (ZooKeeper must have seen the end of a killed one); nothing if it runs."""
+        """Starts the process unless it runs; does not wait for it. With ZooKeeper an old session must end first."""
         if self.alive:
             return
         if self._zookeeper is not None:
@@ -88,7 +88,7 @@ class Broker:
         )
 
     def wait_listening(self, seconds: float = 60.0) -> None:
-        """Return when it accepts clients: a KRaft broker opens its ports once it is registered and has caught up."""
+        """Returns when it accepts clients: a KRaft broker opens its ports once it is registered and has caught up."""
         process = self._running()
         until = time.monotonic() + seconds
         while not self._accepts():
@@ -109,7 +109,7 @@ class Broker:
             self._process.stop(seconds)
 
     def kill(self) -> None:
-        """kill -9: what the operating system has not yet written to disk stays in its page cache, as on a crash of Kafka."""
+        """kill -9. The page cache keeps unwritten data, as in a crash of Kafka, not of the machine."""
         if self._process is not None:
             self._process.kill()
 

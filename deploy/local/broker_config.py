@@ -1,4 +1,4 @@
-"""What a local broker is told: its server.properties, its formatted storage, and what a client needs to reach it."""
+"""A local broker's server.properties and formatted storage, and the settings of its clients."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Final
 from deploy.local.tls_material import TlsMaterial
 
 HOST: Final = "127.0.0.1"
-# Brokers among themselves, and the tools of this package: always with a password, so that an authorizer needs no
-# super user ANONYMOUS, which would let every client of a plaintext listener do everything.
+# For brokers among themselves and this package's tools, always with a password. So an authorizer needs no super user
+# ANONYMOUS, which would let every client of a plaintext listener do everything.
 INTERNAL: Final = "INTERNAL"
 CONTROLLER: Final = "CONTROLLER"
 INTERNAL_USER: Final = "local-internal"
@@ -36,7 +36,7 @@ class Listener(StrEnum):
 
     @property
     def sasl(self) -> bool:
-        """Whether clients say who they are with a user and a password."""
+        """Whether clients log in with a user and a password."""
         return self.startswith("SASL")
 
     @property
@@ -47,7 +47,7 @@ class Listener(StrEnum):
 
 @dataclass(frozen=True)
 class Login:
-    """Who comes through which listener."""
+    """The login of a client at a listener."""
 
     listener: Listener
     user: str = ""
@@ -79,7 +79,7 @@ class ClusterConfig:
 
     @property
     def internal_login(self) -> Login:
-        """The super user that brokers and tools are."""
+        """The super user of brokers and tools."""
         if not self.inner_login:
             return Login(Listener.PLAINTEXT)
         return Login(Listener.SASL_PLAINTEXT, INTERNAL_USER, self.internal_password)
@@ -91,7 +91,7 @@ class ClusterConfig:
 
 
 def random_id() -> str:
-    """A Kafka uuid: 16 bytes in url-safe base64; never with a leading dash, which command lines take for an option."""
+    """A Kafka uuid: 16 bytes in url-safe base64, never with a leading dash, which would look like an option."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text
@@ -110,7 +110,7 @@ def server_properties(
     log_dir: Path,
     extra: Mapping[str, str],
 ) -> dict[str, str]:
-    """All properties of broker `node` (1 …); `ports`: for every node, the port of every listener; `extra` wins."""
+    """All properties of broker `node` (1 …). `ports`: node → listener → port. `extra` overrides the others."""
     controller = node <= config.voters
     names = [*config.listeners, INTERNAL]
     advertised = [f"{name}://{HOST}:{ports[node][name]}" for name in names]
@@ -222,7 +222,7 @@ def _authorizer_properties(config: ClusterConfig) -> dict[str, str]:
 
 
 def client_properties(config: ClusterConfig, login: Login, bootstrap: str) -> dict[str, str]:
-    """Java client properties; a client certificate is offered when the brokers ask for one."""
+    """Java client properties, with a client certificate if the brokers request one."""
     properties = {"bootstrap.servers": bootstrap, "security.protocol": str(login.listener)}
     if login.listener.sasl:
         properties["sasl.mechanism"] = login.mechanism
@@ -257,7 +257,7 @@ def librdkafka_settings(config: ClusterConfig, login: Login, bootstrap: str) -> 
 
 
 def format_storage(log_dir: Path, cluster_id: str, node: int, bootstrap_checkpoint: Path) -> None:
-    """What `kafka-storage format` leaves behind, without starting Java; kept if it is there already.
+    """Writes the files of `kafka-storage format` without starting Java; existing ones are kept.
 
     meta.properties is version 1 of MetaPropertiesVersion.java; bootstrap.checkpoint holds feature levels only, so the one
     that the real tool wrote once for this version of Kafka fits every cluster.
@@ -272,7 +272,7 @@ def format_storage(log_dir: Path, cluster_id: str, node: int, bootstrap_checkpoi
 
 
 def stored_cluster_id(directory: Path) -> str | None:
-    """The id that brokers whose data is below `directory` were formatted with; None if there are none."""
+    """The cluster id of the formatted brokers below `directory`; None if there are none."""
     for meta in sorted(directory.glob("broker-*/data/meta.properties")):
         for line in meta.read_text().splitlines():
             if line.startswith("cluster.id="):

@@ -1,9 +1,9 @@
-"""Java's class data sharing for Kafka's own programs: the classes that they load at each start, in files that are mapped.
+"""Makes archives for Java's class data sharing, so that Kafka's programs start faster.
 
-Tests start some two hundred of them, and each is up with little more than half of the processor time (docs/decisions/0020).
-The files lie beside the jars of each release. Java itself looks whether one fits (its own version; the names, sizes and
-times of the jars); if not, it starts without a word. Measurements start Java as Kafka's scripts do, without.
-`python -m deploy.local.class_archive` makes what is missing; `… old` does so for the older releases.
+Tests start about two hundred of them, and each needs little more than half of the CPU time (docs/decisions/0020). The files
+are beside the jars of each release. Java checks whether one fits (its own version; names, sizes and times of the jars); if
+not, it silently starts without. Measurements start Java as Kafka's scripts do, without archives.
+`python -m deploy.local.class_archive` makes missing ones; `… old` does so for the older releases.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from deploy.local.java_process import BROKER, CONNECT, QUICK, class_archive
 from deploy.local.kafka_jars import KAFKA_VERSION, MARKER, is_complete, libs
 from deploy.local.kafka_releases import OLD_VERSIONS
 
-# A JVM that was told to end writes its archive first.
+# A JVM writes its archive before it ends.
 WRITTEN_S: Final = 60.0
 
 
 def make_archives(version: str = KAFKA_VERSION) -> None:
-    """Starts the programs of `version` that have no archive yet, and has them write one at their end (ten seconds).
+    """Starts the programs of `version` without an archive, which write one at their end (ten seconds).
 
-    LocalError: a program did not start, or wrote none.
+    LocalError if a program did not start or wrote none.
     """
     wanted = [BROKER, CONNECT] if version == KAFKA_VERSION else [BROKER]
     missing = [program for program in wanted if not _fits(class_archive(program, version), version)]
@@ -49,12 +49,12 @@ def make_archives(version: str = KAFKA_VERSION) -> None:
         for program, path in made.items():
             if not path.is_file():
                 raise LocalError(f"Java wrote no archive of the classes of {program} of Kafka {version}")
-            # The rename is atomic: of two processes that do this at once both end with a whole file.
+            # The rename is atomic, so two processes at once both end with a complete file.
             os.replace(path, class_archive(program, version))
 
 
 def _fits(archive: Path, version: str) -> bool:
-    # Jars that were fetched again have other times, and Java takes no archive of the former.
+    # Jars that were downloaded again have other times, and Java refuses an archive of the former ones.
     return archive.is_file() and archive.stat().st_mtime > (libs(version) / MARKER).stat().st_mtime
 
 
@@ -68,7 +68,7 @@ def _problem(version: str) -> str:
 
 
 def main() -> None:
-    """Makes what is missing for the releases given; without an archive all works, only slower."""
+    """Makes missing archives of the given releases. Without an archive everything works, only slower."""
     versions = list(OLD_VERSIONS) if sys.argv[1:] == ["old"] else sys.argv[1:] or [KAFKA_VERSION]
     with ThreadPoolExecutor(len(versions)) as pool:
         for problem in filter(None, pool.map(_problem, versions)):

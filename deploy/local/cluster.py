@@ -1,4 +1,4 @@
-"""A named Kafka cluster on loopback: brokers as processes, with the listeners, users and TLS a test asks for."""
+"""A named Kafka cluster on loopback: brokers as processes, with the listeners, users and TLS that a test needs."""
 
 from __future__ import annotations
 
@@ -54,17 +54,16 @@ __all__ = ["Listener", "LocalCluster", "start_all"]
 
 
 class LocalCluster:
-    """Start with `with` or `start()`; every process ends with the block, or with the Python process that started it.
+    """Starts with `with` or `start()`. Every process ends with the block, or with the Python process that started it.
 
-    `listeners`: what clients may use; the first is the default of every method that takes a listener. `users`:
-    name → password, known to every SASL listener by every mechanism of `mechanisms`. `super_users` count when
-    `authorizer` is on: principals' names, as `admin` or `CN=client`. `properties`: for all brokers; `broker_properties`:
-    node → properties, nodes count from 1. `directory`: where data, logs and certificates go and stay, to be opened again
-    later; a temporary one that is removed unless given. `heap`, `jvm_options`: of each broker; measurements want more
-    than the defaults, which make it start soon and stay small. `port`: of the first broker's first listener, LocalError
-    if it is taken. `version`: of Kafka; its jars must be there (`kafka_jars.ensure`). One before 3.0 has a ZooKeeper
-    beside it; one before 4.0 takes the brokers among themselves
-    without a password, so with an authorizer its client listeners should be such as say who comes.
+    `listeners`: for clients; the first is the default of every method with a listener. `users`: name → password, for every
+    SASL listener and every mechanism of `mechanisms`. `super_users`: names of principals, such as `admin` or `CN=client`,
+    if `authorizer` is on. `properties`: for all brokers; `broker_properties`: node → properties, nodes count from 1.
+    `directory`: keeps data, logs and certificates, to be opened again; without it a temporary one. `heap`, `jvm_options`:
+    of each broker; the defaults make it start soon and stay small. `port`: of the first broker's first listener,
+    LocalError if it is taken. `version`: of Kafka; its jars must exist (`kafka_jars.ensure`). Before 3.0 the cluster has a
+    ZooKeeper. Before 4.0 brokers talk to each other without a password, so with an authorizer the listeners for clients
+    should authenticate them.
     """
 
     def __init__(
@@ -155,10 +154,10 @@ class LocalCluster:
     ) -> None:
         self.close()
 
-    # --- life ---
+    # --- start and stop ---
 
     def start(self, seconds: float = 90.0) -> Self:
-        """Start every broker that does not run, and wait until the cluster is ready for clients."""
+        """Starts every broker that does not run, and waits until the cluster is ready for clients."""
         if self._zookeeper is not None:
             self._zookeeper.start(seconds)
         for broker in self.brokers:
@@ -168,7 +167,7 @@ class LocalCluster:
         return self
 
     def stop(self) -> None:
-        """Stop all brokers (SIGTERM, at once); ports and data stay, `start()` goes on with them."""
+        """Stops all brokers at once (SIGTERM). Ports and data stay, and `start()` uses them again."""
         self._at_once(lambda broker: broker.stop())
 
     def kill(self) -> None:
@@ -184,9 +183,9 @@ class LocalCluster:
         self._at_once(lambda broker: broker.resume())
 
     def close(self) -> None:
-        """End everything and give the ports back; a temporary directory is removed."""
+        """Ends everything and gives the ports back. A temporary directory is removed."""
         self._admin = None
-        # What a temporary cluster would write on its way out is thrown away anyway: no reason to wait for it.
+        # Data of a temporary cluster is removed anyway, so a clean stop is not needed.
         self._at_once(lambda broker: broker.kill() if self._temporary else broker.stop())
         if self._zookeeper is not None:
             if self._temporary:
@@ -202,7 +201,7 @@ class LocalCluster:
                 give_back(port)
 
     def wait_until_ready(self, seconds: float = 90.0) -> None:
-        """Return when every running broker takes connections and the metadata names them all."""
+        """Returns when every running broker accepts connections and the metadata names all of them."""
         until = time.monotonic() + seconds
         running = [broker for broker in self.brokers if broker.alive]
         for broker in running:
@@ -218,11 +217,11 @@ class LocalCluster:
                 )
             time.sleep(0.1)
 
-    # --- how clients reach it ---
+    # --- clients ---
 
     @property
     def cluster_id(self) -> str:
-        """Kafka's id of the cluster; with ZooKeeper the first broker that starts makes it up."""
+        """Kafka's id of the cluster. With ZooKeeper the first broker generates it."""
         return stored_cluster_id(self.directory) or self._config.cluster_id
 
     @property
@@ -238,12 +237,12 @@ class LocalCluster:
     def client_properties(
         self, user: str | None = None, listener: str | None = None, mechanism: str | None = None
     ) -> dict[str, str]:
-        """Java client properties, secrets included; `user`: the first one unless given, on SASL listeners."""
+        """Java client properties, with secrets. `user`: for SASL listeners, by default the first one."""
         login = self._login(user, listener, mechanism)
         return client_properties(self._config, login, self.bootstrap(login.listener))
 
     def write_client_properties(self, user: str | None = None, listener: str | None = None) -> Path:
-        """The same as a file for Kafka's command line tools, readable by its owner only; it lives as long as the data."""
+        """Writes them to a file for Kafka's command line tools, which only its owner can read."""
         properties = self.client_properties(user, listener)
         return write_properties(self.directory / "client.properties", properties)
 
@@ -255,7 +254,7 @@ class LocalCluster:
         return _quiet(librdkafka_settings(self._config, login, self.bootstrap(login.listener)))
 
     def internal_properties(self) -> dict[str, str]:
-        """Java client properties of a super user that every cluster has, whatever its listeners and ACLs are."""
+        """Java client properties of the internal super user, which every cluster has."""
         return client_properties(self._config, self._config.internal_login, self.bootstrap(INTERNAL))
 
     def admin(self) -> AdminClient:
@@ -269,35 +268,35 @@ class LocalCluster:
         """Settings of that super user for confluent-kafka's clients."""
         return _quiet(librdkafka_settings(self._config, self._config.internal_login, self.bootstrap(INTERNAL)))
 
-    # --- what tests do with it ---
+    # --- for tests ---
 
     def create_topic(
         self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None, replication: int | None = None
     ) -> None:
-        """Create `name` and wait until every partition has a leader; replication: 1 unless given."""
+        """Creates `name` and waits until every partition has a leader. The default replication is 1."""
         topic = NewTopic(name, partitions, replication or 1, config=dict(config or {}))
         self.admin().create_topics([topic], request_timeout=60)[name].result(60)
         self._until(lambda: self._has_leaders(name, partitions), f"topic {name} has no leaders")
 
     def grow_topic(self, name: str, partitions: int) -> None:
-        """Let `name` have so many partitions, and wait until each has a leader: a producer that finds fewer refuses more."""
+        """Adds partitions up to this number and waits until each has a leader: producers refuse unknown partitions."""
         self.admin().create_partitions([NewPartitions(name, partitions)], request_timeout=60)[name].result(60)
         self._until(lambda: self._has_leaders(name, partitions), f"topic {name} has no {partitions} partitions")
 
     def delete_topic(self, name: str) -> None:
-        """Delete `name` and wait until the brokers no longer know it, and would make it again."""
+        """Deletes `name` and waits until the brokers no longer know it and could create it again."""
         self.admin().delete_topics([name], request_timeout=60)[name].result(60)
         self._until(lambda: name not in self.admin().list_topics(timeout=5).topics, f"topic {name} is still there")
         if self._zookeeper is not None:
-            # There it goes on to exist for a while after no broker names it any more.
+            # In ZooKeeper it exists for a while after no broker names it any more.
             self._until(lambda: self._could_create(name), f"topic {name} is not gone from ZooKeeper")
 
     def partition_directory(self, topic: str, partition: int, node: int = 1) -> Path:
-        """Where broker `node` keeps the segments of a partition."""
+        """The directory with a partition's segments on broker `node`."""
         return self.brokers[node - 1].log_dir / f"{topic}-{partition}"
 
     def dump_log(self, topic: str, partition: int, *, records: bool = True, node: int = 1) -> str:
-        """What Kafka's DumpLogSegments prints of all segments of a partition: batches, and `records` with their data."""
+        """The output of Kafka's DumpLogSegments for all segments of a partition: batches, and `records` with their data."""
         segments = sorted(self.partition_directory(topic, partition, node).glob("*.log"))
         if not segments:
             raise LocalError(f"broker {node} of {self.name} has no segment of {topic}-{partition}")
@@ -308,10 +307,10 @@ class LocalCluster:
         )
 
     def run_tool(self, main_class: str, arguments: Iterable[str], seconds: float = 120.0) -> str:
-        """Run one of Kafka's tools to its end and give its standard output.
+        """Runs one of Kafka's tools and returns its standard output.
 
         `{config}` in an argument becomes the path of a properties file of the internal super user, `{bootstrap}` its
-        servers. Raises LocalError with the tool's last line if it fails.
+        servers. LocalError with the tool's last line if it fails.
         """
         return run_tool(
             main_class,
@@ -332,7 +331,7 @@ class LocalCluster:
         return Login(kind, chosen, self._config.users[chosen], mechanism or self._config.mechanisms[0])
 
     def _create_scram_users(self) -> None:
-        # One request each: librdkafka takes no user twice in one.
+        # One request for each mechanism: librdkafka refuses a user twice in one request.
         for mechanism in self._config.mechanisms:
             if mechanism in SCRAM and self._config.users:
                 upserts = [
@@ -356,16 +355,16 @@ class LocalCluster:
         found = self.admin().list_topics(topic, timeout=5).topics[topic].partitions
         return len(found) == partitions and all(partition.leader >= 0 for partition in found.values())
 
-    def _until(self, condition: Callable[[], bool], complaint: str, seconds: float = 60.0) -> None:
-        until, trouble = time.monotonic() + seconds, ""
+    def _until(self, condition: Callable[[], bool], problem: str, seconds: float = 60.0) -> None:
+        until, cause = time.monotonic() + seconds, ""
         while True:
             try:
                 if condition():
                     return
-            except KafkaException as error:  # an answer that is late, or lost with a broker: asked for again
-                trouble = f" ({error})"
+            except KafkaException as error:  # a late or lost answer: try again
+                cause = f" ({error})"
             if time.monotonic() > until:
-                raise NotInTime(f"cluster {self.name}: {complaint} after {seconds:g} s{trouble}")
+                raise NotInTime(f"cluster {self.name}: {problem} after {seconds:g} s{cause}")
             time.sleep(0.05)
 
     def _at_once(self, action: Callable[[Broker], None]) -> None:
@@ -374,7 +373,7 @@ class LocalCluster:
 
 
 def start_all(*clusters: LocalCluster) -> None:
-    """Start several clusters at the same time; when one fails all are closed and its error is raised."""
+    """Starts several clusters at the same time. If one fails, all are closed and its error is raised."""
     try:
         with ThreadPoolExecutor(max(1, len(clusters))) as pool:
             list(pool.map(lambda cluster: cluster.start(), clusters))
@@ -385,7 +384,7 @@ def start_all(*clusters: LocalCluster) -> None:
 
 
 def _quiet(settings: Mapping[str, str]) -> dict[str, Any]:
-    # A broker that tests stop and kill is no news: librdkafka would write lines to standard error all the time.
+    # Tests stop and kill brokers all the time: otherwise librdkafka would write lines about that to standard error.
     return {**settings, "log_level": 0, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500}
 
 

@@ -1,4 +1,4 @@
-"""Apache's own Kafka Connect worker and dedicated MirrorMaker 2: what this product is compared with."""
+"""Apache's Kafka Connect worker and dedicated MirrorMaker 2, which this product is compared with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from deploy.local.java_process import CONNECT, JavaProcess
 from deploy.local.kafka_jars import KAFKA_VERSION
 from deploy.local.watchdog import watchdog
 
-# kafka-run-class.sh's own defaults, for measurements: a comparison with a slowed-down Java would be worth nothing.
+# The defaults of kafka-run-class.sh, for measurements: a comparison with a slowed-down Java would prove nothing.
 KAFKA_JVM: Final = (
     "-server",
     "-XX:+UseG1GC",
@@ -33,7 +33,7 @@ BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
 class _Program:
-    """A Java program of Kafka's that reads one properties file; a context manager."""
+    """One of Kafka's Java programs that reads a properties file; a context manager."""
 
     main_class: str
 
@@ -117,7 +117,7 @@ class _Program:
 
 
 class ConnectWorker(_Program):
-    """`ConnectDistributed` on a cluster. `properties` win over what is needed to start at all."""
+    """`ConnectDistributed` on a cluster. `properties` override the ones that it needs to start."""
 
     main_class = CONNECT
 
@@ -136,7 +136,7 @@ class ConnectWorker(_Program):
         login = {**cluster.client_properties()}
         needed = {
             **login,
-            # What the worker logs in with is not what its connectors' producers and consumers do, unless said so.
+            # The logins of connectors' producers and consumers are separate settings from the worker's login.
             **{f"{who}.{name}": value for who in ("producer", "consumer", "admin") for name, value in login.items()},
             "group.id": group,
             "config.storage.topic": f"{group}-configs",
@@ -191,7 +191,7 @@ class ConnectWorker(_Program):
         raise NotInTime(f"connector {connector} is not running after {seconds:g} s: {state}")
 
     def close(self) -> None:
-        """End it, remove its files, give its port back."""
+        """Ends it, removes its files and gives its port back."""
         super().close()
         give_back(self._port)
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a local cluster, told in one line."""
+"""Errors of local clusters, each with a text of one line."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ class LocalError(Exception):
 
 
 class NotInTime(LocalError):
-    """A process or a cluster was not so far in time: a slow machine, or it hangs."""
+    """A process or cluster was not ready in time: it hangs, or the machine is slow."""

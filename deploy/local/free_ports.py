@@ -1,8 +1,7 @@
-"""Ports that stay ours while a broker is down.
+"""Ports that stay reserved while a broker is down.
 
-Taken from below the range the kernel gives to outgoing connections: a client that reconnects to a stopped broker could
-otherwise be given the broker's own port and even connect to itself. A lock file, held for the life of this process, keeps
-other test runs away.
+They are below the kernel's range of ephemeral ports. Otherwise a client that reconnects to a stopped broker could get the
+broker's own port, and even connect to itself. A lock file for the life of this process keeps other test runs away.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _held: dict[int, int] = {}
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A port on `host` that nothing listens on and that nobody else who asks here gets."""
+    """A port on `host` without a listener. It is reserved: no other caller gets it."""
     for port in random.sample(RANGE, 500):
         if port not in _held and (descriptor := _lock(port)) is not None:
             if _is_free(host, port):
@@ -33,7 +32,7 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 def claimed(port: int, host: str = "127.0.0.1") -> int:
-    """This very port, ours until it is given back; LocalError if it is somebody's."""
+    """Reserves this port until it is given back; LocalError if it is taken."""
     if port in _held or (descriptor := _lock(port)) is None:
         raise LocalError(f"port {port} on {host} is taken by another cluster: choose another one")
     if not _is_free(host, port):
@@ -44,7 +43,7 @@ def claimed(port: int, host: str = "127.0.0.1") -> int:
 
 
 def give_back(port: int) -> None:
-    """Nobody here needs `port` any more."""
+    """Ends the reservation of `port`."""
     descriptor = _held.pop(port, None)
     if descriptor is not None:
         os.close(descriptor)

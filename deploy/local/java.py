@@ -1,4 +1,4 @@
-"""Which Java runs the brokers: `JAVA_HOME` if set, else `java` on the path; 17 or newer."""
+"""The Java that runs the brokers: `JAVA_HOME` if set, else `java` on the path; 17 or newer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OLDEST: Final = 17
 
 
 def java_command() -> list[str]:
-    """The program to start, as the beginning of a command; raises LocalError when there is none or it is too old."""
+    """The beginning of a command that runs Java; LocalError if there is none or it is too old."""
     return [_checked(os.environ.get("JAVA_HOME", ""))]
 
 
@@ -26,8 +26,8 @@ def _checked(home: str) -> str:
     if program is None or not Path(program).is_file():
         where = f"in JAVA_HOME={home}" if home else "on the path"
         raise LocalError(f"there is no java {where}: install Java {OLDEST} or newer, or set JAVA_HOME")
-    said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=60).stderr
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    printed = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=60).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', printed)
     if found is None or int(found[1]) < OLDEST:
         version = found[1] if found else "of an unknown version"
         raise LocalError(f"{program} is Java {version}: install Java {OLDEST} or newer, or set JAVA_HOME")

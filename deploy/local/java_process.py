@@ -1,4 +1,4 @@
-"""One Java program of Kafka's, running: started with a class path, a log file and a watchdog; ended by its process id."""
+"""Runs one of Kafka's Java programs, with a class path, a log file and a watchdog."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from deploy.local.kafka_jars import KAFKA_VERSION, class_path, libs
 from deploy.local.kafka_releases import release
 from deploy.local.watchdog import watchdog
 
-# A broker of a test lives for seconds: what matters is the time until it is up, and its memory.
+# A test's broker lives for seconds: only its start time and memory matter.
 QUICK: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 BROKER: Final = "kafka.Kafka"
 CONNECT: Final = "org.apache.kafka.connect.cli.ConnectDistributed"
 
 
 def class_archive(main_class: str, version: str = KAFKA_VERSION) -> Path:
-    """Where the archive of the program's classes is, or would be (deploy/local/class_archive.py makes it).
+    """The archive of the program's classes, also before it exists (deploy/local/class_archive.py makes it).
 
-    Connect has one, and MirrorMaker with it; all others take the broker's, which has most of what clients load, too.
+    Connect and MirrorMaker share one. All others use the broker's, which also has most classes of clients.
     """
     return libs(version).with_name(
         "connect.jsa" if main_class.startswith("org.apache.kafka.connect.") else "broker.jsa"
@@ -37,7 +37,7 @@ def class_archive(main_class: str, version: str = KAFKA_VERSION) -> Path:
 def java_arguments(
     main_class: str, *, heap: str, options: Sequence[str] | None = None, version: str = KAFKA_VERSION
 ) -> list[str]:
-    """The command up to the program's own arguments; without `options` it is a Java that starts soon and stays small."""
+    """The command before the program's own arguments. By default `options` make Java start soon and stay small."""
     return [
         *java_command(),
         f"-Xmx{heap}",
@@ -50,12 +50,12 @@ def java_arguments(
 
 def _quick(main_class: str, version: str) -> list[str]:
     archive = class_archive(main_class, version)
-    # One that doesn't fit is no trouble of the user's.
+    # An archive that doesn't fit is ignored without a message.
     return [*QUICK, f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off"] if archive.is_file() else [*QUICK]
 
 
 class JavaProcess:
-    """A started Java program; standard output and error go to `log`."""
+    """A started Java program. Standard output and error go to `log`."""
 
     def __init__(
         self,
@@ -72,12 +72,12 @@ class JavaProcess:
         self.name = name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
-        # Native libraries (lz4, snappy) are unpacked there and stay after a kill; with `log` they go.
+        # Native libraries (lz4, snappy) are unpacked beside `log`, because they stay after a kill.
         command = java_arguments(main_class, heap=heap, options=options, version=version)
         command = [command[0], f"-Djava.io.tmpdir={log.parent}", *command[1:], *arguments]
         guard = watchdog()
         with log.open("ab") as output:
-            # Its own session: Ctrl-C in a terminal must not stop the brokers before what uses them has ended.
+            # Its own session: Ctrl-C must not stop the brokers before their clients have ended.
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -88,7 +88,7 @@ class JavaProcess:
                 start_new_session=True,
             )
         guard.guard_process(self._process.pid)
-        # psutil refuses to signal a process id that meanwhile belongs to another program.
+        # psutil refuses to signal a process id that belongs to another program now.
         self._tree = psutil.Process(self._process.pid)
 
     @property
@@ -107,7 +107,7 @@ class JavaProcess:
         return self._process.poll()
 
     def stop(self, seconds: float = 30.0) -> int:
-        """SIGTERM and wait; kill -9 when it has not ended after `seconds`. Gives the exit code."""
+        """SIGTERM, then kill -9 if it has not ended after `seconds`. Returns the exit code."""
         self.resume()
         self._signal(signal.SIGTERM)
         try:
@@ -116,12 +116,12 @@ class JavaProcess:
             return self.kill()
 
     def kill(self) -> int:
-        """kill -9, and wait until it is gone."""
+        """kill -9, and waits until it is gone."""
         self._signal(signal.SIGKILL)
         return self._wait(30)
 
     def suspend(self) -> None:
-        """SIGSTOP: it keeps its connections and answers nobody."""
+        """SIGSTOP: it keeps its connections and answers nothing."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -139,7 +139,7 @@ class JavaProcess:
         return total
 
     def failure(self) -> LocalError:
-        """An error with the line of the log that says most about why the program ended."""
+        """An error with the most telling line of the log about why the program ended."""
         return LocalError(f"{self.name} did not start: {last_complaint(self.log)} (log: {self.log})")
 
     def _signal(self, number: signal.Signals) -> None:
@@ -159,4 +159,4 @@ def last_complaint(log: Path) -> str:
         found = [line for line in lines if any(sign in line for sign in signs)]
         if found:
             return found[-1][:500]
-    return "it said nothing"
+    return "its log is empty"

@@ -1,8 +1,8 @@
-"""Kafka's own jars: brokers, tools, Connect and MirrorMaker 2, resolved once into `.cache/kafka-<version>/libs`.
+"""Downloads Kafka's jars (brokers, tools, Connect, MirrorMaker 2) once into `.cache/kafka-<version>/libs`.
 
-Everything comes through the Ivy jar that pyspark ships, so that neither Maven nor Docker is needed. The directory appears
-in one rename when it is complete: its existence with the marker file is the proof, and then nothing is asked of the network.
-`python -m deploy.local.kafka_jars` is what `make setup` runs; `… old` gets the older releases that tests copy from and to.
+pyspark's Ivy jar downloads them, so neither Maven nor Docker is needed. A complete directory appears by one rename and has
+a marker file; then the network is not used any more. `make setup` runs `python -m deploy.local.kafka_jars`; `… old`
+downloads the older releases that tests copy from and to.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from deploy.local.kafka_releases import OLD_VERSIONS, release
 
 KAFKA_VERSION: Final = "4.3.1"
 CACHE: Final = Path(__file__).resolve().parents[2] / ".cache"
-# Poms name their jars in three ways; the same list is needed for everything Kafka depends on.
+# Poms name jars in three ways, and Kafka's dependencies need all of them.
 TYPES: Final = ("jar", "bundle", "maven-plugin")
 MARKER: Final = "complete.txt"
-# A registry that is away for a moment is asked again; what was downloaded is kept, so a slow line gets further each time.
+# An unavailable registry is tried again. Downloaded files are kept, so a slow connection gets further each time.
 TRIES: Final = 3
 TRY_SECONDS: Final = 300.0
 _TIMEOUTS: Final = ("-Dsun.net.client.defaultConnectTimeout=10000", "-Dsun.net.client.defaultReadTimeout=30000")
 
 
 def libs(version: str = KAFKA_VERSION) -> Path:
-    """Where the jars of `version` are, or will be."""
+    """The directory of the jars of `version`, also before it exists."""
     return CACHE / f"kafka-{version}" / "libs"
 
 
 def is_complete(version: str = KAFKA_VERSION) -> bool:
-    """Whether every jar that this module asks for is there, seen without touching the network."""
+    """Whether all jars exist. It does not use the network."""
     marker = libs(version) / MARKER
     if not marker.is_file():
         return False
@@ -52,7 +52,7 @@ def is_complete(version: str = KAFKA_VERSION) -> bool:
 
 
 def class_path(version: str = KAFKA_VERSION) -> str:
-    """The Java class path with every jar of `version`; raises LocalError with what to do when there are none."""
+    """The Java class path with every jar of `version`; LocalError with advice if there are none."""
     if not is_complete(version):
         how = "make setup" if version == KAFKA_VERSION else f".venv/bin/python -m deploy.local.kafka_jars {version}"
         raise LocalError(f"Kafka {version}'s jars are not in {libs(version)}: run `{how}`")
@@ -60,9 +60,9 @@ def class_path(version: str = KAFKA_VERSION) -> str:
 
 
 def ensure(version: str = KAFKA_VERSION, tries: int = TRIES) -> Path:
-    """Download what is missing and give the directory; a second call, or one beside it, downloads nothing.
+    """Downloads missing jars and returns the directory. Of several calls, also parallel ones, only one downloads.
 
-    Raises LocalError with what to do when the registry has not given everything in so many `tries`.
+    LocalError with advice if `tries` attempts were not enough.
     """
     if is_complete(version):
         return libs(version)
@@ -75,7 +75,7 @@ def ensure(version: str = KAFKA_VERSION, tries: int = TRIES) -> Path:
 
 
 def ivy_jar() -> Path:
-    """The Ivy that pyspark brings, found without importing pyspark."""
+    """pyspark's Ivy jar, found without importing pyspark."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise LocalError("pyspark is not installed in this Python: run `make setup`")
@@ -106,7 +106,7 @@ def _download(version: str, home: Path, tries: int) -> None:
 
 
 def _try_to_download(version: str, home: Path) -> str:
-    """What went wrong, in a few words; empty when the jars are there."""
+    """Tries once. Returns the problem in a few words; empty if the jars exist now."""
     staging = home / "libs.new"
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir()
@@ -116,7 +116,7 @@ def _try_to_download(version: str, home: Path) -> str:
     command = [
         *java_command(),
         *_TIMEOUTS,
-        # Ivy keeps a second directory under the home directory unless told otherwise.
+        # By default Ivy keeps a second directory in the home directory.
         f"-Divy.default.ivy.user.dir={home / 'ivy'}",
         *("-jar", str(ivy_jar()), "-cache", str(home / "ivy"), "-ivy", str(ivy_file), "-types", *TYPES),
         *("-retrieve", f"{staging}/[artifact]-[revision].[ext]"),
@@ -139,7 +139,7 @@ def _try_to_download(version: str, home: Path) -> str:
 
 
 def _follow(process: subprocess.Popen[str], version: str) -> Iterator[str]:
-    """Tell the progress of Ivy's many lines, and yield those that name a problem."""
+    """Prints the progress from Ivy's lines, and yields those with a problem."""
     downloaded = 0
     for line in process.stdout or ():
         text = line.strip()
@@ -153,7 +153,7 @@ def _follow(process: subprocess.Popen[str], version: str) -> Iterator[str]:
 
 
 def _replace(target: Path, staging: Path) -> None:
-    # A rename cannot replace a full directory; brokers that run meanwhile find the same names again an instant later.
+    # A rename can't replace a directory with files. Running brokers find the same names again a moment later.
     old = target.with_name("libs.old")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists():
@@ -187,7 +187,7 @@ def _only_one(path: Path) -> Iterator[None]:
 
 
 def main() -> int:
-    """Resolve the jars of the versions given, side by side; 1 and one line on standard error for each that fails."""
+    """Downloads the jars of the given versions in parallel; returns 1 with one line for each that fails."""
     versions = list(OLD_VERSIONS) if sys.argv[1:] == ["old"] else sys.argv[1:] or [KAFKA_VERSION]
     with ThreadPoolExecutor(len(versions)) as pool:
         problems = [problem for problem in pool.map(_resolved, versions) if problem]

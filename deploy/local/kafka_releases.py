@@ -1,4 +1,4 @@
-"""What differs between the releases of Kafka that clusters here can be of: jars, logging, and where the metadata is kept."""
+"""The differences between the supported releases of Kafka: jars, logging, and where the metadata is."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-# Beside the present one, those that the tests copy from and to: the oldest that is supported, in ZooKeeper mode as its
-# users have it, and the last before the formats and requests that Kafka 4.0 dropped.
+# Tests also copy from and to these: the oldest supported release, in ZooKeeper mode as its users have it, and the last one
+# with the formats and requests that Kafka 4.0 dropped.
 OLD_VERSIONS: Final = ("2.8.2", "3.9.1")
 
 # kafka_2.13 brings the broker and its clients; DumpLogSegments and the console tools live in kafka-tools.
@@ -20,10 +20,10 @@ _ARTIFACTS: Final = (
     "connect-mirror-client",
     "connect-basic-auth-extension",
 )
-# Of older releases the broker is enough: Connect and MirrorMaker are compared with in the present version.
+# Of older releases only the broker is needed: Connect and MirrorMaker have the present version.
 _BROKER_ONLY: Final = ("kafka_2.13",)
-# Kafka's poms leave out the slf4j binding that its tar file has; without one a failing broker says nothing at all, and
-# before 4.0 it doesn't start: it looks for Log4j 1 to offer its levels over JMX.
+# Kafka's poms lack the slf4j binding of its tar file. Without one a failing broker logs nothing, and before 4.0 it doesn't
+# start: it needs Log4j 1 to offer its levels over JMX.
 _LOG4J_2: Final = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")
 _LOG4J_1: Final = ("org.slf4j", "slf4j-reload4j", "1.7.36")
 _HERE: Final = Path(__file__).resolve().parent
@@ -31,10 +31,10 @@ _HERE: Final = Path(__file__).resolve().parent
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """`zookeeper`: its brokers keep their metadata there. `log_binding`: organisation, name and revision of a jar.
+    """`zookeeper`: the brokers keep their metadata there. `log_binding`: organisation, name and revision of a jar.
 
-    `inner_login`: brokers log in to each other. Clients before 4.0 ask Java for the subject of the running thread when
-    they log in by SASL, which Java 24 and later refuse; their listeners are not concerned.
+    `inner_login`: brokers log in to each other. For a SASL login, clients before 4.0 ask Java for the subject of the
+    running thread, which Java 24 and later refuse. Listeners work all the same.
     """
 
     artifacts: tuple[str, ...]
@@ -46,7 +46,7 @@ class Release:
 
 
 def release(version: str) -> Release:
-    """What `version`, as 3.9.1, is like."""
+    """The properties of a version such as 3.9.1."""
     major = int(version.partition(".")[0])
     if major >= 4:
         option = f"-Dlog4j2.configurationFile={_HERE / 'log4j2.properties'}"

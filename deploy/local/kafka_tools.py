@@ -1,4 +1,4 @@
-"""Kafka's own command line tools, run to their end: what the tests compare our bytes with."""
+"""Runs Kafka's command line tools. Tests compare our bytes with their output."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def run_tool(
     seconds: float = 120.0,
     version: str = KAFKA_VERSION,
 ) -> str:
-    """Standard output of `main_class`.
+    """Runs `main_class` and returns its standard output.
 
-    `{config}` and `{bootstrap}` in arguments stand for `properties`, written to a file that only we can read, and for its
-    bootstrap.servers. Raises LocalError with the tool's last line when it fails or takes too long.
+    In arguments, `{config}` becomes the path of a file with `properties` that only its owner can read, and `{bootstrap}` its
+    bootstrap.servers. LocalError with the tool's last line if it fails or takes too long.
     """
     name = main_class.rpartition(".")[2]
     with tempfile.TemporaryDirectory(dir=directory, prefix="tool-") as scratch:
@@ -40,6 +40,8 @@ def run_tool(
         except subprocess.TimeoutExpired:
             raise NotInTime(f"{name} has not ended after {seconds:g} s") from None
     if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise LocalError(f"{name} failed with exit code {done.returncode}: {said[-1] if said else 'it said nothing'}")
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise LocalError(
+            f"{name} failed with exit code {done.returncode}: {lines[-1] if lines else 'it printed nothing'}"
+        )
     return done.stdout

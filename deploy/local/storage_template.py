@@ -1,4 +1,4 @@
-"""The bootstrap.checkpoint of a Kafka version, written once by Kafka's own StorageTool and copied for every new broker."""
+"""The bootstrap.checkpoint of a Kafka version: Kafka's StorageTool writes it once, and every new broker gets a copy."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from deploy.local.kafka_jars import KAFKA_VERSION, libs
 
 
 def bootstrap_checkpoint(version: str = KAFKA_VERSION) -> Path:
-    """The file beside the jars; made if it is not there yet (about a second)."""
+    """The file beside the jars. It is made if it is missing (about a second)."""
     template = libs(version).parent / "bootstrap.checkpoint"
     if not template.exists():
         with tempfile.TemporaryDirectory(dir=template.parent) as scratch:
             made = _format(Path(scratch), version)
-            # The rename is atomic: of two processes that do this at once both end with a whole file.
+            # The rename is atomic, so two processes at once both end with a complete file.
             os.replace(made, template)
             shutil.rmtree(scratch, ignore_errors=True)
     return template
@@ -46,6 +46,6 @@ def _format(scratch: Path, version: str) -> Path:
     )
     made = scratch / "data" / "bootstrap.checkpoint"
     if done.returncode or not made.exists():
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise LocalError(f"Kafka {version}'s storage tool failed: {said[-1] if said else 'it said nothing'}")
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        raise LocalError(f"Kafka {version}'s storage tool failed: {lines[-1] if lines else 'it printed nothing'}")
     return made

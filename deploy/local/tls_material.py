@@ -1,4 +1,4 @@
-"""A certificate authority of its own for one cluster: server and client certificates as PEM, PKCS12 and JKS files."""
+"""A certificate authority for one cluster, with server and client certificates as PEM, PKCS12 and JKS files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Key = rsa.RSAPrivateKey
 
 @dataclass(frozen=True)
 class KeyFiles:
-    """One key with its certificate, three times; `pem` holds key, certificate and authority, as Java reads it."""
+    """One key with its certificate in three formats. `pem` holds key, certificate and authority, as Java reads it."""
 
     pem: Path
     key_pem: Path
@@ -44,7 +44,7 @@ class TlsMaterial:
 
 
 def create_tls_material(directory: Path, client_name: str = "client", host: str = "127.0.0.1") -> TlsMaterial:
-    """Write everything into `directory`. The server is `localhost` and `host`, the client's principal `CN=client_name`."""
+    """Writes all files into `directory`. The server is `localhost` and `host`, the client's principal `CN=client_name`."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     authority_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     authority = _certificate("mirror-connect local authority", authority_key, None, authority_key, names=[])
@@ -116,7 +116,7 @@ def _certificate(
         .issuer_name(issuer.subject if issuer else subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # A clock that is a little behind must not refuse a certificate of this minute.
+        # So that a machine whose clock is a little behind accepts a new certificate.
         .not_valid_before(now - datetime.timedelta(hours=1))
         .not_valid_after(now + _VALID)
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)

@@ -1,11 +1,12 @@
-"""Nothing outlives the process that started it, however that process ends.
+"""Ends child processes and removes directories when their process ends in any way.
 
-One small Python process for each process that starts brokers. It holds the reading end of a pipe; when the other end closes
-(exit, kill -9, out of memory: the kernel closes it in every case) it kills what it was told of and removes the directories.
-PR_SET_PDEATHSIG would not do: it fires when the *thread* that started the child ends, and clusters start in a thread pool.
+Each process that starts brokers has one small Python process, which holds the reading end of a pipe. The kernel closes
+the other end in every case (exit, kill -9, out of memory). Then the watchdog kills the guarded processes and removes the
+directories. PR_SET_PDEATHSIG is no alternative: it fires when the *thread* that started the child ends, and clusters
+start in a thread pool.
 
-Lines on the pipe: `process PID START`, `forget PID`, `directory PATH`, `keep PATH`. START is the time the process began, so
-that a number the kernel has given away again is never killed.
+Lines on the pipe: `process PID START`, `forget PID`, `directory PATH`, `keep PATH`. START is the process's start time:
+a reused process id is never killed.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ import psutil
 
 
 class Watchdog:
-    """The sending end; one for each process, see `watchdog()`."""
+    """The sending end, one for each process; see `watchdog()`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._owner = os.getpid()
-        # Its own session: Ctrl-C and a killed process group must reach everything except the one that cleans up.
+        # Its own session: Ctrl-C and signals to the process group must not reach the process that cleans up.
         self._process = subprocess.Popen(
-            # By path, not by module name: the package would load a Kafka client. -P: its neighbours are no modules.
+            # By path, not by module name: the package would load a Kafka client. -P: files beside it are no modules.
             [sys.executable, "-P", os.path.abspath(__file__)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -41,16 +42,16 @@ class Watchdog:
         atexit.register(self.close)
 
     def guard_process(self, pid: int) -> None:
-        """Kill `pid` when this process ends."""
+        """Kills `pid` when this process ends."""
         with contextlib.suppress(psutil.NoSuchProcess):
             self._tell(f"process {pid} {psutil.Process(pid).create_time()!r}")
 
     def forget_process(self, pid: int) -> None:
-        """`pid` was waited for."""
+        """`pid` has ended and was waited for."""
         self._tell(f"forget {pid}")
 
     def guard_directory(self, path: str) -> None:
-        """Remove `path` when this process ends."""
+        """Removes `path` when this process ends."""
         self._tell(f"directory {path}")
 
     def forget_directory(self, path: str) -> None:
@@ -58,9 +59,9 @@ class Watchdog:
         self._tell(f"keep {path}")
 
     def close(self) -> None:
-        """End everything that is still guarded, now."""
+        """Ends everything that is still guarded, now."""
         if self._owner != os.getpid():
-            return  # A forked child runs the same exit handlers; what it inherited is not its own to end.
+            return  # a forked child runs the same exit handlers, but must not end its parent's processes
         with self._lock, contextlib.suppress(OSError, subprocess.TimeoutExpired):
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -109,7 +110,7 @@ def _watch() -> None:
             if process.create_time() == created:
                 process.kill()
     if processes:
-        # A killed broker's last write may otherwise re-create a file behind rmtree's back.
+        # Otherwise a killed broker's last write may create a file again during rmtree.
         time.sleep(0.2)
     for path in directories:
         shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The ZooKeeper of a local cluster of Kafka before 3.0: one process, its data beside the brokers'."""
+"""The ZooKeeper of a local cluster of Kafka before 3.0: one process, with its data beside that of the brokers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DUMPED: Final = "ephemeral nodes dump:"
 
 
 class ZooKeeper:
-    """Started before the brokers and stopped after them; brokers that are killed find it as they left it."""
+    """Starts before the brokers and stops after them. It keeps running while brokers are killed."""
 
     def __init__(self, name: str, port: int, directory: Path, version: str) -> None:
         self.port = port
@@ -37,7 +37,7 @@ class ZooKeeper:
             "tickTime": "500",
             "maxClientCnxns": "0",
             "4lw.commands.whitelist": "dump",
-            # It would want a port of its own, and Jetty.
+            # It would need another port, and Jetty.
             "admin.enableServer": "false",
         }
         path = write_properties(self._directory / "zookeeper.properties", properties)
@@ -58,7 +58,7 @@ class ZooKeeper:
             time.sleep(0.05)
 
     def wait_until_forgotten(self, node: int, seconds: float = 60.0) -> None:
-        """Return when a killed broker's session has ended: one that starts before finds its place taken, and ends."""
+        """Returns when a killed broker's session has ended. Before that the broker can't register and ends."""
         until = time.monotonic() + seconds
         while (there := self._ephemerals()) is None or f"/brokers/ids/{node}" in there:
             if time.monotonic() > until:
@@ -76,7 +76,7 @@ class ZooKeeper:
             self._process.kill()
 
     def _ephemerals(self) -> set[str] | None:
-        """The nodes that go with the sessions there are; None while it tells nothing."""
+        """The ephemeral nodes of all sessions; None while it does not answer."""
         try:
             with socket.create_connection((HOST, self.port), timeout=5) as connection:
                 connection.sendall(b"dump")
@@ -84,5 +84,5 @@ class ZooKeeper:
                     lines = [line.strip() for line in answer]
         except OSError:
             return None
-        # One that accepts connections may say instead that it doesn't serve yet.
+        # It may accept connections and still answer that it doesn't serve yet.
         return set(lines) if _DUMPED in lines else None

@@ -1,8 +1,8 @@
 """`python -m mirror_connect.app worker.properties`: one worker in the foreground, its log on standard error.
 
 Exit codes: 0 stopped as asked; 2 wrong usage or settings; 3 this machine lacks something (Java, room, a free port);
-4 the cluster refuses this worker (credentials, group.id held by others) or can't be reached; 1 anything else, which is a
-mistake of ours. What went wrong is the last line on standard error; stack traces are logged only for mistakes of ours.
+4 the cluster refuses this worker (credentials, group.id held by others) or can't be reached; 1 a bug. The last line on
+standard error says what went wrong; stack traces are logged only for bugs.
 """
 
 from __future__ import annotations
@@ -63,22 +63,22 @@ def _run_to_the_end(hiding: RedactingFilter) -> int:
         leave_no_core()
         config = load_worker_config(sys.argv[1])
         hiding.keep(config.resolved.secrets())
-        # What a connector's config resolves to is known only here and in the tasks; whoever logs it is cleaned up after.
-        config.resolver.tell(hiding.learn)
-        # In the environment, because Spark's tasks ask such classes, too.
+        # Only the worker and its tasks know resolved configs. The filter hides their secrets in every log line.
+        config.resolver.report_secrets_to(hiding.learn)
+        # In the environment, because Spark's tasks load such classes, too.
         os.environ[PLUGIN_PATH] = os.pathsep.join(map(os.path.abspath, config.plugin_path))
         os.environ[PLUGIN_MODULES] = ",".join(config.plugin_modules)
         allow_open_files()
         check_scratch()
         servers = config.own_client("admin").get("bootstrap.servers")
         log.info("mirror-connect %s starts: group %s on the cluster at %s", API_VERSION, config.group_id, servers)
-        # It is never closed, see `main`: that would wait for its threads.
+        # The runner is never closed, see `main`: closing waits for its threads.
         asyncio.Runner(loop_factory=uvloop.new_event_loop).run(_run(config, hiding))
     except Exception as error:
         cause = _cause(error)
         code = next((code for kind, code in EXIT_CODES.items() if isinstance(cause, kind)), MISTAKE)
         if code == MISTAKE:
-            log.exception("The worker ends because of a mistake of its own")
+            log.exception("The worker ends because of an unexpected error")
         line = " ".join(str(cause).split()) or type(cause).__name__
         print(f"mirror-connect: {one_line(hiding.clean(line))}", file=sys.stderr, flush=True)
         return code
@@ -90,7 +90,7 @@ def _log_to_standard_error(hiding: RedactingFilter) -> None:
     if level not in LEVELS:
         raise ConfigError("MIRROR_CONNECT_LOG_LEVEL", level, f"it has to be one of {', '.join(LEVELS)}")
     handler = logging.StreamHandler(sys.stderr)
-    # On the handler, not on a logger: a logger's filter does not see what its children log.
+    # On the handler, not on a logger: the filter of a logger does not see what its children log.
     handler.addFilter(hiding)
     handler.setFormatter(LineFormatter("[%(asctime)s] %(levelname)s %(message)s (%(name)s)"))
     logging.basicConfig(level=level, handlers=[handler], force=True)
@@ -118,7 +118,7 @@ async def _run(config: WorkerConfig, hiding: RedactingFilter) -> None:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """The first of a group: steps that are taken together fail as a group, and the user wants the reason."""
+    """The first error of a group: steps that run together fail as a group, and the user wants one reason."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,4 +1,4 @@
-"""Errors that carry their meaning from where they are raised to whoever shows them.
+"""REST errors with their HTTP status and message, and StartupError.
 
 Texts are Kafka Connect's own where it has one, because scripts and consoles look for them.
 """
@@ -14,19 +14,19 @@ class StartupError(Exception):
 
 
 class ConnectError(Exception):
-    """Told to the caller as it is: `status` is the HTTP status and the error_code of the body."""
+    """REST answers with its text as it is. `status` is the HTTP status and the error_code of the body."""
 
     status: ClassVar[int] = 500
 
 
 class BadRequest(ConnectError):
-    """What was asked makes no sense; asking again doesn't help."""
+    """The request makes no sense; to repeat it doesn't help."""
 
     status = 400
 
 
 class NotStopped(BadRequest):
-    """Offsets are to be changed of a connector that may be writing them."""
+    """A request changes the offsets of a connector that may be writing them."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -45,7 +45,7 @@ class Unauthorized(ConnectError):
 
 
 class Forbidden(ConnectError):
-    """Switched off by the worker's settings."""
+    """The worker's settings switch this off."""
 
     status = 403
 
@@ -57,35 +57,35 @@ class NotFound(ConnectError):
 
 
 class ConnectorNotFound(NotFound):
-    """Info, config, tasks, offsets, delete, patch of an unknown connector."""
+    """The connector is unknown. For info, config, tasks, offsets, delete and patch."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Connector {name} not found")
 
 
 class UnknownConnector(NotFound):
-    """Pause, resume, stop of an unknown connector."""
+    """The connector is unknown. For pause, resume and stop."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Unknown connector {name}")
 
 
 class RestartOfUnknownConnector(NotFound):
-    """Restart of an unknown connector; Connect words it with a colon."""
+    """The connector is unknown. For restart, where Connect's text has a colon."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Unknown connector: {name}")
 
 
 class UnknownTask(NotFound):
-    """Restart of a task that never existed."""
+    """The task to restart never existed."""
 
     def __init__(self, connector: str, task: int) -> None:
         super().__init__(f"Unknown task: {connector}-{task}")
 
 
 class NoStatus(NotFound):
-    """Nothing is known of the state of a connector, or of one of its tasks."""
+    """The state of a connector, or of one of its tasks, is unknown."""
 
     def __init__(self, connector: str, task: int | None = None) -> None:
         what = f"connector {connector}" if task is None else f"task {connector}-{task}"
@@ -93,37 +93,37 @@ class NoStatus(NotFound):
 
 
 class LoggerNotFound(NotFound):
-    """The level of a logger that nobody has used or named."""
+    """Nobody has used or named this logger, so it has no level."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Logger {name} not found.")
 
 
 class InvalidLogLevel(NotFound):
-    """A level that log4j does not have; 404 as in Connect."""
+    """log4j has no such level; 404 as in Connect."""
 
     def __init__(self, level: str) -> None:
         super().__init__(f"invalid log level '{level}'.")
 
 
 class Conflict(ConnectError):
-    """Not now, or not again."""
+    """The request conflicts with the present state."""
 
     status = 409
 
 
 class ConnectorExists(Conflict):
-    """A connector is created that there is already. Final."""
+    """A connector of this name exists already. To repeat the request doesn't help."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Connector {name} already exists")
 
 
 class NotLeader(Conflict):
-    """Another worker of the group writes. Passes with time, or elsewhere; clients repeat it.
+    """This worker does not lead, and only the leader writes. Clients repeat the request, later or at the leader.
 
-    The first sentence is Connect's. `leader_url`: where the request is to be sent, None while nobody leads; `why`: a
-    sentence on why nobody does, as far as that is known.
+    The first sentence is Connect's. `leader_url`: where to send the request, None while nobody leads; `why`: a sentence on
+    why nobody leads, if that is known.
     """
 
     def __init__(self, leader_url: str | None = None, why: str | None = None) -> None:
@@ -136,7 +136,7 @@ class NotLeader(Conflict):
 
 
 class StaleConfiguration(Conflict):
-    """What was asked for before is still under way. Passes with time."""
+    """An earlier request is still in progress. Clients repeat this one later."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -145,7 +145,7 @@ class StaleConfiguration(Conflict):
 
 
 class TaskWithoutOwner(Conflict):
-    """A task index that existed earlier (before a stop or with a larger tasks.max)."""
+    """The task existed earlier: before a stop, or with a larger tasks.max."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -154,7 +154,7 @@ class TaskWithoutOwner(Conflict):
 
 
 class BodyTooLarge(ConnectError):
-    """A request body above the limit."""
+    """The request body is above the limit."""
 
     status = 413
 
@@ -163,16 +163,16 @@ class BodyTooLarge(ConnectError):
 
 
 class TooManyBodies(ConnectError):
-    """Others send so much at this moment that there is no room for one more large body."""
+    """Other requests send so much now that there is no room for one more large body."""
 
     status = 503
 
     def __init__(self) -> None:
-        super().__init__("The worker is sent too many large request bodies at once. Try again in a moment")
+        super().__init__("The worker receives too many large request bodies at once. Try again in a moment")
 
 
 class BodyTooSlow(ConnectError):
-    """A request body did not come to its end in time."""
+    """The request body was not complete in time."""
 
     status = 408
 
@@ -181,7 +181,7 @@ class BodyTooSlow(ConnectError):
 
 
 class NoSessionKey(ConnectError):
-    """A request between workers comes before the key is known that signs it."""
+    """A request between workers came before this worker knows the key that signs it."""
 
     status = 503
 
@@ -201,7 +201,7 @@ class NotReady(ConnectError):
 
 
 class ShuttingDown(ConnectError):
-    """The worker ends; another one may answer."""
+    """The worker ends; another worker may answer."""
 
     status = 503
 
@@ -210,11 +210,11 @@ class ShuttingDown(ConnectError):
 
 
 class StartFailed(ConnectError):
-    """A connector or task was asked to start anew and failed again; its status has the trace."""
+    """A restarted connector or task failed again; its status has the trace."""
 
 
 class InvalidConfig(BadRequest):
-    """A connector config with errors; all of them are told at once."""
+    """A connector config has errors; the text lists all of them."""
 
     def __init__(self, errors: Sequence[str]) -> None:
         lines = "\n".join(errors)

@@ -1,4 +1,4 @@
-"""Which Connect this worker is to its clients."""
+"""The version and commit that this worker shows to REST clients."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def _own_version() -> str:
 
 
 API_VERSION: Final = _own_version()
-# Connect has a commit id here; a word that says whose worker this is helps more.
+# Connect has a commit id here; the product and its version help more.
 COMMIT: Final = "mirror_connect_" + "".join(c if c.isalnum() else "_" for c in API_VERSION)

@@ -1,7 +1,7 @@
-"""One worker: every part built, started in the order that keeps promises, and ended in the reverse order.
+"""One worker: builds every part, starts the parts in order, and ends them in the reverse order.
 
-Order of the start: the REST port is open first; then the internal topics are read (or made) while the group is joined; once
-REST can answer Spark is started, which wants all cores of a small machine. Only the group's leader writes records.
+The worker opens the REST port first. Then it joins the group and, at the same time, reads or creates the internal topics.
+It starts Spark when REST can answer, because Spark uses all cores of a small machine. Only the group's leader writes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from starlette.types import ASGIApp
 from mirror_connect.app.config.listeners import Listener
 from mirror_connect.app.config.worker_config import StorageTopic, WorkerConfig
 from mirror_connect.app.environment import listen_on
+from mirror_connect.app.herder.active_topics import TopicTracking
 from mirror_connect.app.herder.client_properties import OverridePolicy
-from mirror_connect.app.herder.herder import Herder, TopicTracking
+from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.membership import MARGIN_SECONDS, Membership
 from mirror_connect.app.herder.validation import ConfigRules
 from mirror_connect.app.rest.application import Surface, create_admin_application, create_application
@@ -35,15 +36,16 @@ from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.app.supervisor.internal_api import create_internal_application
 from mirror_connect.app.supervisor.supervisor import Supervisor
-from mirror_connect.app.worker_connectors.factory import PartFactory
+from mirror_connect.app.worker_connectors.factory import WorkerConnectorFactory
+from mirror_connect.app.worker_connectors.offset_stores import OffsetStores, OpenStore
 from mirror_connect.app.worker_connectors.target_choice import Target, TargetChooser
-from mirror_connect.app.worker_connectors.task_specs import OffsetStores, OpenStore, TaskSpecs
+from mirror_connect.app.worker_connectors.task_specs import TaskSpecs
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.rights import PRODUCING_USER, WORKER_USER
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
-from mirror_connect.kafka_io.client.write_lease import WriteLease
-from mirror_connect.kafka_io.consumer.topic_log_io import LogClients
+from mirror_connect.kafka_io.client.worker_lease import WorkerLease
+from mirror_connect.kafka_io.consumer.log_clients import LogClients
 from mirror_connect.kafka_io.producer.leader_producer import LeaderProducer
 from mirror_connect.kafka_io.producer.leader_writer import LeaderWriter
 
@@ -55,16 +57,16 @@ RETRY_S: Final = 1.0
 TASKS_PATIENCE_S: Final = 3.0
 STATUS_PATIENCE_S: Final = 1.0
 STEP_PATIENCE_S: Final = 1.5
-# What an end takes of the worker's own cluster, all in all: one that is away shall not cost every step its patience.
+# For all last steps together that need the worker's own cluster: an unreachable cluster must not delay each of them.
 CLUSTER_PATIENCE_S: Final = 1.5
 LEAST_PATIENCE_S: Final = 0.3
 FORGET_S: Final = 60.0
 
 
 class Worker:
-    """See the module. Building it opens the REST port; `run` returns after `stop`, or raises what made it impossible.
+    """See the module. Building it opens the REST port; `run` returns after `stop`, or raises why it could not run.
 
-    `forget_all_but` hears every minute which secrets are in use.
+    `forget_all_but` gets every minute the secrets that are in use.
     """
 
     def __init__(self, config: WorkerConfig, forget_all_but: Callable[[Collection[str]], None]) -> None:
@@ -72,7 +74,7 @@ class Worker:
         self._forget_all_but = forget_all_but
         self._stopped = asyncio.Event()
         self._http = HttpServers()
-        # Before anything else: what can be wrong here the user can mend at once.
+        # Before anything else: the user can fix at once what is wrong here.
         checks = authenticators(config.rest_extension_classes, os.environ)
         listeners = [listen_on(each.host, each.port, "listeners") for each in config.listeners]
         admin_listeners = config.admin_listeners or ()
@@ -90,11 +92,11 @@ class Worker:
             session_timeout_ms=config.session_timeout_ms,
             heartbeat_interval_ms=config.heartbeat_interval_ms,
             rebalance_timeout_ms=config.rebalance_timeout_ms,
-            on_change=lambda _: self._herder.standing_changed(),
+            on_change=lambda _: self._herder.membership_changed(),
         )
-        self._lease = WriteLease(self._membership.leads_for, config.session_timeout_ms / 1000 - MARGIN_SECONDS)
+        self._lease = WorkerLease(self._membership.leads_for, config.session_timeout_ms / 1000 - MARGIN_SECONDS)
         self._clients = LogClients(config.own_client("producer"), config.client_id, self._lease)
-        # Named as by Kafka Connect, so that either sort of worker fences the other's leader.
+        # The name is Kafka Connect's, so that a leader of either kind fences one of the other kind.
         leader_id = f"connect-cluster-{config.group_id}"
         leader = LeaderWriter(leader_id, lambda: LeaderProducer(self._clients, leader_id), self._clients, self._lease)
         self._configs_log = KafkaTopicLog(self._clients, _config_plan(config.config_storage), leader)
@@ -112,7 +114,9 @@ class Worker:
             statuses=self._statuses,
             membership=self._membership,
             supervisor=self._supervisor,
-            make_part=PartFactory(targets, specs.offsets_of, lambda name: self._configs.snapshot().tasks(name)),
+            new_connector=WorkerConnectorFactory(
+                targets, specs.offsets_of, lambda name: self._configs.snapshot().tasks(name)
+            ),
             resolver=config.resolver,
             worker_id=self._worker_id,
             offsets_of=specs.offsets_of,
@@ -138,8 +142,8 @@ class Worker:
         log.info("REST listens at %s", _bound(config.listeners, listeners))
         if not checks and (exposed := _exposed([*config.listeners, *admin_listeners])):
             log.warning(
-                "Whoever reaches %s may do anything here, read logins in connector configs among it: nothing asks who it "
-                "is, and it is not encrypted. rest.extension.classes sets a login, listeners an address like 127.0.0.1",
+                "Anyone who can reach %s may do anything here, also read logins in connector configs: REST has no login and "
+                "no encryption. Set rest.extension.classes for a login, or listeners to an address like 127.0.0.1",
                 exposed,
             )
         if config.admin_listeners is not None:
@@ -172,12 +176,12 @@ class Worker:
 
     async def _start(self) -> None:
         cluster_id = await self._patiently(self._cluster_id)
-        # Who only reads need not wait for the group: its first member is kept for group.initial.rebalance.delay.ms (3 s by
-        # default), and after a kill of this worker 10 s go by. Connect too makes its topics before it joins.
+        # Reads need not wait for the group: the broker delays its first member by group.initial.rebalance.delay.ms (3 s by
+        # default), and after a kill of this worker by 10 s. Connect, too, creates its topics before it joins.
         async with asyncio.TaskGroup() as together:
             together.create_task(self._membership.join())
             together.create_task(self._begin_to_answer(cluster_id))
-        self._herder.standing_changed()
+        self._herder.membership_changed()
         log.info("The worker is up; its REST interface is %s", self._url)
 
     async def _begin_to_answer(self, cluster_id: str) -> None:
@@ -186,7 +190,7 @@ class Worker:
                 together.create_task(store.start())
         self._herder.start(cluster_id)
         internal = listen_on("127.0.0.1", 0, "the internal HTTP")
-        # Any number of connections: tasks have tokens, and each has two.
+        # Any number of connections: only tasks with tokens connect, with two each.
         self._http.serve(create_internal_application(self._supervisor), [internal], most_connections=None)
         await self._supervisor.start(f"http://127.0.0.1:{internal.getsockname()[1]}")
 
@@ -197,18 +201,18 @@ class Worker:
         return await asyncio.to_thread(lambda: self._admin().cluster_id())
 
     async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Tries a first step again while brokers are down, as they may be starting too; gives up after a minute."""
+        """Retries a first step for a minute while brokers are down: they may be starting too."""
         give_up = asyncio.get_running_loop().time() + UNREACHABLE_GIVE_UP_S
-        said = False
+        logged = False
         while True:
             try:
                 return await step()
             except ClusterUnreachable as error:
                 if asyncio.get_running_loop().time() > give_up:
                     raise
-                if not said:
+                if not logged:
                     log.warning("%s. The worker tries again for %d s and then gives up", error, UNREACHABLE_GIVE_UP_S)
-                said = True
+                logged = True
             await asyncio.sleep(RETRY_S)
 
     async def _open_other(self, target: Target) -> OpenStore:
@@ -242,9 +246,9 @@ class Worker:
     # --- end --------------------------------------------------------------------------------------------------------
 
     async def _end(self) -> None:
-        """Tasks commit, statuses say so, then the group is left: a successor finds all that was written."""
+        """Ends tasks, writes the last statuses, then leaves the group: the next leader finds all that was written."""
         herder, supervisor = self._herder, self._supervisor
-        await self._within(herder.end_parts(), "stopping the connectors")
+        await self._within(herder.stop_connectors(), "stopping the connectors")
         await self._within(supervisor.stop(TASKS_PATIENCE_S), "stopping the tasks", TASKS_PATIENCE_S + 2.0)
         until = asyncio.get_running_loop().time() + CLUSTER_PATIENCE_S
         await self._within(herder.stop(STATUS_PATIENCE_S), "writing the last statuses")
@@ -265,9 +269,9 @@ class Worker:
             async with asyncio.timeout(patience_s):
                 await step
         except TimeoutError:
-            log.warning("%s took longer than %.1f s; going on", what.capitalize(), patience_s)
+            log.warning("%s took longer than %.1f s; continuing", what.capitalize(), patience_s)
         except Exception:
-            log.exception("%s failed; going on", what.capitalize())
+            log.exception("%s failed; continuing", what.capitalize())
 
 
 async def forget_unused(
@@ -275,17 +279,19 @@ async def forget_unused(
     forget_all_but: Callable[[Collection[str]], None],
     every_s: float = FORGET_S,
 ) -> None:
-    """So that the password of a connector that is gone doesn't hide words of the log for ever."""
+    """Forgets unused secrets, or the password of a deleted connector would hide words of the log for ever."""
     while True:
         await asyncio.sleep(every_s)
         try:
             forget_all_but(await in_use())
         except Exception:
-            log.exception("Secrets that are no longer in use stay hidden")
+            log.exception(
+                "A bug: secrets no longer in use stay redacted in the log. The worker tries again in %g s", every_s
+            )
 
 
 def _exposed(listeners: Sequence[Listener]) -> str:
-    """The listeners of plain http that other machines reach; without a host they are on every address."""
+    """The plain http listeners that other machines can reach. A listener without a host is on every address."""
     return ", ".join(str(each) for each in listeners if each.scheme == "http" and not _is_loopback(each.host))
 
 

@@ -1,4 +1,4 @@
-"""`mirror-connect verify`: arguments, the way to the clusters, exit codes. The comparison itself is cli/verify/."""
+"""`mirror-connect verify`: arguments, client properties, exit codes. The package verify compares."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ import uvloop
 from rich.console import Console
 
 from mirror_connect.app.config.properties import read_properties
-from mirror_connect.cli.follow_command import follow
+from mirror_connect.cli.sampling_command import verify_samples
 from mirror_connect.cli.verify_output import print_report, watcher_for
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.user_code.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
 from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES
-from mirror_connect.verify.follow import FollowOptions
+from mirror_connect.verify.errors import CannotCompareError
 from mirror_connect.verify.link import Link, WorkerRest, described_link, link_of
-from mirror_connect.verify.place import CannotCompareError
 from mirror_connect.verify.run import NOT_COMPARED, Options, Report
 from mirror_connect.verify.run import verify as compare
-from mirror_connect.verify.stored_positions import stored_positions
+from mirror_connect.verify.sampling import SamplingOptions
+from mirror_connect.verify.stored_offsets import stored_offsets
 
 PASSWORD: Final = "MIRROR_CONNECT_PASSWORD"
 _POLICIES: Final = {"default": DEFAULT_POLICY, "identity": IDENTITY_POLICY}
@@ -38,86 +38,95 @@ _RATE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]i?|)b?(?:/s)?", re.IGNORECAS
 
 
 def bytes_per_second(text: str) -> float:
-    """`50MB/s`, `8MiB`, `1000000`: bytes a second. BadParameter."""
+    """Bytes per second of `50MB/s`, `8MiB` or `1000000`. BadParameter."""
     found = _RATE.fullmatch(text.strip())
     if found is None or float(found[1]) == 0:
-        raise typer.BadParameter(f"{text!r} is no rate: write it as 50MB/s")
+        raise typer.BadParameter(f"{text!r} is no rate: give bytes per second, such as 50MB/s")
     return float(found[1]) * _UNITS[found[2].lower()]
 
 
 def moment(text: str) -> int:
-    """`2026-11-21T08:00:00Z`, or milliseconds since the epoch, as these. BadParameter."""
+    """Milliseconds since the epoch, of such a number or of `2026-11-21T08:00:00Z`. BadParameter."""
     if text.isdigit():
         return int(text)
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no time: write it as 2026-11-21T08:00:00Z") from None
+        raise typer.BadParameter(f"{text!r} is no time: give one such as 2026-11-21T08:00:00Z") from None
     aware = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     return int(aware.timestamp() * 1000)
 
 
 def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
     connector: Annotated[
-        str | None, typer.Argument(help="Name of a MirrorSourceConnector of a running worker.")
+        str | None, typer.Argument(help="The name of a MirrorSourceConnector of a running worker.")
     ] = None,
     worker: Annotated[str, typer.Option(help="The worker's REST interface.")] = "http://localhost:8083",
     user: Annotated[
-        str | None, typer.Option(help=f"User of the REST interface; the password: ${PASSWORD}, or asked for.")
+        str | None, typer.Option(help=f"User of the REST interface. The password comes from ${PASSWORD} or a prompt.")
     ] = None,
     source: Annotated[Path | None, typer.Option(help="Client properties of the source cluster.")] = None,
     target: Annotated[Path | None, typer.Option(help="Client properties of the target cluster.")] = None,
     topics: Annotated[
-        str | None, typer.Option(help="As the connector's setting: names and regular expressions.")
+        str | None,
+        typer.Option(help="Topics to compare, as in the connector's setting: names and regular expressions."),
     ] = None,
-    topics_exclude: Annotated[str | None, typer.Option(help="As the connector's setting topics.exclude.")] = None,
+    topics_exclude: Annotated[
+        str | None, typer.Option(help="Topics to leave out, as in the connector's setting topics.exclude.")
+    ] = None,
     source_alias: Annotated[
-        str | None, typer.Option(help="source.cluster.alias: remote topics are named by it; needed without CONNECTOR.")
+        str | None, typer.Option(help="source.cluster.alias, part of remote topics' names. Required without CONNECTOR.")
     ] = None,
     target_alias: Annotated[
-        str | None, typer.Option(help="target.cluster.alias: topics that come from it are left out.")
+        str | None, typer.Option(help="target.cluster.alias. Topics that come from the target are left out.")
     ] = None,
-    policy: Annotated[str | None, typer.Option(help="How remote topics are named: default or identity.")] = None,
+    policy: Annotated[str | None, typer.Option(help="The naming of remote topics: default or identity.")] = None,
     separator: Annotated[str | None, typer.Option(help="replication.policy.separator.")] = None,
     offsets_topic: Annotated[
         str | None,
-        typer.Option(help="Topic of the target with the link's positions, where the worker doesn't tell them."),
+        typer.Option(help="The target's topic with the link's source offsets, if the worker cannot report them."),
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--from", help="Records from this time on, as 2026-11-21T08:00:00Z.")
+        str | None, typer.Option("--from", help="Compare only records from this time on, such as 2026-11-21T08:00:00Z.")
     ] = None,
-    rate: Annotated[str | None, typer.Option(help="Reads no faster than this from each cluster, as 50MB/s.")] = None,
-    most: Annotated[int, typer.Option("--list", min=0, help="Faults listed of each partition; all are counted.")] = 20,
-    strict: Annotated[bool, typer.Option("--strict", help="Records repeated after a restart are faults, too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
+    rate: Annotated[
+        str | None, typer.Option(help="The highest rate at which to read from each cluster, such as 50MB/s.")
+    ] = None,
+    most: Annotated[
+        int, typer.Option("--list", min=0, help="How many faults to list per partition. All are counted.")
+    ] = 20,
+    strict: Annotated[bool, typer.Option("--strict", help="Count duplicates after a restart as faults.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")] = False,
     following: Annotated[
         bool,
         typer.Option(
             "--follow",
-            help="Goes on behind the running CONNECTOR, until Ctrl-C, by the copier's own fast reader; JSON comes in lines.",
+            help="Verify samples behind the running CONNECTOR until Ctrl-C, with the copier's reader. JSON comes in lines.",
         ),
     ] = False,
     cpu_share: Annotated[
-        float, typer.Option(min=0.001, help="With --follow: CPU used at most, for each CPU second of copying.")
+        float, typer.Option(min=0.001, help="With --follow: the most CPU seconds for each CPU second of copying.")
     ] = 0.05,
     whole: Annotated[
-        bool, typer.Option("--whole", help="With --follow: every record instead of samples, whatever CPU it takes.")
+        bool, typer.Option("--whole", help="With --follow: compare every record instead of samples, at any CPU cost.")
     ] = False,
-    seed: Annotated[int | None, typer.Option(help="With --follow: which samples are taken; by default any.")] = None,
-    seconds: Annotated[float | None, typer.Option("--for", help="With --follow: ends after so many seconds.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="With --follow: the seed that chooses the samples. Random by default.")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option("--for", help="With --follow: stop after this many seconds.")] = None,
 ) -> None:
-    """Compare source and target of a link, record by record, and say what is missing, doubled, reordered or changed.
+    """Compare source and target of a link record by record. Report records that are missing, doubled, reordered or changed.
 
-    CONNECTOR takes everything from the connector's config; --source and --target replace its client properties.
+    With CONNECTOR, everything comes from the connector's config. --source and --target replace its client properties.
 
-    Without CONNECTOR both are needed, and --source-alias or --policy identity.
+    Without CONNECTOR, both are required, and --source-alias or --policy identity.
 
-    Both clusters are read by librdkafka, which shares no code with what copies; every record is
-    unpacked, which takes 4 to 6 microseconds of CPU each, both sides together. --rate bounds it.
+    librdkafka reads both clusters. It shares no code with the copier. Every record is
+    unpacked, which costs 4 to 6 microseconds of CPU per record for both sides. --rate limits this.
 
-    Exit code: 0 equal, 1 differences, 2 couldn't be compared.
+    Exit code: 0 equal, 1 different, 2 not compared.
     """
-    # Whoever calls this command may run any Python here; a worker's limit is for those who only may write its configs.
+    # The user of this command may run any Python here. The worker's limit is for people who may only write its configs.
     os.environ.setdefault(PLUGIN_MODULES, "*")
     options = Options(
         rate=None if rate is None else bytes_per_second(rate),
@@ -140,14 +149,14 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
     if connector is None and (source is None or target is None):
         raise typer.BadParameter("name a connector, or give both --source and --target")
     if connector is None and source_alias is None and policy not in ("identity", IDENTITY_POLICY):
-        # A guess would call every topic missing.
+        # A wrong guess would call every topic missing.
         raise typer.BadParameter(
-            "give --source-alias, the link's source.cluster.alias: remote topics are named by it "
-            "(where they keep their names: --policy identity)"
+            "give --source-alias, the link's source.cluster.alias, which is part of remote topics' names "
+            "(or --policy identity if topics keep their names)"
         )
 
     if following and (connector is None or offsets_topic is not None):
-        raise typer.BadParameter("--follow asks the worker how far the link has come: name its CONNECTOR")
+        raise typer.BadParameter("--follow asks a worker for the link's source offsets: name a CONNECTOR")
 
     async def run() -> Report:
         files = _properties("source", source), _properties("target", target)
@@ -156,7 +165,7 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
         else:
             link = await _of_connector(WorkerRest(worker, _login(user)), connector, settings, *files)
         if offsets_topic is not None:
-            found = await stored_positions(link.target, offsets_topic, link.source_alias, connector)
+            found = await stored_offsets(link.target, offsets_topic, link.source_alias, connector)
             link = replace(link, positions=found)
         watcher = watcher_for(Console(stderr=True))
         with watcher:
@@ -166,10 +175,10 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
         files = _properties("source", source), _properties("target", target)
         async with WorkerRest(worker, _login(user)) as rest:
             link = await _of_connector(rest, name, settings, *files)
-            return await follow(
+            return await verify_samples(
                 link,
                 lambda: rest.positions(name, link.source_alias),
-                FollowOptions(
+                SamplingOptions(
                     cpu_share=None if whole else cpu_share,
                     rate=options.rate,
                     from_ms=options.from_ms,
@@ -190,7 +199,7 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
         _say(str(error))
         _end(NOT_COMPARED)
     except KeyboardInterrupt:
-        _say("stopped before the end")
+        _say("stopped before the comparison was complete")
         _end(130)
     if as_json:
         print(json.dumps(report.as_json(), indent=2))
@@ -221,7 +230,7 @@ def _login(user: str | None) -> tuple[str, str] | None:
     password = os.environ.get(PASSWORD)
     if password is None:
         if not sys.stdin.isatty():
-            raise CannotCompareError(f"the password of {user} is in no terminal's reach: set {PASSWORD}")
+            raise CannotCompareError(f"there is no terminal to ask for the password of {user}: set {PASSWORD}")
         password = typer.prompt(f"Password of {user}", hide_input=True, err=True)
     return user, password
 

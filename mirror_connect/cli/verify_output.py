@@ -1,4 +1,4 @@
-"""What `mirror-connect verify` shows: a bar on a terminal, a line now and then elsewhere, and the result as a table."""
+"""The output of `mirror-connect verify`: a progress bar or a line every ten seconds, then the result as a table."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rich.text import Text
 
 from mirror_connect.verify.findings import Fault, Kind
 from mirror_connect.verify.plan import Job
-from mirror_connect.verify.remarks import gone, repeats
+from mirror_connect.verify.remarks import amount, gone, repeats
 from mirror_connect.verify.run import EQUAL, NOT_COMPARED, Report, Result, Watcher
 
 _LINE_EVERY_S: Final = 10.0
 _OPTIONAL: Final = ("not copied yet", "repeated", "not comparable", *map(str, Kind))
-# Of what is no terminal: a file or a pipe has no margin.
+# The width for files and pipes.
 _WIDE: Final = 200
 _NOTES_SHOWN: Final = 20
 _WORDS: Final = (
@@ -31,11 +31,11 @@ _WORDS: Final = (
 
 
 class _Watching(Watcher):
-    """Adds up what the partitions tell. `total` and `compared` are source offsets."""
+    """Adds up the progress of all partitions. `total` and `compared` are source offsets."""
 
     def __init__(self) -> None:
         self.total = self.compared = self.partitions = self.finished = 0
-        self._places: dict[Job, int] = {}
+        self._compared_to: dict[Job, int] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -43,7 +43,7 @@ class _Watching(Watcher):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing is shown any more."""
+        """Stops showing."""
 
     def begin(self, jobs: Sequence[Job]) -> None:
         self.partitions = len(jobs)
@@ -51,9 +51,9 @@ class _Watching(Watcher):
         self.changed()
 
     def advanced(self, job: Job, offset: int) -> None:
-        place = max(job.start, min(offset, job.until))
-        self.compared += place - self._places.get(job, job.start)
-        self._places[job] = place
+        compared_to = max(job.start, min(offset, job.until))
+        self.compared += compared_to - self._compared_to.get(job, job.start)
+        self._compared_to[job] = compared_to
         self.changed()
 
     def done(self, result: Result) -> None:
@@ -61,7 +61,7 @@ class _Watching(Watcher):
         self.advanced(result.job, result.job.until)
 
     def changed(self) -> None:
-        """Something is to be shown."""
+        """Shows the progress."""
 
 
 class _Lines(_Watching):
@@ -71,13 +71,13 @@ class _Lines(_Watching):
         super().__init__()
         self._console = console
         self._clock = clock
-        self._began = self._said = clock()
+        self._began = self._last_line_at = clock()
 
     def changed(self) -> None:
         now = self._clock()
-        if now - self._said < _LINE_EVERY_S:
+        if now - self._last_line_at < _LINE_EVERY_S:
             return
-        self._said = now
+        self._last_line_at = now
         speed = self.compared / (now - self._began)
         left = f", about {(self.total - self.compared) / speed:.0f} s left" if speed else ""
         share = 100 * self.compared // max(1, self.total)
@@ -128,16 +128,16 @@ class _Bar(_Watching):
 
 
 def watcher_for(console: Console) -> _Watching:
-    """To be entered while the comparison runs."""
+    """A watcher: a context manager around the comparison."""
     return _Bar(console) if console.is_terminal else _Lines(console)
 
 
 def print_report(report: Report, console: Console) -> None:
-    """The table by topic, then what is wrong and where, then the sentence that counts."""
+    """Prints the table by topic, then the faults, then the verdict."""
     if not console.is_terminal:
         console.width = _WIDE
     topics = _by_topic(report.results)
-    # Terminals are narrow: what is nowhere has no column.
+    # Terminals are narrow: a column without any number is left out.
     columns = ["partitions", "equal"]
     columns += [name for name in _OPTIONAL if any(counts[name] for counts in topics.values())]
     table = Table("topic", "target", box=None, pad_edge=False)
@@ -161,27 +161,26 @@ def print_report(report: Report, console: Console) -> None:
 
 def _verdict(report: Report) -> str:
     if report.nothing_copied and report.outcome == NOT_COMPARED:
-        return "Nothing is copied yet that could be compared."
+        return "Nothing to compare: no record is copied yet."
     if report.strict and report.faults and not sum(each.findings.faults() for each in report.results):
         again = [each.findings for each in report.results]
-        told = repeats(sum(each.repeated for each in again), sum(each.equal for each in again))
-        return f"The copy differs from its source by repeats alone, which --strict counts as faults: {told}."
+        duplicates = repeats(sum(each.repeated for each in again), sum(each.equal for each in again))
+        return f"The copy differs from its source by duplicates alone, which --strict counts as faults: {duplicates}."
     if report.outcome != EQUAL:
         return _WORDS[report.outcome]
     limits, details = [], []
     if report.behind:
-        # Of transactions the last offset is a marker, and nobody knows without reading.
-        left = "1 offset is" if report.behind == 1 else f"{report.behind:,} offsets are"
-        limits.append("it has come")
-        details.append(f"{left} not copied yet, or no record")
+        # After a transaction the last offset is a marker. Only reading it would show that.
+        limits.append("it was copied")
+        details.append(f"{amount(report.behind, 'source offset')} not copied yet, or without a record")
     if any(report.gone):
-        limits.append("both still have it")
+        limits.append("both sides still have it")
         details += gone(*report.gone)
     again = [each.findings for each in report.results if each.findings.repeated]
     if again:
         details.append(repeats(sum(each.repeated for each in again), sum(each.equal for each in again)))
     if any(report.gone) and not any(each.findings.equal for each in report.results):
-        return f"Nothing that could be compared is on both sides: {'; '.join(details)}."
+        return f"Nothing to compare: no record is on both sides: {'; '.join(details)}."
     if not details:
         return _WORDS[EQUAL]
     as_far = f" as far as {' and '.join(limits)}" if limits else ""
@@ -210,19 +209,19 @@ def _lines(result: Result) -> list[str]:
     if unlisted > 0:
         lines.append(f"{name}: and {unlisted:,} more")
     if found.error:
-        lines.append(f"{name}: not compared to its end: {found.error}")
+        lines.append(f"{name}: not compared completely: {found.error}")
     return lines
 
 
 def _notes(results: Sequence[Result]) -> list[str]:
-    """Retention takes something of thousands of partitions at a time: some are enough to see what it is."""
+    """The first notes. Retention may remove records of thousands of partitions at once, so some are enough."""
     notes = [f"{each.job.topic}-{each.job.partition}: {note}" for each in results for note in each.findings.notes]
     more = len(notes) - _NOTES_SHOWN
     return notes if more <= 0 else [*notes[:_NOTES_SHOWN], f"and {more:,} more notes; --json has them all"]
 
 
 def fault_line(fault: Fault) -> str:
-    """Kind, both places, and in what it differs."""
+    """A line about a fault: kind, offsets on both sides, and the difference."""
     parts = [str(fault.kind) if fault.count == 1 else f"{fault.count:,} records {fault.kind}"]
     if fault.source is not None:
         parts.append(f"source offset {_range(fault.source)}")

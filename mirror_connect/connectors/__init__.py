@@ -21,7 +21,7 @@ CONNECTORS: Final[dict[str, ConnectorDefinition]] = {
 def connector_definition(class_name: str, written: str | None = None) -> ConnectorDefinition:
     """The connector of a class name, simple name or alias; UnknownConnectorClass with Connect's text for any other.
 
-    `written`: the class as the config has it, which is quoted: `class_name` may come from a config provider.
+    `written`: the class as in the config. The text quotes it, because `class_name` may come from a config provider.
     """
     definition = CONNECTORS.get(class_name)
     if definition is None:

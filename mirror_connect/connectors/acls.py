@@ -12,7 +12,7 @@ ALLOW: Final = "ALLOW"
 
 
 class Resource(NamedTuple):
-    """What bindings are of: topics by their pattern (LITERAL, PREFIXED) and name."""
+    """The resource of a binding: topics by pattern (LITERAL, PREFIXED) and name."""
 
     pattern: str
     name: str
@@ -20,7 +20,7 @@ class Resource(NamedTuple):
 
 @dataclass(frozen=True, slots=True, order=True)
 class AclBinding:
-    """An ACL of a cluster, in Kafka's words: resource TOPIC, pattern LITERAL, operation READ, permission ALLOW …"""
+    """An ACL, in Kafka's words: resource TOPIC, pattern LITERAL, operation READ, permission ALLOW …"""
 
     resource: str
     pattern: str
@@ -32,10 +32,10 @@ class AclBinding:
 
     @property
     def of(self) -> Resource:
-        """The resource it is of."""
+        """The resource of this binding."""
         return Resource(self.pattern, self.name)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All its members."""
+        """All members."""
         return (self.resource, self.pattern, self.name, self.principal, self.host, self.operation, self.permission)

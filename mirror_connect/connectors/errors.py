@@ -1,4 +1,4 @@
-"""Errors that carry their meaning from where they are raised to whoever shows them."""
+"""Errors that all rooms raise: bad settings, unreachable clusters, missing rights, leases that are over."""
 
 from __future__ import annotations
 
@@ -18,11 +18,20 @@ class ConfigError(Exception):
 
 
 class ClusterUnreachable(Exception):
-    """No broker of a cluster answered; the text names the addresses tried and the reason."""
+    """No broker of a cluster answered; the text names the addresses tried and the reason.
+
+    `what`, `cause`, `advice`: the parts of the text, if it has them, so that no code parses it.
+    """
+
+    def __init__(self, text: str, *, what: str = "", cause: str = "", advice: str = "") -> None:
+        super().__init__(text)
+        self.what = what
+        self.cause = cause
+        self.advice = advice
 
 
 class AddressUnknown(ClusterUnreachable):
-    """No name in bootstrap.servers has an address: a mistake in the setting rather than a cluster that is away."""
+    """No name in bootstrap.servers has an address: probably a wrong setting, not an unreachable cluster."""
 
 
 class NotAuthorized(Exception):
@@ -30,8 +39,8 @@ class NotAuthorized(Exception):
 
 
 class LeaseOver(ClusterUnreachable):
-    """This worker may write no more, as another may lead by now. What was to be written was not written."""
+    """This worker must not write any more because another one may lead by now. Nothing was written."""
 
 
 class OutcomeUnknown(ClusterUnreachable):
-    """The time for a write was over before its acknowledgement was there: it may have been written or not."""
+    """The time for a write ended before its acknowledgement. It may have been written or not."""

@@ -1,6 +1,6 @@
-"""Lines of the log as one line each: what a request or a record wrote into a name can't write a line of its own.
+"""Formats each log record as one line. So the names in requests and records can't forge a log line.
 
-Stack traces keep their lines; each is indented, so that none of them looks like the beginning of a record.
+Stack traces keep their lines. Each line is indented, so none looks like the beginning of a record.
 """
 
 from __future__ import annotations
@@ -9,31 +9,31 @@ import logging
 import re
 from typing import Final
 
-# Control characters of ASCII and Latin-1, the separators of lines and paragraphs, and marks that turn the direction of text.
+# Control characters of ASCII and Latin-1, line and paragraph separators, and marks that change the text direction.
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def one_line(text: str) -> str:
-    """The text with control characters as Python would write them in a literal: `\\n`, `\\x1b`, `\\u2028`."""
+    """The text with control characters escaped as in a Python literal: `\\n`, `\\x1b`, `\\u2028`."""
     return _CONTROL.sub(_escaped, text)
 
 
 def indented(text: str) -> str:
-    """Several lines as they are, each one indented and without other control characters."""
-    # Not splitlines: it knows more ends of lines than a terminal, and those are escaped.
+    """The lines of a text, indented, and with other control characters escaped."""
+    # Not splitlines, which knows more line ends than a terminal. Those are escaped.
     return "\n".join(f"    {one_line(line.rstrip(chr(13)).expandtabs())}" for line in text.split("\n"))
 
 
 class LineFormatter(logging.Formatter):
-    """A formatter of which each record begins one line. Put RedactingFilter in front of it: it knows secrets unescaped."""
+    """A formatter with one line for each record. RedactingFilter must come first: it knows secrets unescaped."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 — logging's name
-        """The line without its trace."""
+        """The line without its stack trace."""
         return one_line(super().formatMessage(record))
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record; its trace may have been made, and cleaned, before."""
+        """The record with its stack trace, which may have been formatted and redacted before."""
         record.message = record.getMessage()
         if self.usesTime():
             record.asctime = self.formatTime(record, self.datefmt)

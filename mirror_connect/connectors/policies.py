@@ -1,7 +1,7 @@
-"""What a filter or a naming policy of one's own has to be able to do: bases for classes named `python:package.module:Class`.
+"""Base classes for filters and policies of users, which settings name as `python:package.module:Class`.
 
-For people to import; docs/policies.md tells how. A class that has the methods without these bases is as good. Such a class
-never runs in the worker itself (user_class.py).
+Users import them as docs/policies.md describes. A class with the same methods and without these bases works, too. Such a
+class never runs in the worker's process (user_class.py).
 """
 
 from __future__ import annotations
@@ -13,49 +13,49 @@ from typing import Final
 
 
 class Configured:
-    """Gets the connector's config, secrets left out, and keeps it. A class may define `__init__(self, config)` itself."""
+    """Keeps the connector's config, which comes without secrets. A class may define `__init__(self, config)` itself."""
 
     def __init__(self, config: Mapping[str, str]) -> None:
         self.config = config
 
 
 class TopicFilter(Configured, ABC):
-    """`topic.filter.class`: the decision is made anew at every look for topics."""
+    """`topic.filter.class`. Called for each topic at each refresh of topics."""
 
     @abstractmethod
     def should_replicate_topic(self, topic: str) -> bool:
-        """Whether a topic of the source is copied, and positions of it translated."""
+        """Whether a topic of the source is copied, and committed offsets in it are translated."""
 
 
 class GroupFilter(Configured, ABC):
-    """`group.filter.class`: the decision is made anew at every look for groups."""
+    """`group.filter.class`. Called for each group at each refresh of groups."""
 
     @abstractmethod
     def should_replicate_group(self, group: str) -> bool:
-        """Whether the positions of a consumer group are translated."""
+        """Whether the committed offsets of a consumer group are translated."""
 
 
 class ConfigPropertyFilter(Configured, ABC):
-    """`config.property.filter.class`. Read-only and sensitive configs, and those of a broker's file, are never asked for.
+    """`config.property.filter.class`. It is never called for read-only and sensitive configs, and those of a broker's file.
 
-    May also have `should_replicate_source_default(self, name) -> bool`: whether a config that is at its default at the
-    source is set to that value on the target. Without it `use.defaults.from` decides.
+    It may also have `should_replicate_source_default(self, name) -> bool`: whether the default value of a config at the
+    source is set on the target. Without this method `use.defaults.from` decides.
     """
 
     @abstractmethod
     def should_replicate_config_property(self, name: str) -> bool:
-        """Whether a config of a topic is copied."""
+        """Whether this config of topics is copied."""
 
 
 class ReplicationPolicy(Configured, ABC):
-    """`replication.policy.class`. The same question must always get the same answer: answers are remembered.
+    """`replication.policy.class`. Equal calls must always return the same, because results are cached.
 
-    The names of MirrorMaker's own topics are not its matter: they follow `replication.policy.separator`.
+    It doesn't name MirrorMaker's own topics: they follow `replication.policy.separator`.
     """
 
     @abstractmethod
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        """The name on the target of a topic of the source."""
+        """The name of a source topic on the target."""
 
     @abstractmethod
     def topic_source(self, topic: str) -> str | None:
@@ -63,12 +63,12 @@ class ReplicationPolicy(Configured, ABC):
 
     @abstractmethod
     def upstream_topic(self, topic: str) -> str | None:
-        """What a topic is called on the cluster it was copied from; None for a topic that is no copy."""
+        """A topic's name on the cluster it was copied from; None for a topic that is no copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """What is asked: `arguments` are named in texts; `answers`: the types an answer may have, by their Python names."""
+    """A method. `arguments`: their names in texts. `answers`: the types it may return, by their Python names."""
 
     arguments: tuple[str, ...]
     answers: tuple[str, ...]
@@ -76,7 +76,7 @@ class Method:
 
 
 _YES_OR_NO: Final = ("bool",)
-# Interface, as known_classes.py calls it → its methods.
+# Interface by its name in known_classes.py → its methods.
 INTERFACES: Final[Mapping[str, Mapping[str, Method]]] = {
     "TopicFilter": {"should_replicate_topic": Method(("topic",), _YES_OR_NO)},
     "GroupFilter": {"should_replicate_group": Method(("group",), _YES_OR_NO)},

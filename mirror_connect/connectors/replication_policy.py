@@ -1,7 +1,7 @@
-"""How topics of the source are named on the target, and what a name says about where a topic came from.
+"""The names of source topics on the target, and the origin of a topic by its name.
 
-DefaultReplicationPolicy puts the source's alias in front, IdentityReplicationPolicy keeps the name. Rules as in Kafka
-4.3.1 (connect-mirror-client), held to its decisions by tests/fixtures/replication-policy-vectors.jsonl.
+DefaultReplicationPolicy adds the source's alias as a prefix, IdentityReplicationPolicy keeps the name. The rules are those
+of Kafka 4.3.1 (connect-mirror-client); tests/fixtures/replication-policy-vectors.jsonl has its decisions.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mirror_connect.connectors.config.config_values import parse
+from mirror_connect.connectors.config.values import parse
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.user_code.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
 from mirror_connect.connectors.user_code.user_class import UserClass, is_user_class
 
 HEARTBEATS_TOPIC: Final = "heartbeats"
-# A topic that came over more clusters than that is one whose names lead in a circle.
+# A topic that came over more clusters than this has names that lead in a circle.
 HOPS_MAX: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultReplicationPolicy:
-    """`A.orders` is topic `orders` of cluster A. `internal_separator`: the one in names of MirrorMaker's own topics."""
+    """`A.orders` is topic `orders` of cluster A. `internal_separator`: for the names of MirrorMaker's own topics."""
 
     separator: str = "."
     internal_separator: str = "."
@@ -33,7 +33,7 @@ class DefaultReplicationPolicy:
 
     def source(self, topic: str) -> str | None:
         """Alias of the cluster a topic was copied from; None for a topic that is no copy."""
-        # As Java's split: what follows the last non-empty part doesn't count, so `A.` and `A..` have no source.
+        # As Java's split, which drops empty parts at the end: `A.` and `A..` have no source.
         if self.separator == "":
             return topic[0] if len(topic) > 1 else None
         parts = topic.split(self.separator)
@@ -52,28 +52,28 @@ class DefaultReplicationPolicy:
         return topic
 
     def offset_syncs_topic(self, alias: str) -> str:
-        """Of the *other* cluster's alias: on the source it is named after the target, and the other way round."""
+        """The topic of offset syncs. `alias`: of the other cluster; on the source it is that of the target."""
         return f"mm2-offset-syncs{self.internal_separator}{alias}{self.internal_separator}internal"
 
     def checkpoints_topic(self, source_alias: str) -> str:
-        """On the target."""
+        """The topic of checkpoints, on the target."""
         return f"{source_alias}{self._checkpoints_suffix}"
 
     def is_heartbeats(self, topic: str) -> bool:
-        """`heartbeats` itself or a copy of it, over any number of hops."""
+        """Whether it is `heartbeats` or a copy of it over any number of hops."""
         return self.original(topic) == HEARTBEATS_TOPIC
 
     def is_checkpoints(self, topic: str) -> bool:
-        """A topic of translated group positions, of any cluster."""
+        """Whether it is a topic of checkpoints, of any cluster."""
         return topic.endswith(self._checkpoints_suffix)
 
     def is_mm2_internal(self, topic: str) -> bool:
-        """A topic that MirrorMaker keeps for itself."""
+        """Whether it is one of MirrorMaker's own topics."""
         own = topic.startswith("mm2") and topic.endswith(f"{self.internal_separator}internal")
         return own or self.is_checkpoints(topic)
 
     def is_internal(self, topic: str) -> bool:
-        """Never copied, whatever the filters say."""
+        """Whether the topic is never copied, also if filters allow it."""
         return topic.startswith(("__", ".")) or self.is_mm2_internal(topic)
 
     def is_cycle(self, topic: str, target_alias: str) -> bool:
@@ -94,7 +94,7 @@ class DefaultReplicationPolicy:
 
 @dataclass(frozen=True, slots=True)
 class IdentityReplicationPolicy(DefaultReplicationPolicy):
-    """Names stay as they are, but for heartbeats, whose names have to tell the hops. Two-way copying would never end."""
+    """Keeps names, except those of heartbeats, which must show the hops. Copying in both directions would never end."""
 
     source_alias: str | None = None
 
@@ -103,7 +103,7 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
         return DefaultReplicationPolicy.remote_topic(self, source_alias, topic) if _like_heartbeats(topic) else topic
 
     def source(self, topic: str) -> str | None:
-        """The one cluster that everything is copied from."""
+        """The alias of the one source cluster."""
         return DefaultReplicationPolicy.source(self, topic) if _like_heartbeats(topic) else self.source_alias
 
     def upstream(self, topic: str) -> str | None:
@@ -113,9 +113,9 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
 
 @dataclass(frozen=True, slots=True)
 class UserReplicationPolicy(DefaultReplicationPolicy):
-    """What a class of the user's says; each question is asked once. For one thread at a time, and any call may block.
+    """A user's class. Each result is cached. For one thread at a time; any call may block.
 
-    All methods: ConfigError, which names the class.
+    All methods raise ConfigError, which names the class.
     """
 
     code: UserClass = field(kw_only=True)
@@ -166,10 +166,10 @@ class UserReplicationPolicy(DefaultReplicationPolicy):
 
 
 def replication_policy(config: Mapping[str, str]) -> DefaultReplicationPolicy:
-    """The policy of a connector's config; ConfigError for a Java class that isn't one of the two. Nothing is started yet."""
+    """The policy of a connector's config; ConfigError for an unknown Java class. A user's class is not started yet."""
     separator, internal = ".", True
     if "replication.policy.separator" in config:
-        # The switch is read only together with a separator (as in Java, so that names stay the same).
+        # The switch counts only together with a separator, as in Java.
         separator = str(parse(config["replication.policy.separator"], "STRING")[1])
         given = config.get("replication.policy.internal.topic.separator.enabled")
         internal = given is None or given.strip().lower() == "true"
@@ -187,5 +187,5 @@ def replication_policy(config: Mapping[str, str]) -> DefaultReplicationPolicy:
 
 
 def _like_heartbeats(topic: str) -> bool:
-    # Any name that only *ends* so is treated alike (`myheartbeats` too): Kafka's rule.
+    # Kafka's rule is the end of the name, so `myheartbeats` counts, too.
     return topic.endswith(HEARTBEATS_TOPIC)

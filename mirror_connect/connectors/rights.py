@@ -1,6 +1,6 @@
-"""Rights (ACLs) and who needs them: one line says which is missing, wherever a broker refuses something for it.
+"""Rights (ACLs) and the users that need them. If a broker refuses something, one line names the missing right.
 
-What each user needs in all, and for what: docs/rights.md.
+docs/rights.md lists all rights of each user, and what they are for.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 from mirror_connect.connectors.errors import NotAuthorized
 
-# Users by their role, as docs/rights.md has them: which settings hold a login.
+# Users by their role, as in docs/rights.md.
 WORKER_USER: Final = "the worker's user"
 PRODUCING_USER: Final = "the producing user"
 SOURCE_USER: Final = "the source user"
@@ -19,12 +19,12 @@ TARGET_USER: Final = "the target user"
 
 
 def user_at(side: str) -> str:
-    """Of the cluster at that side of a link, source or target."""
+    """The user at a side of a link, source or target."""
     return SOURCE_USER if side == "source" else TARGET_USER
 
 
 class Resource(Enum):
-    """What a right is about, as people say it."""
+    """The resource of a right, in words."""
 
     TOPIC = "topic"
     GROUP = "group"
@@ -34,7 +34,7 @@ class Resource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """`operation`: as Kafka has it, two of them joined by `and`. `note`: what does as well."""
+    """One right. `operation`: Kafka's name, or two names joined by `and`. `note`: an alternative."""
 
     operation: str
     resource: Resource
@@ -47,7 +47,7 @@ class Right:
         )
 
     def grant(self, user: str) -> str:
-        """What is to be done, for the end of a line."""
+        """The advice at the end of a line."""
         return f"grant {self} to {user}"
 
 
@@ -60,7 +60,7 @@ def on_topic(operation: str, topic: str) -> Right:
 
 
 def to_create(topic: str) -> Right:
-    """Brokers say no more to who may neither see nor create it."""
+    """The right to create a topic. A broker hides from a user without rights whether the topic exists."""
     return Right("CREATE", Resource.TOPIC, topic, "or on the cluster; if it exists, DESCRIBE on it")
 
 
@@ -70,7 +70,7 @@ def on_group(operation: str, group: str) -> Right:
 
 
 def on_transactional_id(name: str) -> Right:
-    """What a producer with a transactional id needs."""
+    """The right of a producer with a transactional id."""
     return Right("WRITE and DESCRIBE", Resource.TRANSACTIONAL_ID, name)
 
 
@@ -80,7 +80,7 @@ def on_cluster(operation: str) -> Right:
 
 
 class MissingRight(NotAuthorized):
-    """A broker refused something for want of a right. `what`: what was refused, and by which cluster."""
+    """A broker refused something because a right is missing. `what`: what it refused, and the cluster."""
 
     def __init__(self, what: str, right: Right, user: str) -> None:
         super().__init__(f"{what}: {right.grant(user)}")

@@ -1,6 +1,7 @@
-"""Which settings are secret, and how their values are kept out of texts for people: one rule for every part.
+"""Knows which settings are secret, and removes their values from texts for people.
 
-The value type that hides itself is `Secret` of config_values.py; this module knows names, and cleans texts that others made.
+`Secret` of config/values.py is the type of a value that hides itself. This module knows the names of secret settings, and
+redacts texts from elsewhere.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from urllib.parse import quote
 
 HIDDEN: Final = "[hidden]"
 
-# Ends of names, so that every prefix (source.cluster.…, producer.override.…) is meant too. The PASSWORD settings of
-# Kafka's clients, the options of login modules, and what people commonly call their own.
+# Ends of names, so that names with prefixes (source.cluster.…, producer.override.…) match, too: PASSWORD settings of
+# Kafka's clients, options of login modules, and common names that users choose.
 _SECRET_ENDS: Final = (
     "password",
     "passwd",
@@ -38,26 +39,26 @@ _SECRET_ENDS: Final = (
 _JAAS_OPTION: Final = re.compile(
     r"""(?<![\w.])([\w.]++)\s*+=\s*+(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""", re.DOTALL
 )
-# Values that are short, or a word or number as any line may hold, occur inside others; they are replaced only where they
-# stand alone. What people or machines make up to be guessed by nobody is longer or mixed, and is replaced wherever it is.
+# Short values, and plain words or numbers, also occur inside other texts. They are replaced only where they stand alone.
+# Values that are hard to guess are longer or mixed, and are replaced everywhere.
 _SHORT: Final = 6
-# Below 32, so that a length in front of such a value is a control character, never one that looks like a letter.
+# Below 32: so a length byte before such a value is a control character, never a letter.
 _LONGEST_WORD: Final = 20
 _ALONE_BEFORE: Final = (
     r"(?:(?<![^\W_])"  # an underscore stands between words, too
-    # What follows an escape stands alone as well: its last letter is none of the text's.
+    # A value after an escape stands alone, too: the last letter of the escape is not part of the text.
     r"|(?<=\\[0abefnrtv])|(?<=\\[0-7]{3})|(?<=\\x[0-9a-fA-F]{2})|(?<=\\u[0-9a-fA-F]{4})|(?<=\\U[0-9a-fA-F]{8})"
     r"|(?<=%[0-9a-fA-F]{2})|(?<=\x1b\[[0-9]m)|(?<=\x1b\[[0-9]{2}m))"
 )
 _ALONE_AFTER: Final = r"(?![^\W_])"
-# Of a private key's lines: one so long is found nowhere by accident.
+# The length of a private key's line that occurs nowhere else by accident.
 _TELLING_LINE: Final = 16
 _MOST_LINES: Final = 200
-# After a secret's last use, for lines that are still on their way: a connector's calls and clients end within minutes,
-# and the store of positions on another cluster is closed ten minutes after its last use.
+# How long a secret is hidden after its last use, for late lines: a connector's calls and clients end within minutes, and
+# a store of source offsets on another cluster is closed ten minutes after its last use.
 GRACE_S: Final = 900.0
-# Forms of them, see `_written`: each costs every line of the log some 50 ns, and whoever may write connectors may name as
-# many as fit into a request. So one connector has room for so many, and what is in use never makes room for others.
+# Limits of forms, see `_written`: each form costs every log line about 50 ns, and a connector's config may hold as many
+# as fit into a request. So there is a limit for one connector, and forms in use are never dropped.
 MOST_LEARNED: Final = 10_000
 MOST_OF_ONE: Final = 1_000
 
@@ -68,9 +69,9 @@ def is_secret(name: str) -> bool:
 
 
 def secrets_of(config: Mapping[str, str | None]) -> frozenset[str]:
-    """The texts that must not be seen, of a config's secret settings; of login modules only the options that are secret.
+    """The values of a config's secret settings; of login modules only the secret options.
 
-    A login's user name stays visible: error texts are useless without it.
+    The user name of a login stays visible: error texts are useless without it.
     """
     found: set[str] = set()
     for name, value in config.items():
@@ -84,16 +85,16 @@ def secrets_of(config: Mapping[str, str | None]) -> frozenset[str]:
 
 
 def resolved_secrets(raw: Mapping[str, str], resolved: Mapping[str, str]) -> frozenset[str]:
-    """What no text may show of a config: secret settings, and whatever came from a config provider."""
+    """The values of a config that no text may show: secret settings, and everything from config providers."""
     provided = [value for name, value in resolved.items() if value != raw.get(name)]
-    # A file often ends with a line break, which errors leave out of the value that they show.
+    # A file often ends with a line break, which errors omit from the value that they show.
     return secrets_of(resolved).union(provided, (value.strip() for value in provided)) - {""}
 
 
 def _jaas_secrets(text: str) -> set[str]:
     found: set[str] = set()
     for option, double, single, word in _JAAS_OPTION.findall(text):
-        # PlainLoginModule on a broker has its users' passwords in user_NAME options.
+        # A broker's PlainLoginModule has the users' passwords in options user_NAME.
         if is_secret(option) or option.startswith("user_"):
             raw = double or single or word
             found |= {raw, re.sub(r"\\(.)", r"\1", raw)}
@@ -101,7 +102,7 @@ def _jaas_secrets(text: str) -> set[str]:
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """The text with every one of the secrets replaced by `[hidden]`; longer ones first, as one may be part of another."""
+    """The text with all secrets replaced by `[hidden]`; longer ones first, because one may be part of another."""
     return _redact(text, _longest_first(itertools.chain.from_iterable(map(_written, secrets))))
 
 
@@ -110,7 +111,7 @@ def _longest_first(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _written(secret: str) -> set[str]:
-    """A secret as it is, and as programs quote it: an error that shows a value often shows Python's or JSON's form of it."""
+    """The forms of a secret: as it is, and as programs quote it, since errors often show the form of Python or JSON."""
     if secret.isascii() and secret.isalnum():
         return {secret}
     octets = secret.encode(errors="surrogatepass")
@@ -120,7 +121,7 @@ def _written(secret: str) -> set[str]:
         json.dumps(secret)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1],
     )
-    # A trace of several exceptions, a log that is read by lines: what stands between the lines of a key is not of the key.
+    # In a trace or a log that is read by lines, other text may stand between the lines of a key.
     lines = [line.strip() for line in secret.splitlines()[:_MOST_LINES]] if "PRIVATE KEY-----" in secret else []
     telling = [line for line in lines if len(line) >= _TELLING_LINE and not line.startswith("-----")]
     return {secret, *quoted, quote(octets, safe=""), *telling}
@@ -135,7 +136,7 @@ def _redact(text: str, longest_first: Iterable[str]) -> str:
 
 
 def _occurs_in_others(secret: str) -> bool:
-    """Whether a secret is so short or so common a text that longer words and numbers hold it by accident."""
+    """Whether a secret is so short or common that longer words and numbers contain it by accident."""
     if len(secret) < _SHORT:
         return True
     word = secret.isalpha() and (secret.islower() or secret.isupper() or secret.istitle())
@@ -143,9 +144,9 @@ def _occurs_in_others(secret: str) -> bool:
 
 
 def _alone(secret: str) -> str:
-    """An expression for a secret that is no part of a word; where it begins or ends otherwise, anything may be.
+    """An expression for a secret that is not part of a word. Where it begins or ends with no letter or digit, all matches.
 
-    But not around a blank or a dash, say, which would be every one of a text.
+    A secret without any letter or digit must stand alone, too: otherwise every blank or dash of a text would match.
     """
     mark = not any(map(str.isalnum, secret))
     before = _ALONE_BEFORE if mark or secret[0].isalnum() else ""
@@ -154,32 +155,32 @@ def _alone(secret: str) -> str:
 
 
 class RedactingFilter(logging.Filter):
-    """Put it on a log handler: no line that passes holds a known secret, in its text, arguments or trace.
+    """A filter for log handlers: removes known secrets from a line's text, arguments and trace.
 
-    It is the last net. Whoever makes a text leaves secrets out of it. `clock` gives seconds.
+    It is the last defence. The author of a text leaves secrets out. `clock` returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
         self._kept: frozenset[str] = frozenset()
-        # When each was last heard of or in use, in that order, and of whom.
+        # Secret → when it was last learned or in use, and its owner; in the order of that time.
         self._learned: dict[str, tuple[float, str]] = {}
         self._in_use: frozenset[str] = frozenset()
         self._longest_first: tuple[str, ...] = ()
         self._learning = threading.Lock()
 
     def keep(self, secrets: Iterable[str]) -> None:
-        """Hide these for ever."""
+        """Hides these secrets for ever."""
         with self._learning:
             self._kept |= frozenset(secrets)
             self._sort()
 
     def learn(self, secrets: Iterable[str], owner: str = "") -> None:
-        """Hide these, too, until they are forgotten or too many others were heard of since; from any thread.
+        """Hides these secrets, too, until they are forgotten or too many others were learned. From any thread.
 
-        `owner`: the connector whose they are. Newer ones of its own take their place beyond MOST_OF_ONE forms, those of
-        others beyond MOST_LEARNED; but none takes the place of one that was in use at the last `forget_all_but`.
+        `owner`: their connector. Above MOST_OF_ONE forms its newer secrets replace its older ones; above MOST_LEARNED
+        newer ones of any connector do. Secrets that were in use at the last `forget_all_but` are never replaced.
         """
         with self._learning:
             heard = dict.fromkeys(secrets, (self._clock(), owner))
@@ -191,7 +192,7 @@ class RedactingFilter(logging.Filter):
                 self._sort()
 
     def forget_all_but(self, in_use: Collection[str]) -> None:
-        """Forget what was learned and is neither in use nor was so, or heard of, within GRACE_S; from any thread."""
+        """Forgets learned secrets that were neither in use nor learned within GRACE_S. From any thread."""
         with self._learning:
             now = self._clock()
             self._in_use = frozenset(in_use)
@@ -221,11 +222,11 @@ class RedactingFilter(logging.Filter):
         self._longest_first = _longest_first(forms.union(*map(_written, self._kept)))
 
     def clean(self, text: str) -> str:
-        """The text without what is known to be secret, for lines that don't go through a logger."""
+        """The text without known secrets, for lines that don't go through a logger."""
         return _redact(text, self._longest_first)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Clean the record in place; never drops one."""
+        """Redacts the record in place. It never drops one."""
         if not self._longest_first:
             return True
         message = record.getMessage()

@@ -1,7 +1,7 @@
-"""What worker and Spark tasks tell each other: all that the two sides share.
+"""The messages between the worker and its Spark tasks: all that the two sides share.
 
-Everything here is a plain value with `to_json` / `from_json` (JSON objects of the standard library), because it travels
-over the internal HTTP. Specs hold secrets, so they are never logged: `repr` of a TaskSpec shows names only.
+Everything here is a plain value with `to_json` and `from_json`, because the internal HTTP carries it. Specs hold secrets, so
+they are never logged: `repr` of a TaskSpec shows names only.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
+
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import Problem
 
 STARTING: Final = "STARTING"
 RUNNING: Final = "RUNNING"
@@ -37,13 +40,18 @@ class TaskPartition:
     partition: int
     remote_topic: str
 
+    @property
+    def source(self) -> TopicPartition:
+        """The source partition alone, as a key."""
+        return TopicPartition(self.topic, self.partition)
+
 
 @dataclass(frozen=True, slots=True)
-class PartitionPosition:
-    """The last replicated source offset of a partition; None where nothing is known (auto.offset.reset decides).
+class SourceOffset:
+    """The last replicated source offset of a partition; None if there is none (auto.offset.reset decides).
 
-    `topic_id`: of the topic that it is an offset of, as Kafka's tools print ids (topic_ids.py); None where it isn't known.
-    `leader_epoch`: of the record there, which tells whether the log has been truncated since; -1 where it isn't known.
+    `topic_id`: the id of its topic, as Kafka's tools print ids (topic_ids.py); None if unknown.
+    `leader_epoch`: of the record there, which shows whether the log was truncated since; -1 if unknown.
     """
 
     topic: str
@@ -55,11 +63,11 @@ class PartitionPosition:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """All that a task needs to run, resolved: Java client properties, what is assigned to it, where positions go.
+    """All that a task needs to run, resolved: Java client properties, its assignment, the topic of its source offsets.
 
-    `source` are those of a consumer, `target` those of the producer of the data. `assigned` is a source task's,
-    `assigned_groups` a checkpoint task's, and neither a heartbeat task's.
-    `transactional_id` fences the previous owner (InitProducerId) even where no transactions are used.
+    `source`: properties of the consumer. `target`: those of the producer of the data. A source task has `assigned`, a
+    checkpoint task `assigned_groups`, a heartbeat task neither.
+    `transactional_id` fences the previous owner (InitProducerId), also without transactions.
     `assignment_version` grows with every change of `assigned`; nothing else of a run's spec ever changes.
     """
 
@@ -101,23 +109,23 @@ class TaskSpec:
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What a task process says of itself twice a second.
+    """A task process reports this twice a second.
 
-    `state`: STARTING until the task does its work, RUNNING, EPOCH_ENDED (committed and returned, the next epoch goes
-    on), FINISHED (committed and returned as ordered), FAILED with the trace, FENCED (another producer took its
+    `state`: STARTING until the task does its work, RUNNING, EPOCH_ENDED (committed and returned, the next epoch
+    continues), FINISHED (committed and returned as ordered), FAILED with the trace, FENCED (another producer took its
     transactional id: returned without a commit) with the trace.
-    `attempt` is new for each process that runs the task (so a retry after a kill is told from its predecessor).
-    `assignment_version`: the newest version of which every removed partition is drained and committed.
+    `attempt` is new for each process that runs the task, so a retry after a kill differs from its predecessor.
+    `assignment_version`: the newest version whose removed partitions are all drained and committed.
     `counters` only grow within an attempt: records, bytes, batches, reencoded, merged, commits,
     syncs, runs (segments), skipped (records given up as too large).
-    `topics`: target topics written to since the last report. `notices`: one-line messages for the worker's log.
-    `incidents`: as notices, of what has happened and stays so, like records that are gone: the status keeps them.
-    `standing`: a line for each partition that stands still at present while the task runs: why, and what to do about it.
-    `committed`: in the last report, whether all that was acknowledged is committed.
-    `settled`: in the last report, whether nothing that the task has sent may still be written from now on. It has
-    no default: after a wrong yes another task's records may be written out of order.
-    `loop_silent_s`: for how many seconds the task's event loop has not come round, 0 for less than one. What hangs copies
-    nothing, although its reports, which come from a thread of their own, go on.
+    `topics`: target topics written to since the last report. `log_lines`: for the worker's log.
+    `problems`: the present problems of a running task, like stalled partitions; `more_problems`: how many others there are.
+    `events`: what has happened since the last report and stays true, like records that are gone.
+    `committed`: in the last report, whether everything that was acknowledged is committed.
+    `settled`: in the last report, whether nothing that the task has sent can still be written from now on. It has
+    no default: after a wrong yes another task's records might be written out of order.
+    `loop_silent_s`: for how many seconds the task's event loop has not answered, 0 for less than one. A task that hangs
+    copies nothing, although a separate thread continues its reports.
     """
 
     attempt: str
@@ -127,9 +135,10 @@ class TaskReport:
     assignment_version: int = 0
     counters: Mapping[str, int] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
-    incidents: tuple[str, ...] = ()
-    standing: tuple[str, ...] = ()
+    log_lines: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    more_problems: int = 0
+    events: tuple[Problem, ...] = ()
     committed: bool = True
     settled: bool = field(kw_only=True)
     loop_silent_s: float = 0.0
@@ -140,17 +149,18 @@ class TaskReport:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TaskReport:
-        """The inverse of `to_json`; unknown members, or none of those without a default, raise TypeError."""
-        lists = {name: tuple(body.get(name, ())) for name in ("topics", "notices", "incidents", "standing")}
-        return cls(**{**body, **lists})
+        """The inverse of `to_json`; TypeError for unknown members, or if one without a default is missing."""
+        lists = {name: tuple(body.get(name, ())) for name in ("topics", "log_lines")}
+        values = {name: tuple(map(Problem.from_json, body.get(name, ()))) for name in ("problems", "events")}
+        return cls(**{**body, **lists, **values})
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOrders:
     """The worker's answer to a report.
 
-    `lease_ms`: how long the task may go on writing, from the moment it *sent* the report; 0 = stop writing now.
-    `finish`: commit and return, no later epoch of this run does anything. `abandon`: return at once, uncommitted.
+    `lease_ms`: how long the task may continue to write, from the moment it *sent* the report; 0 = stop writing now.
+    `finish`: commit and return; later epochs of this run do nothing. `abandon`: return at once without a commit.
     """
 
     lease_ms: int

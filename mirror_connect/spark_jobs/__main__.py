@@ -1,8 +1,8 @@
-"""The Spark application of a worker: one streaming query for each run that the worker's plan names.
+"""The Spark application of a worker: runs one streaming query for each task run in the worker's plan.
 
 The worker starts it with a pipe on standard input. The first line is JSON: `url` and `token` of the internal HTTP,
-`scratch` (a directory), `spark` (the worker's `spark.*` properties). The pipe's end means that the worker is gone, and
-this application ends at once, its JVM and tasks with it.
+`scratch` (a directory), `spark` (the worker's `spark.*` properties). The pipe's end means that the worker is gone. Then this
+application ends at once, with its JVM and tasks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ending: Final = threading.Event()
 
 
 class Application:
-    """Makes the running queries equal the plan, and tells the worker how each is."""
+    """Makes the running queries equal the plan, and reports their states to the worker."""
 
     def __init__(self, hello: dict[str, Any]) -> None:
         self._url: str = hello["url"]
@@ -52,7 +52,7 @@ class Application:
         threading.Thread(target=_end_with_the_jvm, args=(jvm,), name="jvm", daemon=True).start()
 
     def run(self) -> None:
-        """Follows the plan until the process is ended."""
+        """Applies the plan until the process ends."""
         threading.Thread(target=self._report_for_ever, name="reports", daemon=True).start()
         version = -1
         while True:
@@ -62,15 +62,15 @@ class Application:
                 time.sleep(REPORT_S)
                 continue
             version = plan["version"]
-            self._follow({run["run_id"]: run["token"] for run in plan["runs"]})
+            self._apply({run["run_id"]: run["token"] for run in plan["runs"]})
 
-    def _follow(self, wanted: dict[str, str]) -> None:
+    def _apply(self, wanted: dict[str, str]) -> None:
         for run_id in [known for known in self._queries if known not in wanted]:
-            # The worker takes a run from the plan when its task has returned, or has been killed.
+            # The worker removes a run from the plan when its task has returned or was killed.
             query = self._queries.pop(run_id)
             try:
                 query.stop()
-            except Exception:  # one query's trouble must not keep the others from being followed
+            except Exception:  # an error of one query must not affect the others
                 log.exception("query of run %s did not stop", run_id)
             shutil.rmtree(self._scratch / run_id, ignore_errors=True)
         for run_id in [known for known in self._failed_starts if known not in wanted]:
@@ -81,7 +81,7 @@ class Application:
             try:
                 handle = RunHandle(self._url, run_id, token)
                 self._queries[run_id] = start_query(self._session, handle, str(self._scratch / run_id))
-            except Exception as error:  # the worker shows it as this one task's failure
+            except Exception as error:  # the worker shows it as the failure of this task alone
                 log.exception("query of run %s did not start", run_id)
                 self._failed_starts[run_id] = f"{type(error).__name__}: {error}"
 
@@ -98,15 +98,15 @@ class Application:
 
 
 def state_of(query: Any) -> dict[str, str | None]:
-    """ACTIVE, ENDED with its error, or UNKNOWN with the reason when it can't be read: silence would read as ACTIVE."""
+    """ACTIVE, ENDED with its error, or UNKNOWN with the reason if the state can't be read."""
     try:
         if query.isActive:
             return {"state": "ACTIVE", "error": None}
-    except Exception as error:  # noqa: BLE001 — without a JVM this process ends soon; anything else is the worker's to judge
+    except Exception as error:  # noqa: BLE001 — the worker decides; without a JVM this process ends soon
         return {"state": "UNKNOWN", "error": _first_line(error)}
     try:
         return {"state": "ENDED", "error": str(query.exception() or "the query ended")}
-    except Exception as error:  # noqa: BLE001 — it has ended all the same
+    except Exception as error:  # noqa: BLE001 — it has ended anyway
         return {"state": "ENDED", "error": f"the query ended, and its error can't be read: {_first_line(error)}"}
 
 
@@ -119,17 +119,17 @@ def _end_with_the_worker(scratch: str) -> None:
     while sys.stdin.readline():
         pass
     _ending.set()
-    # What py4j says of a JVM that it loses is of interest only when nobody wanted that.
+    # py4j logs the loss of its JVM, which is intended here.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     _kill_the_rest()
     shutil.rmtree(scratch, ignore_errors=True)
-    # The main thread may have started one more in between; without the directory it can't any more.
+    # The main thread may have started another process in between. Without the directory it can't do that again.
     _kill_the_rest()
     os._exit(0)
 
 
 def _end_with_the_jvm(jvm: subprocess.Popen[bytes]) -> None:
-    """Without its JVM this process can do nothing; its end is what the worker notices, and starts another one."""
+    """Ends this process when its JVM ends, as it can do nothing without. The worker notices that and starts another one."""
     code = jvm.wait()
     if _ending.is_set():
         return
@@ -151,8 +151,8 @@ def _signal_name(number: int) -> str:
 
 
 def _kill_the_rest() -> None:
-    """Kills whatever this process has started. It may fork while it dies, so until a look finds nothing."""
-    # The worker gives this application a session of its own; orphans, which are nobody's children, stay in it.
+    """Kills all processes that this one has started, until none is found: they may fork while they die."""
+    # The worker starts this application in a session of its own. Orphans stay in it, although they are no children.
     own_session = os.getsid(0) == os.getpid()
     while True:
         found = psutil.process_iter() if own_session else psutil.Process().children(recursive=True)
@@ -183,7 +183,7 @@ def main() -> None:
         logging.getLogger(noisy).setLevel(logging.ERROR)
     first_line = sys.stdin.readline()
     if not first_line:
-        return  # the worker was gone before it could say what is wanted
+        return  # the worker ended before it wrote the first line
     hello = json.loads(first_line)
     ending = threading.Thread(target=_end_with_the_worker, args=(hello["scratch"],), name="stdin", daemon=True)
     ending.start()
@@ -191,8 +191,8 @@ def main() -> None:
         Application(hello).run()
     finally:
         if _ending.is_set():
-            # A start that loses its JVM fails here. To end now would cut the other thread short, which is still killing: a
-            # JVM that comes up without this process stays for ever. It ends this process itself.
+            # If Spark's start loses its JVM, it fails here. The other thread still kills processes, and then ends this one.
+            # An earlier end could leave a JVM that has just started, which would stay for ever.
             ending.join()
 
 

@@ -1,8 +1,8 @@
-"""Java's class data sharing: the classes that the application's JVM loads at each start, in one file that is mapped.
+"""Creates the archive for Java's class data sharing: the classes that the application's JVM loads at each start.
 
-Most of what a start of Spark costs is loading, checking and linking ten thousand classes. With the archive a start with its
-first epoch takes half of the processor time (docs/decisions/0020). `make setup` makes it once, and an image would. Java
-itself looks whether it fits, by its own version and by the names, sizes and times of the jars; if not, it starts without.
+Most of Spark's start time goes into loading, checking and linking ten thousand classes. With the archive, a start with its
+first epoch takes half of the processor time (docs/decisions/0020). `make setup` creates it once, and an image would too.
+Java itself checks whether it fits, by its own version and the names, sizes and times of the jars. If not, Java ignores it.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     import pyarrow
 
 LOAD_ALL: Final = "import sys; from mirror_connect.spark_jobs.class_archive import load_all; load_all(sys.argv[1])"
-# Until a JVM that was told to end has written its archive.
+# The time for a JVM that ends to write its archive.
 WRITTEN_S: Final = 120.0
 EPOCH_S: Final = 60.0
 MADE_S: Final = 300.0
 
 
 def make_archive(archive: Path = ARCHIVE) -> None:
-    """Has a Spark application write down what it loads (half a minute); blocking.
+    """Runs a Spark application that writes the archive; blocks for half a minute.
 
-    OSError: the directory can't be written to. RuntimeError: there is no archive, with the last line of what Spark said.
+    OSError: the directory can't be written to. RuntimeError: no archive was written; the text is Spark's last output line.
     """
     archive.parent.mkdir(parents=True, exist_ok=True)
-    # A JVM that uses an archive can't write one of this kind.
+    # A JVM that uses such an archive can't write one.
     archive.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
         made = Path(scratch, "made.jsa")
@@ -61,7 +61,7 @@ def make_archive(archive: Path = ARCHIVE) -> None:
 def load_all(made: str) -> None:
     """Starts Spark, runs an epoch that does nothing, and ends; its JVM writes the file `made`.
 
-    RuntimeError: that epoch did not come to its end.
+    RuntimeError: that epoch did not end.
     """
 
     scratch = tempfile.gettempdir()
@@ -87,7 +87,7 @@ def load_all(made: str) -> None:
     with contextlib.suppress(psutil.NoSuchProcess):
         jvm.wait(WRITTEN_S)
     if not worked:
-        # It would hold half of the classes, and nobody would make it anew.
+        # The archive would lack many classes, and nobody would create it again.
         raise RuntimeError(f"Spark's first epoch did not end within {EPOCH_S:g} s, or failed")
 
 
@@ -98,7 +98,7 @@ def _nothing(rows: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatc
 
 
 def main() -> None:
-    """Entry point of `python -m mirror_connect.spark_jobs.class_archive`; without an archive all works, only slower."""
+    """Entry point of `python -m mirror_connect.spark_jobs.class_archive`. Without an archive Spark only starts slower."""
     try:
         make_archive()
     except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:

@@ -1,4 +1,4 @@
-"""PySpark's worker daemon with the task's modules imported before it forks: tasks start at once and share their pages."""
+"""Runs PySpark's worker daemon with a task's modules imported before it forks: tasks start fast and share pages."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ PRELOADED = (
 
 
 def main() -> None:
-    """Imports, freezes the heap (so that collections in a child don't unshare pages), and serves Spark's forks."""
+    """Imports the modules, freezes the heap so that garbage collection in a child unshares no pages, and runs the daemon."""
     hide_memory()
     for module in PRELOADED:
         importlib.import_module(module)
     gc.freeze()
-    from pyspark.daemon import manager  # noqa: PLC0415 — it closes over stdin and stdout at import
+    from pyspark.daemon import manager  # noqa: PLC0415 — only the daemon's process needs it
 
     manager()
 

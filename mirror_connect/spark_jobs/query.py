@@ -1,7 +1,7 @@
-"""The query of a Connect task: a clock of one row, and one micro-batch per epoch that runs the task function.
+"""The query of a Connect task: a clock of one row whose micro-batches each run the task for one epoch.
 
-An epoch begins with nothing (connections, producer id and positions are taken anew) and ends with a commit, so any process
-may run the next one. What happens in an epoch travels over the internal HTTP; the row that Spark gets back is empty.
+An epoch takes its connections, producer id and source offsets again, and ends with a commit. So any process may run the next
+one. Reports and orders travel over the internal HTTP; Spark gets no rows back.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     ArrowFunction = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
 
 EPOCH_SECONDS: Final = 900.0
-# Between two epochs that had nothing to do (the run is over, the query not yet stopped): not a hot loop.
+# The pause of an epoch without work: its run is over, and the query not stopped yet.
 IDLE_EPOCH_SECONDS: Final = 0.2
-# Errors whose text says what is the matter and what to do.
-_TOLD: Final = (ConfigError, ClusterUnreachable, NotAuthorized, FencedError, PartitionRefusedError)
+# Errors whose text names the problem and what to do.
+_FOR_PEOPLE: Final = (ConfigError, ClusterUnreachable, NotAuthorized, FencedError, PartitionRefusedError)
 
 
 def start_query(session: SparkSession, handle: RunHandle, scratch: str) -> StreamingQuery:
-    """Starts the streaming query of one run; `scratch` is Spark's checkpoint directory, thrown away with the run."""
+    """Starts the streaming query of one run; `scratch` is Spark's checkpoint directory, deleted with the run."""
     return start_clock(session, task_function(handle), handle.run_id, scratch)
 
 
 def start_clock(session: SparkSession, function: ArrowFunction, name: str, scratch: str) -> StreamingQuery:
-    """Starts a query that calls `function` once per epoch, in a task's process."""
+    """Starts a query that calls `function` once per epoch, in a Python worker process."""
     clock = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1).load()
     return (
         _map_in_arrow(clock, function, "epoch long")
@@ -48,8 +48,8 @@ def start_clock(session: SparkSession, function: ArrowFunction, name: str, scrat
 
 
 def _map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: str) -> DataFrame:
-    """`DataFrame.mapInArrow` without its demand for pandas, which it checks for but never uses (40 MB in the driver)."""
-    from pyspark.sql import DataFrame  # noqa: PLC0415 — the tasks' processes need none of it
+    """`DataFrame.mapInArrow` without pandas, which that method imports but never uses (40 MB in the driver)."""
+    from pyspark.sql import DataFrame  # noqa: PLC0415 — task processes do not need it
     from pyspark.sql.udf import UserDefinedFunction  # noqa: PLC0415
     from pyspark.util import PythonEvalType  # noqa: PLC0415
 
@@ -59,10 +59,10 @@ def _map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: str) -> Dat
 
 
 def task_function(handle: RunHandle, seconds: float = EPOCH_SECONDS) -> ArrowFunction:
-    """What Spark pickles: it holds the capability of one run and nothing else."""
+    """The function that Spark pickles. It contains the capability of one run and nothing else."""
 
     def epoch(rows: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        from mirror_connect.spark_jobs.query import run_epoch  # noqa: PLC0415 — by reference, not pickled by value
+        from mirror_connect.spark_jobs.query import run_epoch  # noqa: PLC0415 — so that it is pickled by reference
 
         for _ in rows:
             run_epoch(handle, seconds)
@@ -72,8 +72,8 @@ def task_function(handle: RunHandle, seconds: float = EPOCH_SECONDS) -> ArrowFun
 
 
 def run_epoch(handle: RunHandle, seconds: float) -> None:
-    """One epoch, to its end. Never raises: an error of the task is reported to the worker, which decides what follows."""
-    import uvloop  # noqa: PLC0415 — in the task's process alone
+    """Runs one epoch. Never raises: it reports an error of the task to the worker, which decides what follows."""
+    import uvloop  # noqa: PLC0415 — only task processes need it
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_epoch(handle, seconds))
@@ -98,7 +98,7 @@ async def _epoch(handle: RunHandle, seconds: float) -> None:
     except RunOverError:
         return
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 — the worker shows it as the task's trace
-        # Whether that other one is in charge only the worker can tell.
+        # Only the worker knows whether the other task is the rightful one.
         state, trace = FENCED if isinstance(error, FencedError) else FAILED, trace_of(error)
     finally:
         timer.cancel()
@@ -109,11 +109,11 @@ async def _epoch(handle: RunHandle, seconds: float) -> None:
 
 
 def trace_of(error: BaseException) -> str:
-    """As Connect's traces begin: `ExceptionType: message` is the first line, which is all that many consoles show.
+    """The trace for the status. As in Connect its first line, which many consoles show alone, is `ExceptionType: message`.
 
-    Nothing else where that line is written for people: our own stack would only hide it.
+    Errors whose message is written for users get no stack: it would only hide the message.
     """
-    if isinstance(error, _TOLD):
+    if isinstance(error, _FOR_PEOPLE):
         return f"{type(error).__name__}: {error}\n"
     frames = "".join(traceback.format_exception(error))
     return f"{type(error).__name__}: {error}\n{frames}"

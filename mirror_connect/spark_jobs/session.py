@@ -1,4 +1,4 @@
-"""The Spark session of a worker's one Spark application, and the settings that are ours rather than the user's."""
+"""Opens the Spark session of a worker's Spark application, with its defaults and its fixed settings."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 
 # The classes that the JVM loads at each start (class_archive.py).
 ARCHIVE: Final = Path(sys.prefix) / "share" / "mirror-connect" / "spark.jsa"
-# An archive that doesn't fit, and classes that it can't hold, are no trouble of the user's.
+# Users need not know of an archive that doesn't fit, or of classes that it can't contain.
 QUIET: Final = "-Xlog:cds*=off"
-# A user's own spark.* properties win over these; what may not be overridden is in FIXED.
+# A user's own spark.* properties override these, but not those in FIXED.
 DEFAULTS = {
     "spark.master": "local[64,4]",
     "spark.driver.memory": "512m",
@@ -47,13 +47,13 @@ FIXED = {
     # Imports what a task needs before it forks, so that its pages are shared by all tasks.
     "spark.python.daemon.module": "mirror_connect.spark_jobs.daemon",
     "spark.python.worker.reuse": "true",
-    # Who doesn't know the secret gets nothing of Spark's ports, on this machine neither. The JVM makes the secret up and
-    # keeps it in its memory (SecurityManager.initializeAuth, for local masters).
+    # Without the secret nobody can use Spark's ports, not even on this machine. The JVM generates the secret and keeps it
+    # in its memory (SecurityManager.initializeAuth, for local masters).
     "spark.authenticate": "true",
     "spark.network.crypto.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
 }
-# PySpark's `/.UUID.sock`, and what the smallest of systems takes with the zero at its end.
+# PySpark's `/.UUID.sock`, and the longest path that every system accepts, without the final zero.
 _SOCKET_NAME = len("/.00000000-0000-0000-0000-000000000000.sock")
 _SOCKET_PATH = 103
 # Spark's own spark.redaction.regex.
@@ -61,11 +61,11 @@ _SECRET = re.compile("(?i)secret|password|token|access[.]?key")
 
 
 def settings(user: Mapping[str, str]) -> dict[str, str]:
-    """Spark's configuration from the worker's `spark.*` properties; extra JVM options are added to ours."""
-    # TMPDIR is our scratch directory, which nobody else may enter; Java doesn't look at it by itself.
+    """Spark's configuration from the worker's `spark.*` properties. Extra JVM options of users are appended."""
+    # TMPDIR is the scratch directory, which nobody else may enter. Java does not use that variable by itself.
     scratch = tempfile.gettempdir()
     merged = {**DEFAULTS, **user, **FIXED, **_python_sockets(scratch)}
-    # What a JVM leaves that crashes is there too and goes with it: it may hold secrets.
+    # Files of a JVM that crashes are written there too and deleted with it: they may contain secrets.
     ours = f"-Djava.io.tmpdir={scratch} -XX:ErrorFile={scratch}/hs_err_pid%p.log -XX:-CreateCoredumpOnCrash"
     options = (JVM_OPTIONS, archive_option(), ours, user.get("spark.driver.extraJavaOptions", ""))
     merged["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
@@ -73,16 +73,16 @@ def settings(user: Mapping[str, str]) -> dict[str, str]:
 
 
 def _python_sockets(scratch: str) -> dict[str, str]:
-    """How the JVM and Python's processes meet.
+    """The settings by which the JVM and Python's processes connect.
 
-    On a port of loopback PySpark's daemon forks for whoever connects, and asks who it is afterwards. So sockets in a
-    directory that only this user may enter, unless its path is too long for one.
+    On a loopback port, PySpark's daemon forks for anybody who connects, and authenticates afterwards. So it uses sockets in
+    a directory that only this user may enter, unless the path is too long for a socket.
     """
     enabled = len(os.fsencode(scratch)) + _SOCKET_NAME <= _SOCKET_PATH
     if not enabled:
         log.warning(
-            "TMPDIR is too long for Unix sockets (%s): PySpark's processes meet on ports of loopback, where other users of "
-            "this machine can make it fork; a shorter TMPDIR mends that",
+            "TMPDIR %s is too long for Unix sockets, so PySpark uses loopback ports. "
+            "Other users of this machine can make it fork there. Use a shorter TMPDIR",
             scratch,
         )
     return {
@@ -92,15 +92,15 @@ def _python_sockets(scratch: str) -> dict[str, str]:
 
 
 def archive_option(archive: Path = ARCHIVE) -> str:
-    """The options of a JVM that uses the archive; empty without one."""
+    """The JVM options that use the archive; empty without an archive."""
     return f'-XX:SharedArchiveFile="{archive}" {QUIET}' if archive.is_file() else ""
 
 
 def open_session(user: Mapping[str, str]) -> SparkSession:
-    """Starts the JVM and the session (some seconds)."""
+    """Starts the JVM and the session, which takes some seconds."""
     chosen = settings(user)
-    # PySpark starts the JVM with its settings as arguments, which everybody on the machine can read: so the JVM first,
-    # without those that are secret, and then the session with all of them.
+    # PySpark starts the JVM with its settings as arguments, which everybody on the machine can read. So the JVM starts
+    # without the secret ones, and then the session gets all of them.
     SparkContext._ensure_initialized(conf=_conf({n: v for n, v in chosen.items() if not _SECRET.search(n)}))
     session: SparkSession = SparkSession.builder.config(conf=_conf(chosen)).getOrCreate()
     session.sparkContext.setLogLevel(chosen["spark.log.level"])
@@ -113,7 +113,7 @@ def _conf(chosen: Mapping[str, str]) -> SparkConf:
 
 
 def _quieten(session: SparkSession) -> None:
-    """Stopping a query whose task has returned is logged by Spark as an error of its (empty) sink; it is none."""
+    """Hides an error line. Spark logs it when a query is stopped whose task has returned, and it is no error."""
     log4j = session.sparkContext._jvm.org.apache.logging.log4j
     noisy = "org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec"
     log4j.core.config.Configurator.setLevel(noisy, log4j.Level.OFF)

@@ -1,6 +1,6 @@
-"""What a task function may ask of its worker and must obey: the frame around every task, without its HTTP.
+"""The interface between a task and its worker, without HTTP: specs, source offsets, reports, orders.
 
-spark_jobs/worker_client.py is the real one; tests/fakes/worker_link.py is an in-memory one.
+spark_jobs/worker_client.py implements it; tests/fakes/worker_link.py does so in memory.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import MutableMapping, Sequence
 from typing import Protocol
 
-from mirror_connect.connectors.task_protocol import PartitionPosition, TaskOrders, TaskPartition, TaskSpec
+from mirror_connect.connectors.problems import Problem
+from mirror_connect.connectors.task_protocol import SourceOffset, TaskOrders, TaskPartition, TaskSpec
 
 
 class UnderOrders:
-    """What a task obeys, as its newest orders and the end of its epoch's time say it."""
+    """Derives what a task must do from its newest orders and the end of its epoch."""
 
     orders: TaskOrders
     epoch_over: bool
@@ -35,18 +36,18 @@ class UnderOrders:
 
 
 class WorkerLink(Protocol):
-    """A task's side of its run. Everything happens in the task's event loop.
+    """A task's connection to its task run in the worker. Use it only in the task's event loop.
 
-    `changed` is set whenever orders changed or the epoch's time is over; the task clears it before it looks.
-    `state`, `assignment_version`, `standing` and `counters` are written by the task and travel with the next report;
-    `committed`, whether all that was acknowledged is committed at its end, with the last one; so does `settled`, whether
-    nothing that it has sent may still be written.
+    `changed` is set when orders change or the epoch's time is over; the task clears it before it checks them.
+    The task writes `state`, `assignment_version`, `problems` and `counters`, and the next report contains them. The last
+    report also contains `committed`: whether all that was acknowledged is committed; and `settled`: whether nothing that
+    the task has sent may still be written.
     """
 
     changed: asyncio.Event
     state: str
     assignment_version: int
-    standing: tuple[str, ...]
+    problems: tuple[Problem, ...]
     committed: bool
     settled: bool
 
@@ -60,35 +61,35 @@ class WorkerLink(Protocol):
 
     @property
     def finish_wanted(self) -> bool:
-        """Stop fetching, let what is in flight be acknowledged, commit, return."""
+        """Whether to stop fetching, wait for acknowledgements, commit and return."""
 
     @property
     def end_ordered(self) -> bool:
-        """Whether somebody waits for the task's end: the worker has ordered it, and not only the epoch's time is over."""
+        """Whether the worker has ordered the task's end and waits for it; False if only the epoch's time is over."""
 
     @property
     def abandon_wanted(self) -> bool:
-        """Return at once without committing: another may be writing already."""
+        """Whether to return at once without a commit: another task may be writing already."""
 
     def lease_valid(self) -> bool:
-        """Whether the target may be written to at this moment."""
+        """Whether the task may write to the target now."""
 
     async def spec(self) -> TaskSpec:
         """The task's spec as it is now."""
 
-    async def positions(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[PartitionPosition]:
-        """The last replicated source offsets, from an offsets topic read to its end after this call was made.
+    async def source_offsets(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[SourceOffset]:
+        """The last replicated source offsets. The worker reads the offsets topic to its end after this call.
 
-        Before anything is written to their copies. `fenceable`: whether brokers refuse what is left of this process as soon
-        as the task's next one writes, and of the one before as soon as this one does: both by a transactional id. Otherwise
-        it is answered when nothing of the one before can be written any more.
+        Call it before anything is written to the partitions' copies. `fenceable`: whether a transactional id fences each
+        process of the task when the next one writes. If not, the answer comes when nothing of the former process can be
+        written any more.
         """
 
-    def notice(self, line: str) -> None:
-        """One line for the worker's log."""
+    def log(self, line: str) -> None:
+        """Sends one line to the worker's log."""
 
-    def incident(self, line: str) -> None:
-        """One line for the log about what has happened and stays so; the status keeps it until the task is started anew."""
+    def event(self, event: Problem) -> None:
+        """Reports an event. Log and status show it, the status until the task is started again."""
 
     def wrote_to(self, topic: str) -> None:
-        """A target topic got a record."""
+        """Reports that a target topic got a record."""

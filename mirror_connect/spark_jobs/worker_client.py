@@ -1,7 +1,7 @@
-"""A task's line to its worker: specs and positions on request, a report twice a second, orders back.
+"""A task's connection to its worker: requests specs and source offsets, reports twice a second, receives orders.
 
-Plain `http.client` in a thread of its own: reports go out while the event loop is busy copying, and a task needs no HTTP
-library in its memory. The wire is described in docs/architecture.md, "Internal HTTP".
+It uses `http.client` in a thread of its own: reports leave while the event loop is busy, and a task needs no HTTP library in
+its memory. docs/worker-and-tasks.md, "Internal HTTP", describes the requests.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from mirror_connect.connectors.boot_clock import boot_clock
+from mirror_connect.connectors.clock import boot_clock
+from mirror_connect.connectors.problems import MOST_SHOWN, Problem
 from mirror_connect.connectors.task_protocol import (
     STARTING,
-    PartitionPosition,
+    SourceOffset,
     TaskOrders,
     TaskPartition,
     TaskReport,
@@ -35,12 +36,12 @@ from mirror_connect.spark_jobs.task_context import UnderOrders
 REQUEST_TIMEOUT_S: Final = 5.0
 RETRY_S: Final = 0.5
 FINISHING_REPORT_S: Final = 0.1
-# A worker that has been silent for so long is gone or has given the task away; an orphan must not linger.
+# A worker that is silent for so long is gone or has given the task away. Then this process must end.
 GIVE_UP_AFTER_S: Final = 300.0
 
 
 class RunOverError(Exception):
-    """The worker no longer knows this run (HTTP 410): whatever it was, another one has taken its place."""
+    """The worker no longer knows this run (HTTP 410): it has ended, or another one has replaced it."""
 
 
 class WorkerUnreachableError(Exception):
@@ -49,7 +50,7 @@ class WorkerUnreachableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunHandle:
-    """What the pickled task function carries: where to ask, and the capability that is valid for this one run."""
+    """The worker's address, and the capability that is valid for this one run. The pickled task function contains it."""
 
     url: str
     run_id: str
@@ -69,7 +70,7 @@ class InternalHttp:
         self._lock = threading.Lock()
 
     def call(self, method: str, path: str, body: Any = None, timeout: float = REQUEST_TIMEOUT_S) -> Any:
-        """The JSON answer. RunOverError for 410, WorkerUnreachableError for silence or any other status."""
+        """Sends a request; returns the JSON answer. RunOverError for 410, WorkerUnreachableError for any other failure."""
         with self._lock:
             try:
                 self._connection.timeout = timeout
@@ -91,7 +92,7 @@ class InternalHttp:
     def close(self) -> None:
         """Closes the connection; a request under way in another thread fails at once."""
         if (connected := self._connection.sock) is not None:
-            with contextlib.suppress(OSError):  # closing alone would not wake who waits for an answer
+            with contextlib.suppress(OSError):  # `close` alone would not wake a thread that waits for an answer
                 connected.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
@@ -112,7 +113,7 @@ class WorkerClient(UnderOrders):
         self.state = STARTING
         self.trace: str | None = None
         self.assignment_version = 0
-        self.standing: tuple[str, ...] = ()
+        self.problems: tuple[Problem, ...] = ()
         self.committed = self.settled = True
         self._handle = handle
         self._loop = loop
@@ -120,27 +121,27 @@ class WorkerClient(UnderOrders):
         self._reports = InternalHttp(handle.url, handle.token)
         self._lease = TaskLease(boot_clock)
         self._topics: set[str] = set()
-        self._notices: list[str] = []
-        self._incidents: list[str] = []
+        self._log_lines: list[str] = []
+        self._events: list[Problem] = []
         self._parent = os.getppid()
         self._heard = time.monotonic()
-        # When the event loop was asked for a sign of life that it has not given yet.
+        # When a callback was scheduled on the event loop that has not run yet.
         self._loop_asked: float | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._report_for_ever, name="reports", daemon=True)
 
-    # --- what a task asks -------------------------------------------------------------------------------------------
+    # Requests.
 
     async def spec(self) -> TaskSpec:
-        """The task's spec as it is now; asked again after `orders.assignment_version` has grown."""
+        """The task's present spec. Request it again after `orders.assignment_version` has grown."""
         return TaskSpec.from_json(await self._ask("GET", f"/runs/{self._handle.run_id}/spec?attempt={self.attempt}"))
 
-    async def positions(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[PartitionPosition]:
-        """The last replicated source offsets, read to the end of the offsets topic after this call was made."""
+    async def source_offsets(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[SourceOffset]:
+        """See WorkerLink."""
         asked = {"fenceable": fenceable, "partitions": [[p.topic, p.partition] for p in partitions]}
         path = f"/runs/{self._handle.run_id}/positions?attempt={self.attempt}"
         answer = await self._ask("POST", path, asked, timeout=30.0)
-        return [PartitionPosition(*each) for each in answer]
+        return [SourceOffset(*each) for each in answer]
 
     async def _ask(self, method: str, path: str, body: Any = None, timeout: float = REQUEST_TIMEOUT_S) -> Any:
         while True:
@@ -151,34 +152,34 @@ class WorkerClient(UnderOrders):
                     raise RunOverError(path) from None
                 await asyncio.sleep(RETRY_S)
 
-    # --- what a task says -------------------------------------------------------------------------------------------
+    # Reports.
 
-    def notice(self, line: str) -> None:
-        """One line for the worker's log."""
-        self._notices.append(line)
+    def log(self, line: str) -> None:
+        """See WorkerLink."""
+        self._log_lines.append(line)
 
-    def incident(self, line: str) -> None:
-        """One line for the log about what has happened and stays so; the status keeps it until the task is started anew."""
-        self._incidents.append(line)
+    def event(self, event: Problem) -> None:
+        """See WorkerLink."""
+        self._events.append(event)
 
     def wrote_to(self, topic: str) -> None:
-        """A target topic got a record; told to the worker with the next report."""
+        """See WorkerLink."""
         self._topics.add(topic)
 
-    # --- what a task obeys ------------------------------------------------------------------------------------------
+    # Orders.
 
     def lease_valid(self) -> bool:
-        """Whether the target may be written to at this moment."""
+        """See WorkerLink."""
         return self._lease.valid()
 
-    # --- the thread -------------------------------------------------------------------------------------------------
+    # The thread.
 
     def start(self) -> None:
-        """Begins to report."""
+        """Starts the reports."""
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the reports; call `report_now` first for the last word."""
+        """Ends the reports. Call `report_now` before, for the last report."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join(timeout=REQUEST_TIMEOUT_S + 1)
@@ -186,12 +187,12 @@ class WorkerClient(UnderOrders):
         self._reports.close()
 
     def end_epoch(self) -> None:
-        """The epoch's time is over: the task commits and returns, and the next epoch goes on."""
+        """The epoch's time is over: the task commits and returns, and the next epoch continues."""
         self.epoch_over = True
         self.changed.set()
 
     def report_now(self, state: str, trace: str | None = None) -> None:
-        """Says the last word of an epoch, after the periodic reports have ended; gives up when nobody listens."""
+        """Ends the periodic reports and sends the last report of an epoch. Gives up after three tries."""
         self._stopped.set()
         self._thread.join(timeout=REQUEST_TIMEOUT_S + 1)
         self.state, self.trace = state, trace
@@ -206,8 +207,9 @@ class WorkerClient(UnderOrders):
 
     def _report(self, *, hold: bool = True) -> None:
         topics, self._topics = self._topics, set()
-        notices, self._notices = self._notices, []
-        incidents, self._incidents = self._incidents, []
+        log_lines, self._log_lines = self._log_lines, []
+        events, self._events = self._events, []
+        problems = self.problems
         report = TaskReport(
             attempt=self.attempt,
             pid=os.getpid(),
@@ -216,9 +218,10 @@ class WorkerClient(UnderOrders):
             assignment_version=self.assignment_version,
             counters=dict(self.counters),
             topics=tuple(topics),
-            notices=tuple(notices),
-            incidents=tuple(incidents),
-            standing=self.standing,
+            log_lines=tuple(log_lines),
+            problems=problems[:MOST_SHOWN],
+            more_problems=max(0, len(problems) - MOST_SHOWN),
+            events=tuple(events),
             committed=self.committed,
             settled=self.settled,
             loop_silent_s=self._loop_silence(),
@@ -229,17 +232,17 @@ class WorkerClient(UnderOrders):
             orders = TaskOrders.from_json(self._reports.call("POST", path, report.to_json()))
         except WorkerUnreachableError:
             self._topics |= topics
-            self._notices[:0] = notices
-            self._incidents[:0] = incidents
+            self._log_lines[:0] = log_lines
+            self._events[:0] = events
             raise
         self._heard = time.monotonic()
         self._lease.renew(sent, orders.lease_ms)
-        # The lease is new in every answer, and nothing that a task is to be woken for.
+        # The lease is new in every answer, and no reason to wake the task.
         if replace(orders, lease_ms=self.orders.lease_ms) != self.orders:
             self._obey(orders)
 
     def _loop_silence(self) -> float:
-        """Seconds for which the event loop has not come round; 0 for less than one."""
+        """Seconds since the event loop last ran this thread's callback; 0 for less than one."""
         now = time.monotonic()
         if self._loop_asked is None:
             self._loop_asked = now
@@ -265,8 +268,8 @@ class WorkerClient(UnderOrders):
     def _report_for_ever(self) -> None:
         while not self._stopped.is_set():
             try:
-                # The worker holds a report for up to half a second, so orders arrive at once and reports stay rare;
-                # but not those of a task that is finishing.
+                # The worker holds a report for up to half a second, so orders arrive at once and reports stay rare. It
+                # does not hold those of a task that is finishing.
                 self._report()
                 if self.orders.finish:
                     self._stopped.wait(FINISHING_REPORT_S)
@@ -279,7 +282,7 @@ class WorkerClient(UnderOrders):
                     return
                 self._stopped.wait(RETRY_S)
             if os.getppid() != self._parent and not self.epoch_over:
-                # Spark's daemon is gone: nobody would end this process, and Spark starts the task elsewhere.
+                # Spark's daemon is gone, so nobody would end this process. Spark starts the task in another one.
                 self.epoch_over = True
                 self._wake()
                 threading.Thread(target=_die_soon, name="orphan", daemon=True).start()

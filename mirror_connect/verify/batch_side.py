@@ -1,7 +1,7 @@
-"""A side by the fast reader: whole batches while they are the same, unpacked by the copier's own code. For `--follow`.
+"""A side by the fast reader: whole batches while they are equal, else records unpacked by the copier's code. For `--follow`.
 
-It shares batch reader, abort filter and unpacking with the copier, so a fault of those would hide the same records on both
-sides. The comparison of a whole link therefore reads by librdkafka (record_side.py).
+It shares batch reader, abort filter and unpacking with the copier. A fault in those would hide the same records on both
+sides, so the comparison of a whole link reads by librdkafka (record_side.py).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from mirror_connect.kafka_io.consumer.fetched import Fetched
+from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.records.aborted import AbortedFilter
 from mirror_connect.kafka_io.records.record_batch import BatchReader, BatchView, CorruptBatchError, verify
 from mirror_connect.kafka_io.records.record_rewrite import unpack
@@ -18,16 +18,16 @@ from mirror_connect.verify.side import Side
 
 
 class Log(Protocol):
-    """What a partition's log is read by. Errors are those of the reader: ClusterUnreachable, NotAuthorized …"""
+    """The reader of a partition's log. Errors are those of the reader: ClusterUnreachable, NotAuthorized …"""
 
-    async def read(self) -> Fetched | None:
+    async def read(self) -> CompletedFetch | None:
         """The next whole batches; None at the end of the range."""
 
     async def seek(self, offset: int) -> None:
-        """Go on reading at this offset."""
+        """Continues at this offset."""
 
-    async def look(self, offset: int) -> Fetched | None:
-        """About a megabyte from there, without moving; None at the end."""
+    async def fetch(self, offset: int) -> CompletedFetch | None:
+        """About a megabyte from `offset` on; None at the end. The position stays."""
 
     async def offset_at(self, timestamp: int) -> int | None:
         """The first offset whose record has this timestamp (ms) or a later one."""
@@ -48,7 +48,7 @@ class BatchSide(Side):
         super().__init__(on_damage, expected=expected, holes=holes)
         self._log = log
         self._committed = committed
-        self._chunk: Fetched | None = None
+        self._chunk: CompletedFetch | None = None
         self._reader = BatchReader(b"")
         self._aborted: AbortedFilter | None = None
         self._view: BatchView | None = None
@@ -97,9 +97,9 @@ class BatchSide(Side):
         self._producers.clear()
         await self._log.seek(offset)
 
-    async def look(self, offset: int) -> list[Record]:
+    async def records_at(self, offset: int) -> list[Record]:
         """See Side."""
-        chunk = await self._log.look(offset)
+        chunk = await self._log.fetch(offset)
         if chunk is None:
             return []
         found: list[Record] = []
@@ -111,18 +111,18 @@ class BatchSide(Side):
                 if (aborted is None or not aborted.drops(view)) and not view.is_control and _has_records(view):
                     found += unpack(view, offset)[0]
         except CorruptBatchError:
-            pass  # whoever reads on will find it and say so
+            pass  # the comparison reports it when it reads there
         return found
 
     async def identify(self, offsets: Iterable[int]) -> None:
-        """See Side. Batches say so by themselves."""
+        """See Side. Each batch names its producer, so there is nothing to read."""
 
     def close(self) -> None:
-        """Gives back what was fetched."""
+        """Releases what was fetched."""
         self._let_go()
 
     async def _next_view(self) -> bool:
-        """Makes `_view` the next batch that holds data, unless it is one already."""
+        """Makes `_view` the next batch with data, unless it is one already."""
         while self._view is None and not self.ended:
             try:
                 view = self._reader.next()
@@ -131,7 +131,7 @@ class BatchSide(Side):
                     continue
                 self._meet(view)
             except CorruptBatchError as error:
-                # Where the next batch begins nobody knows now; the next fetch does.
+                # The start of the next batch is unknown, but the next fetch finds it.
                 self._on_damage(error.offset, error.reason)
                 self._skip_chunk()
         return self._view is not None
@@ -210,7 +210,7 @@ class BatchSide(Side):
         self._let_go()
 
     def _let_go(self) -> None:
-        # Views keep slices of the buffer alive only until the comparer is done with them.
+        # The comparer is done with the views, which hold slices of the buffer.
         chunk, self._chunk = self._chunk, None
         self._reader = BatchReader(b"")
         if chunk is not None:

@@ -1,6 +1,6 @@
-"""The partitions of one cluster, read for a comparison by librdkafka, within fixed ends: no code of the copier's in it.
+"""Reads the partitions of one cluster by librdkafka, within fixed ends. It uses no code of the copier.
 
-What librdkafka does not show is asked for where it matters only, from the headers of batches (consumer/batch_heads.py).
+librdkafka hides some offsets. Only where that matters, the headers of the batches are read (consumer/batch_heads.py).
 """
 
 from __future__ import annotations
@@ -13,37 +13,39 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, TypeVar
 
 from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.rights import user_at
 from mirror_connect.kafka_io.consumer.batch_heads import BatchHead, BatchHeads, HeadsUnknown
 from mirror_connect.kafka_io.consumer.record_reader import (
     Found,
     FoundRecord,
-    ReadingTrouble,
+    ListedOffset,
     RecordReader,
     RecordReaders,
-    Told,
+    TemporaryReadError,
 )
-from mirror_connect.verify.place import EARLIEST, LATEST, CannotCompareError, Key, Partition, Place
+from mirror_connect.verify.clusters import EARLIEST, LATEST, ClusterRole
+from mirror_connect.verify.errors import CannotCompareError
 from mirror_connect.verify.rate import Rate
 
 T = TypeVar("T")
 
-# A partition that can't be read gets so long to recover, as a restarted broker needs it.
+# How long a partition that can't be read may take to recover: a restarted broker needs that.
 PATIENCE_S: Final = 30.0
 _RETRY_S: Final = 0.5
 _ANSWER_S: Final = 10.0
-# Two partitions of a pair and a look at one of them, for each of those that are compared at once.
+# For each of the four comparisons at once: a reader of each side, and one that reads elsewhere.
 _THREADS: Final = 12
-_LOOK_BYTES: Final = 1 << 20
+_AT_ONCE_BYTES: Final = 1 << 20
 _HEADS_BYTES: Final = 4 << 20
-# An offset and what else a record has in its batch.
+# Bytes of a record beside its key, value and headers: offset, timestamp, lengths.
 _OVERHEAD: Final = 8
 
 
 class Piece(NamedTuple):
-    """Records in order; all offsets below `end` are read. `damaged`: (offset, reason) of batches that were left out.
+    """Records in order. All offsets below `end` are read. `damaged`: (offset, reason) of skipped batches.
 
-    `at_end`: nothing followed at the moment.
+    `at_end`: the log had no more at the moment.
     """
 
     records: Sequence[FoundRecord]
@@ -55,51 +57,52 @@ class Piece(NamedTuple):
 
 
 class ClusterLogs:
-    """One cluster. `committed`: only what readers of committed records see."""
+    """The logs of one cluster. `committed`: only what readers of committed records see."""
 
     def __init__(
         self,
-        place: Place,
+        role: ClusterRole,
         properties: Mapping[str, str],
         *,
         committed: bool,
         rate: Rate,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self.place: Place = place
+        self.role: ClusterRole = role
         self.committed = committed
         self.rate = rate
         self.patience_s = patience_s
         client_id = "mirror-connect-verify"
         self._readers = RecordReaders(
-            properties, user_at(place), committed=committed, client_id=client_id, statistics=rate.limited
+            properties, user_at(role), committed=committed, client_id=client_id, statistics=rate.limited
         )
         self._heads = BatchHeads(properties, client_id)
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"verify-{place}")
-        self._leaders: dict[Partition, tuple[str, int]] = {}
-        # Bytes received for each byte of content, as far as the statistics tell.
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"verify-{role}")
+        self._leaders: dict[TopicPartition, tuple[str, int]] = {}
+        # Bytes of content and bytes received, by the statistics so far.
         self._content = self._received = 0
 
     async def close(self) -> None:
-        """Ends the connections."""
+        """Closes the connections."""
         await self._heads.close()
         await self.blocking(self._readers.close)
         self._threads.shutdown(wait=False)
 
-    async def offsets(self, wanted: Mapping[Key, int]) -> dict[Key, int | None]:
-        """The offset at a timestamp (ms), EARLIEST or LATEST of each partition; None where no record is as late.
+    async def offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """The offset at a timestamp (ms), EARLIEST or LATEST of each partition; None if no record is as late.
 
-        LATEST is what readers see: up to the first open transaction if they read committed records. CannotCompareError,
-        NotAuthorized.
+        For readers of committed records LATEST is before the first open transaction. CannotCompareError, NotAuthorized.
         """
-        found, why = await self.told(wanted)
+        found, why = await self.listed_offsets(wanted)
         if len(found) < len(wanted):
-            raise CannotCompareError(f"the {self.place} cluster does not answer: {why}")
-        return {key: told.offset for key, told in found.items()}
+            raise CannotCompareError(f"the {self.role} cluster does not answer: {why}")
+        return {key: end.offset for key, end in found.items()}
 
-    async def told(self, wanted: Mapping[Key, int]) -> tuple[dict[Key, Told], str]:
-        """The same with the leaders' epochs; and why those are missing that nobody told for a while. NotAuthorized."""
-        found: dict[Key, Told] = {}
+    async def listed_offsets(
+        self, wanted: Mapping[TopicPartition, int]
+    ) -> tuple[dict[TopicPartition, ListedOffset], str]:
+        """The same with leader epochs; and why some are missing after `patience_s`. NotAuthorized."""
+        found: dict[TopicPartition, ListedOffset] = {}
         until = time.monotonic() + self.patience_s
         while True:
             left = {key: at for key, at in wanted.items() if key not in found}
@@ -109,73 +112,75 @@ class ClusterLogs:
                 return found, why
             await asyncio.sleep(_RETRY_S)
 
-    async def ends(self, keys: Iterable[Key]) -> dict[Key, Told]:
+    async def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, ListedOffset]:
         """LATEST of each partition, with the epoch of its leader. CannotCompareError, NotAuthorized."""
         wanted = dict.fromkeys(keys, LATEST)
-        found, why = await self.told(wanted)
+        found, why = await self.listed_offsets(wanted)
         if len(found) < len(wanted):
-            raise CannotCompareError(f"the {self.place} cluster does not answer: {why}")
+            raise CannotCompareError(f"the {self.role} cluster does not answer: {why}")
         return found
 
-    async def epoch_end(self, key: Partition, epoch: int) -> int | None:
-        """Where the last leader epoch not above this one ended, None where the leader knows of none. CannotCompareError."""
+    async def epoch_end(self, key: TopicPartition, epoch: int) -> int | None:
+        """The end offset of the last leader epoch up to this one; None if the leader knows none. CannotCompareError."""
         until = time.monotonic() + self.patience_s
         reader = await self.take()
         try:
             while True:
-                # Who led before leads no more: that is why it is asked.
+                # The leader may have changed: ask the present one.
                 try:
                     broker = await self.blocking(reader.leader, *key, _ANSWER_S)
                     return await self._heads.epoch_end(broker, key, epoch)
-                except (ReadingTrouble, HeadsUnknown) as error:
+                except (TemporaryReadError, HeadsUnknown) as error:
                     if time.monotonic() > until:
-                        raise CannotCompareError(f"nobody tells where leader epoch {epoch} ended: {error}") from None
+                        raise CannotCompareError(
+                            f"no broker answers where leader epoch {epoch} ended: {error}"
+                        ) from None
                     await asyncio.sleep(_RETRY_S)
         finally:
             await self.give_back(reader)
 
     async def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """The ids of topics as the cluster tells them now; brokers before 2.8 have none."""
+        """The present ids of topics; brokers before 2.8 have none."""
         names = sorted(set(topics))
         return await self.blocking(self._ids, names) if names else {}
 
-    def log(self, key: Partition, start: int, end: int) -> RecordLog:
-        """The log of a partition from `start` to before `end`; to be closed."""
+    def log(self, key: TopicPartition, start: int, end: int) -> RecordLog:
+        """The log of a partition from `start` to before `end`. The caller closes it."""
         return RecordLog(self, key, start, end)
 
     async def blocking(self, call: Callable[..., T], *arguments: object) -> T:
-        """Runs what blocks in a thread of its own."""
+        """Runs a blocking call in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
 
     async def take(self) -> RecordReader:
-        """A reader that nobody uses."""
+        """A free reader."""
         return await self.blocking(self._readers.take)
 
     async def give_back(self, reader: RecordReader) -> None:
-        """It is no longer used."""
+        """Makes the reader free again."""
         await self.blocking(self._readers.give_back, reader)
 
     async def charge(self, reader: RecordReader, before: int, found: Found) -> None:
-        """Waits until so much may have been read. `before`: what the reader had received before."""
+        """Waits until the rate allows what was read. `before`: bytes the reader had received before that."""
         content = found.size + _OVERHEAD * len(found.records)
         self._content += content
         self._received += max(0, reader.received - before)
-        # What is packed on its way is less than what comes of it. Until that is known it counts as it is.
+        # Compression makes received bytes fewer than their contents. Until the share is known, contents count.
         share = self._received / self._content if self._received and self._content else 1.0
         await self.rate.take(int(content * share))
 
     async def heads(
         self,
         reader: RecordReader,
-        key: Partition,
+        key: TopicPartition,
         first: int,
         last: int,
         *,
         enough: Callable[[BatchHead], bool] | None = None,
     ) -> list[BatchHead]:
-        """The headers of the batches that hold offsets from `first` to `last`, or of those up to one that is `enough`.
+        """The headers of the batches with offsets from `first` to `last`, or only up to the first that is `enough`.
 
-        CannotCompareError where they can't be had for a while.
+        CannotCompareError if no broker returns them for a while.
         """
         found: list[BatchHead] = []
         at, until = first, time.monotonic() + self.patience_s
@@ -185,25 +190,25 @@ class ClusterLogs:
                     self._leaders[key] = await self.blocking(reader.leader, *key, _ANSWER_S)
                 broker = self._leaders[key]
                 most = min(_HEADS_BYTES, max(1 << 16, (last - at) << 10))
-                told, size = await self._heads.read(broker, key, at, most, committed=self.committed)
-            except (ReadingTrouble, HeadsUnknown) as error:
+                shown, size = await self._heads.read(broker, key, at, most, committed=self.committed)
+            except (TemporaryReadError, HeadsUnknown) as error:
                 self._leaders.pop(key, None)
                 if time.monotonic() > until:
                     raise CannotCompareError(
-                        f"{self.place} partition {key}: nobody tells what lies at offset {at}: {error}"
+                        f"{self.role} partition {key}: no broker shows the batch at offset {at}: {error}"
                     ) from None
                 await asyncio.sleep(_RETRY_S)
                 continue
-            if told is None:
-                # What was at the log's beginning may have gone meanwhile.
+            if shown is None:
+                # Retention may have moved the log's beginning.
                 begins = (await self.offsets({key: EARLIEST}))[key] or 0
                 if begins <= at:
                     break
                 at = begins
                 continue
-            heads = [head for head in told if head.last >= at and head.first <= last]
+            heads = [head for head in shown if head.last >= at and head.first <= last]
             if not heads:
-                break  # nothing is there up to the end
+                break  # no batch up to the end
             await self.rate.take(size)
             found += heads
             at, until = heads[-1].last + 1, time.monotonic() + self.patience_s
@@ -211,31 +216,31 @@ class ClusterLogs:
                 break
         return found
 
-    def _ask(self, wanted: Mapping[Key, int]) -> tuple[dict[Key, Told], str]:
+    def _ask(self, wanted: Mapping[TopicPartition, int]) -> tuple[dict[TopicPartition, ListedOffset], str]:
         try:
             return self._readers.asker.offsets(wanted, committed=self.committed, timeout=_ANSWER_S)
         except NotAuthorized as error:
-            raise NotAuthorized(f"{self.place}: {error}") from None
+            raise NotAuthorized(f"{self.role}: {error}") from None
 
     def _ids(self, names: Sequence[str]) -> dict[str, str]:
         return self._readers.asker.topic_ids(names, _ANSWER_S)
 
 
 class RecordLog:
-    """One partition, from `start` to before `end`. CannotCompareError when it can't be read for a while; NotAuthorized."""
+    """One partition, from `start` to before `end`. CannotCompareError if it stays unreadable for a while; NotAuthorized."""
 
-    def __init__(self, cluster: ClusterLogs, key: Partition, start: int, end: int) -> None:
+    def __init__(self, cluster: ClusterLogs, key: TopicPartition, start: int, end: int) -> None:
         self.key = key
         self.committed = cluster.committed
         self._cluster = cluster
         self._end = end
         self._position = start
         self._reader: RecordReader | None = None
-        self._looker: RecordReader | None = None
+        self._second_reader: RecordReader | None = None
         self._reading = False
 
     async def read(self) -> Piece | None:
-        """The next records; None at the end of the range. A piece may have none, if the range ends without."""
+        """The next records; None at the end of the range. A piece may have no records."""
         if self._position >= self._end:
             await self._rest()
             return None
@@ -247,7 +252,7 @@ class RecordLog:
         piece = await self._read(self._reader, self._position)
         self._position = piece.end
         if piece.at_end and piece.end < self._end and await self._last() < self._end:
-            # The log ends before the range does: who compares will say so.
+            # The log ends before the range: the comparison reports it.
             self._end = piece.end
         if piece.end > self._end:
             records = piece.records[: bisect_left(piece.records, self._end, key=_offset)]
@@ -255,19 +260,19 @@ class RecordLog:
         return piece
 
     async def seek(self, offset: int) -> None:
-        """Go on reading at this offset."""
+        """Continues at this offset."""
         self._reading = False
         self._position = offset
 
-    async def look(self, offset: int) -> Sequence[FoundRecord]:
-        """Records from there on, about a megabyte of them, without moving."""
-        if self._looker is None:
-            self._looker = await self._cluster.take()
-        await self._cluster.blocking(self._looker.begin, *self.key, offset)
+    async def records_at(self, offset: int) -> Sequence[FoundRecord]:
+        """About a megabyte of records from `offset` on. The position stays."""
+        if self._second_reader is None:
+            self._second_reader = await self._cluster.take()
+        await self._cluster.blocking(self._second_reader.begin, *self.key, offset)
         found: list[FoundRecord] = []
         size, at = 0, offset
-        while size < _LOOK_BYTES and at < self._end:
-            piece = await self._read(self._looker, at)
+        while size < _AT_ONCE_BYTES and at < self._end:
+            piece = await self._read(self._second_reader, at)
             found += piece.records
             size += piece.size
             if piece.at_end or piece.end <= at:
@@ -283,36 +288,36 @@ class RecordLog:
         self, first: int, last: int, *, enough: Callable[[BatchHead], bool] | None = None
     ) -> list[BatchHead]:
         """The headers of the batches that hold these offsets."""
-        if self._looker is None:
-            self._looker = await self._cluster.take()
-        return await self._cluster.heads(self._looker, self.key, first, last, enough=enough)
+        if self._second_reader is None:
+            self._second_reader = await self._cluster.take()
+        return await self._cluster.heads(self._second_reader, self.key, first, last, enough=enough)
 
     async def close(self) -> None:
-        """Gives the readers back."""
-        for reader in (self._reader, self._looker):
+        """Makes the readers free again."""
+        for reader in (self._reader, self._second_reader):
             if reader is not None:
                 await self._cluster.give_back(reader)
-        self._reader = self._looker = None
+        self._reader = self._second_reader = None
 
     async def _read(self, reader: RecordReader, position: int) -> Piece:
-        """What comes next at `position`: records, damage, or the log's end."""
+        """The next at `position`: records, damage, or the log's end."""
         began, why = time.monotonic(), ""
         while True:
             before = reader.received
             try:
                 found = await self._cluster.blocking(reader.read)
             except NotAuthorized as error:
-                raise NotAuthorized(f"{self._cluster.place}: {error}") from None
+                raise NotAuthorized(f"{self._cluster.role}: {error}") from None
             if found.records or found.damaged or found.end is not None:
                 return await self._piece(reader, before, position, found)
             if found.refused:
-                raise CannotCompareError(f"{self._cluster.place} partition {self.key} can't be read: {found.refused}")
-            if found.lost and (place := await self._found_again(reader, position)) is not None:
-                return Piece((), place, 0, log_append_time=False, damaged=(), at_end=True)
-            why = found.trouble or why
+                raise CannotCompareError(f"{self._cluster.role} partition {self.key} can't be read: {found.refused}")
+            if found.lost and (offset := await self._found_again(reader, position)) is not None:
+                return Piece((), offset, 0, log_append_time=False, damaged=(), at_end=True)
+            why = found.problem or why
             if time.monotonic() - began > (self._cluster.patience_s if why else 2 * self._cluster.patience_s):
                 what = why or f"nothing came for {2 * self._cluster.patience_s:.0f} s"
-                raise CannotCompareError(f"{self._cluster.place} partition {self.key} can't be read: {what}")
+                raise CannotCompareError(f"{self._cluster.role} partition {self.key} can't be read: {what}")
 
     async def _piece(self, reader: RecordReader, before: int, position: int, found: Found) -> Piece:
         await self._cluster.charge(reader, before, found)
@@ -324,11 +329,11 @@ class RecordLog:
         return Piece(found.records, end, found.size, found.log_append_time, (), found.end is not None)
 
     async def _damaged(self, reader: RecordReader, offset: int, reason: str, found: Found) -> Piece:
-        """What comes before a damaged batch, and the place behind it: where that is librdkafka doesn't know for sure."""
+        """The records before a damaged batch. Continues after it, where librdkafka might not."""
         heads = await self._cluster.heads(reader, self.key, offset, offset)
         if not heads:
             raise CannotCompareError(
-                f"{self._cluster.place} partition {self.key} can't be read beyond offset {offset}: {reason}"
+                f"{self._cluster.role} partition {self.key} can't be read beyond offset {offset}: {reason}"
             )
         end = max(offset, heads[0].last) + 1
         await self._cluster.blocking(reader.begin, *self.key, end)
@@ -337,7 +342,7 @@ class RecordLog:
         return Piece(records, end, found.size, found.log_append_time, damaged, at_end=False)
 
     async def _found_again(self, reader: RecordReader, position: int) -> int | None:
-        """The position is no longer in the log: where it goes on if that is later, or where it ends if it is shorter."""
+        """Continues after the log lost this position. Returns the log's end if the log is shorter now, else None."""
         first = (await self._cluster.offsets({self.key: EARLIEST}))[self.key] or 0
         last = await self._last()
         if last < position:

@@ -1,4 +1,4 @@
-"""What the comparison of a partition found: counts, and the first faults with their places."""
+"""What the comparison of a partition found: counts, and the first faults with their offsets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Kind(StrEnum):
-    """What may be wrong with a copy. Kept as words of the JSON output."""
+    """Kinds of faults of a copy. The JSON output has these words."""
 
     MISSING = "missing"
     DOUBLED = "doubled"
@@ -21,9 +21,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault, or neighbouring ones of a kind: `count` records. Offsets are those of the first and last of them.
+    """One fault, or neighbouring ones of one kind: `count` records. Offsets are those of the first and the last one.
 
-    `source` is None for what the source does not have, `target` for what the target does not have.
+    `source` is None for records that the source lacks, `target` for records that the target lacks.
     """
 
     kind: Kind
@@ -43,7 +43,7 @@ class Fault:
         }
 
     def joined(self, following: Fault) -> Fault | None:
-        """Both as one, if the other lies directly behind; None if it doesn't."""
+        """Both as one fault if the other one directly follows; otherwise None."""
         if following.kind != self.kind or following.detail != self.detail:
             return None
         if not (_follows(self.source, following.source) and _follows(self.target, following.target)):
@@ -56,7 +56,7 @@ class Fault:
         )
 
     def without(self, first: int, last: int) -> list[Fault]:
-        """What is left when the records at these offsets (source's if there are any, else target's) turn out to be none."""
+        """What is left without the records at these offsets: the source's if there are any, else the target's."""
         on_source = self.source is not None
         begin, end = self.source or self.target or (0, -1)
         if last < begin or end < first:
@@ -66,8 +66,8 @@ class Fault:
         for part in ((begin, first - 1), (last + 1, end)):
             if part[0] <= part[1]:
                 size = min(part[1] - part[0] + 1, most)
-                place = {"source": part} if on_source else {"target": part}
-                left.append(replace(self, count=size, **place))  # type: ignore[arg-type]
+                offsets = {"source": part} if on_source else {"target": part}
+                left.append(replace(self, count=size, **offsets))  # type: ignore[arg-type]
         return left
 
 
@@ -83,14 +83,13 @@ def _span(first: tuple[int, int] | None, second: tuple[int, int] | None) -> tupl
 
 @dataclass(eq=False, slots=True)
 class Findings:
-    """Of one partition. All counts are of records, but for `behind` and `bytes`.
+    """The findings of one partition. `behind` counts offsets, all others but `bytes` count records.
 
-    `equal`: found on the target as they are at the source, `by_batch` of them because whole batches have the same bytes.
-    `repeated`: copied again from an earlier offset on after a restart, as at-least-once allows. `gone_from_source`,
-    `gone_from_target`: on one side only, where the other side's log has a gap (compaction, retention);
-    `before_source_start` and `before_target_start` of them before the first that both have, where a log now begins.
-    `behind`: offsets at the source's end that needn't be on the target yet, and aren't. `error`: why it wasn't compared to
-    its end.
+    `equal`: the same on both sides, `by_batch` of them in whole batches of the same bytes. `repeated`: copied again after
+    a restart, as at-least-once allows. `gone_from_source`, `gone_from_target`: only on the other side, because this
+    side's log has a gap (compaction, retention). `before_source_start` and `before_target_start` of them are before the
+    first record that both have, where a log begins now. `behind`: offsets at the source's end that needn't be on the
+    target yet, and aren't. `error`: why the comparison is not complete.
     """
 
     most_listed: int = 20
@@ -125,17 +124,17 @@ class Findings:
         ]
 
     def note(self, line: str) -> None:
-        """Something to know that is no fault; said once."""
+        """Adds a line that is no fault, once."""
         if line not in self.notes:
             self.notes.append(line)
 
     def faults(self, *, strict: bool = False) -> int:
-        """How many records are not as they should be; `strict`: repeated ones are counted too."""
+        """How many records are wrong. `strict`: repeated ones count, too."""
         return self.counts.total() + (self.repeated if strict else 0)
 
     @property
     def compared(self) -> int:
-        """Records of which something is known, good or bad."""
+        """Records with any result, good or bad."""
         return self.equal + self.repeated + self.gone_from_source + self.gone_from_target + self.counts.total()
 
     def as_json(self) -> dict[str, Any]:

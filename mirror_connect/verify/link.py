@@ -1,4 +1,4 @@
-"""What is to be compared: the link of a connector as its worker tells it, or one that files and options describe."""
+"""The link to compare: a connector's as its worker reports it, or one that files and options describe."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from urllib.parse import quote
 
 import httpx
 
-from mirror_connect.connectors.config.config_table import RefusedConfig
+from mirror_connect.connectors.config.table import RefusedConfig
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.filters import TopicSelection
-from mirror_connect.connectors.mirror.mirror_settings import (
+from mirror_connect.connectors.mirror.mirror_source import MirrorSource, topic_selection
+from mirror_connect.connectors.mirror.settings import (
     source_admin,
     source_consumer,
     target_admin,
     target_consumer,
 )
-from mirror_connect.connectors.mirror.mirror_source import MirrorSource, topic_selection
-from mirror_connect.verify.place import CannotCompareError
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.verify.errors import CannotCompareError
 
-Positions = Mapping[tuple[str, int], int]
+Positions = Mapping[TopicPartition, int]
 
 _SOURCE_CLASSES: Final = MirrorSource().names
 _BOOTSTRAP: Final = "bootstrap.servers"
-# What only the worker can resolve.
+# Begins a reference that only the worker can resolve.
 _REFERENCE: Final = "${"
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Java client properties to read and to administer a cluster with."""
+    """Java client properties of a cluster's consumer and admin client."""
 
     consumer: Mapping[str, str] = field(repr=False)
     admin: Mapping[str, str] = field(repr=False)
@@ -40,7 +41,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link. `positions`: offset of the last copied record by source partition; None where nobody told them."""
+    """A link. `positions`: offset of the last copied record by source partition; None if they are unknown."""
 
     name: str
     source: Client
@@ -58,6 +59,10 @@ class Link:
         """A source topic's name on the target."""
         return self.selection.policy.remote_topic(self.source_alias, topic)
 
+    def remote(self, partition: TopicPartition) -> TopicPartition:
+        """The target partition to which a source partition is copied."""
+        return TopicPartition(self.remote_topic(partition.topic), partition.partition)
+
 
 def link_of(
     name: str,
@@ -67,14 +72,14 @@ def link_of(
     target: Mapping[str, str] | None = None,
     positions: Positions | None = None,
 ) -> Link:
-    """The link of a source connector's config. `source` and `target`: client properties that count instead of its own.
+    """The link of a source connector's config. `source` and `target`: client properties that replace its own.
 
-    CannotCompareError where the config doesn't tell how to reach a cluster, ConfigError where it is wrong.
+    CannotCompareError if the config doesn't say how to reach a cluster, ConfigError if it is wrong.
     """
     kind = config.get("connector.class", "")
     if kind not in _SOURCE_CLASSES:
         raise CannotCompareError(
-            f"connector {name} is a {kind.rpartition('.')[2]}, no MirrorSourceConnector: it copies no topics"
+            f"connector {name} is a {kind.rpartition('.')[2]}, which copies no topics: name a MirrorSourceConnector"
         )
     try:
         settings = MirrorSource().settings({"name": name, **config})
@@ -96,7 +101,7 @@ def described_link(
     target: Mapping[str, str],
     settings: Mapping[str, str],
 ) -> Link:
-    """A link that options describe; `settings` are those of a source connector: topics, aliases, policy."""
+    """A link that options describe. `settings`: those of a source connector: topics, aliases, policy."""
     config = {"connector.class": MirrorSource.class_name, "source.cluster.alias": "source", **settings}
     return link_of("the link", config, source=source, target=target)
 
@@ -106,20 +111,20 @@ def _client(side: str, config: Mapping[str, str], given: Mapping[str, str] | Non
     if given is not None:
         if not given.get(_BOOTSTRAP):
             raise ConfigError(_BOOTSTRAP, None, f"the {side} cluster's properties have none")
-        # How the link reads is the connector's matter, wherever the way to the cluster is written down.
+        # The connector decides the isolation level, also if a file has the other properties.
         isolation = reading(config).get("isolation.level")
         return Client({**({"isolation.level": isolation} if isolation else {}), **given}, given)
     consumer, admin = reading(config), administering(config)
     hidden = sorted(key for key, value in {**admin, **consumer}.items() if _REFERENCE in value)
     if hidden:
         raise CannotCompareError(
-            f"only the worker knows {', '.join(hidden)} of the {side} cluster (config provider): "
-            f"give its client properties with --{side} FILE"
+            f"a config provider of the worker holds {', '.join(hidden)} of the {side} cluster: "
+            f"give the client properties with --{side} FILE"
         )
     if not consumer.get(_BOOTSTRAP) and not admin.get(_BOOTSTRAP):
         raise CannotCompareError(
             f"the connector's config has no {side}.cluster.bootstrap.servers"
-            f"{', it writes to the cluster of its worker' if side == 'target' else ''}: "
+            f"{', because it writes to the cluster of its worker' if side == 'target' else ''}: "
             f"give the client properties with --{side} FILE"
         )
     return Client(consumer, admin)
@@ -134,7 +139,7 @@ class WorkerRest:
         self._client: httpx.AsyncClient | None = None
 
     async def __aenter__(self) -> Self:
-        """Keeps the way open for several questions: making it costs more CPU than asking."""
+        """Keeps the connection for several requests: connecting costs more CPU than a request."""
         self._client = self._new_client()
         return self
 
@@ -146,14 +151,14 @@ class WorkerRest:
             await client.aclose()
 
     async def config(self, connector: str) -> dict[str, str]:
-        """The connector's config as it was written. CannotCompareError."""
+        """The connector's config as it was submitted. CannotCompareError."""
         found = await self._get(f"/connectors/{quote(connector, safe='')}/config")
         if not isinstance(found, dict):
             raise CannotCompareError(f"the worker at {self._url} has no connector {connector}")
         return {str(key): str(value) for key, value in found.items()}
 
     async def positions(self, connector: str, source_alias: str | None = None) -> Positions | None:
-        """How far the connector has come; None if the worker can't tell. `source_alias`: the one it has now."""
+        """The connector's source offsets; None if the worker can't report them. `source_alias`: its present one."""
         found = await self._get(f"/connectors/{quote(connector, safe='')}/offsets")
         return None if not isinstance(found, dict) else positions_in(found, source_alias)
 
@@ -161,7 +166,7 @@ class WorkerRest:
         return httpx.AsyncClient(timeout=30.0, auth=self._login, follow_redirects=True)
 
     async def _get(self, path: str) -> Any:
-        """The body; None for what isn't there."""
+        """The body of the answer; None if the worker has no such resource."""
         try:
             if self._client is not None:
                 answer = await self._client.get(self._url + path)
@@ -170,7 +175,7 @@ class WorkerRest:
                     answer = await client.get(self._url + path)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             reason = str(error) or type(error).__name__
-            raise CannotCompareError(f"the worker at {self._url} does not answer: {reason}") from None
+            raise CannotCompareError(f"the worker at {self._url} is unreachable: {reason}") from None
         if answer.status_code in (404, 405, 501):
             return None
         if answer.status_code in (401, 403):
@@ -182,11 +187,11 @@ class WorkerRest:
         try:
             return answer.json()
         except ValueError:
-            raise CannotCompareError(f"what answers at {self._url} is no Connect worker") from None
+            raise CannotCompareError(f"{self._url} is no Connect worker: check --worker") from None
 
 
 def _reason(answer: httpx.Response) -> str:
-    """What a Connect worker says of an error, with a colon in front; empty if it says nothing that can be read."""
+    """The message of a Connect worker's error after a colon; empty if there is no readable one."""
     try:
         body = answer.json()
     except ValueError:
@@ -196,7 +201,7 @@ def _reason(answer: httpx.Response) -> str:
 
 
 def positions_in(body: Mapping[str, Any], source_alias: str | None = None) -> Positions:
-    """The answer of `GET /connectors/NAME/offsets` of a source connector: what it copies under this alias."""
+    """The source offsets of this alias in an answer to `GET /connectors/NAME/offsets`."""
     found = {}
     for entry in body.get("offsets", ()):
         match entry:
@@ -204,5 +209,5 @@ def positions_in(body: Mapping[str, Any], source_alias: str | None = None) -> Po
                 "partition": {"topic": str(topic), "partition": int(partition), **rest},
                 "offset": {"offset": int(offset)},
             } if source_alias is None or rest.get("cluster") in (None, source_alias):
-                found[topic, partition] = offset
+                found[TopicPartition(topic, partition)] = offset
     return found

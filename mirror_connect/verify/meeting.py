@@ -1,7 +1,6 @@
-"""Two runs of records that differ at their fronts: where they meet again, and what happened before that. Pure functions.
+"""Two sequences of records that differ: where they become equal again, and what happened before that. Pure functions.
 
-`content` of a record is what has to be equal: its timestamp and its bytes, or the bytes alone where timestamps are the
-broker's.
+`content` of a record is what must be equal: timestamp and bytes, or only the bytes where the broker sets timestamps.
 """
 
 from __future__ import annotations
@@ -11,14 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from mirror_connect.verify.differences import alike
-from mirror_connect.verify.records import Record
+from mirror_connect.verify.records import Record, alike
 
 Content = object
-# So many records in a row have to be equal where the runs meet, lest one that is there twice be taken for the place.
+# So many records in a row must be equal at a meeting: a single equal one may be a duplicate.
 CONFIRMED: Final = 3
-# How many places of one content are tried: logs of many equal records would take for ever otherwise.
-_PLACES: Final = 8
+# How many records of one content are tried: otherwise logs of many equal records would take too long.
+_MOST_INDEXES: Final = 8
 
 
 def by_content(record: Record) -> Content:
@@ -40,24 +38,24 @@ def meet(
     segments: Sequence[int] = (),
     holes: tuple[int, int] = (0, 0),
 ) -> tuple[int, int] | None:
-    """(records to pass over in `source`, in `target`), the fewest in all; None where they don't meet.
+    """How many records of `source` and of `target` to pass over, the fewest in total; None if they don't meet.
 
-    `last`: nothing follows the runs, so that a meeting near their ends needn't be confirmed by what isn't there.
-    `segments`: places in `target` at which another producer begins; it may do so with what was written before.
-    `holes`: how many offsets are missing in front of `source` and of `target`.
+    `last`: both are the last records, so a meeting near their ends needs no more records to confirm it.
+    `segments`: indexes in `target` where another producer begins; its first records may be repeated ones.
+    `holes`: how many offsets are missing before `source` and before `target`.
     """
     ours, theirs = [content(record) for record in source], [content(record) for record in target]
-    places: dict[Content, list[int]] = {}
+    indexes: dict[Content, list[int]] = {}
     for at, each in enumerate(ours):
-        found = places.setdefault(each, [])
-        if len(found) < _PLACES:
+        found = indexes.setdefault(each, [])
+        if len(found) < _MOST_INDEXES:
             found.append(at)
     best: tuple[int, int] | None = None
     least = (len(ours) + len(theirs) + 1, 0)
     for there, each in enumerate(theirs):
         if _cost(0, there, holes) >= least:
             break
-        for here in places.get(each, ()):
+        for here in indexes.get(each, ()):
             if _cost(here, there, holes) >= least:
                 break
             segment = bisect_right(segments, there)
@@ -69,7 +67,7 @@ def meet(
 
 
 def _cost(here: int, there: int, holes: tuple[int, int]) -> tuple[int, int]:
-    """What is to be explained when so many records are passed over: those for which the other log has no hole."""
+    """The number of records that remain to be explained: those for which the other log has no hole."""
     return max(0, here - holes[1]) + max(0, there - holes[0]), here + there
 
 
@@ -84,7 +82,7 @@ def _confirmed(ours: list[Content], here: int, theirs: list[Content], there: int
 
 @dataclass(slots=True)
 class Gap:
-    """What became of the records before the meeting: places in the two runs, (source, target) where both have it."""
+    """What became of the records before the meeting, as indexes: (source, target) if both have the record."""
 
     in_place: list[tuple[int, int]] = field(default_factory=list)
     reordered: list[tuple[int, int]] = field(default_factory=list)
@@ -97,15 +95,15 @@ class Gap:
 def explain(
     source: Sequence[Record], target: Sequence[Record], content: Callable[[Record], Content], *, whole: bool
 ) -> Gap:
-    """The smallest set of faults that makes `target` of `source`, as far as it can be told from the two alone.
+    """The smallest set of faults that turns `source` into `target`, judged by these two alone.
 
-    `whole`: neither log has holes here, so that one missing and one unknown record at a place must be one that changed.
+    `whole`: neither log has holes here. So a missing and an unknown record at the same index are one changed record.
     """
     gap = Gap()
     waiting: dict[Content, list[int]] = {}
     for here in range(len(source) - 1, -1, -1):
         waiting.setdefault(content(source[here]), []).append(here)
-    known = {each: places[-1] for each, places in waiting.items()}
+    known = {each: indexes[-1] for each, indexes in waiting.items()}
     paired: list[tuple[int, int]] = []
     left: list[int] = []
     for there, record in enumerate(target):
@@ -119,7 +117,7 @@ def explain(
     stayed = _longest_rising([here for here, _ in paired])
     for number, pair in enumerate(paired):
         (gap.in_place if number in stayed else gap.reordered).append(pair)
-    missing = sorted(here for places in waiting.values() for here in places)
+    missing = sorted(here for indexes in waiting.values() for here in indexes)
     _pair_changed(gap, source, target, missing, left, whole=whole)
     return gap
 
@@ -127,7 +125,7 @@ def explain(
 def _pair_changed(
     gap: Gap, source: Sequence[Record], target: Sequence[Record], missing: list[int], left: list[int], *, whole: bool
 ) -> None:
-    """Between the same neighbours something is missing and something unknown came: that is one record, changed."""
+    """Pairs a missing record with an unknown one between the same neighbours: it is one changed record."""
     anchors = [*gap.in_place, (len(source), len(target))]
     here_at = there_at = 0
     for here_end, there_end in anchors:
@@ -159,18 +157,18 @@ def _alike_pairs(
 
 
 def _longest_rising(values: Sequence[int]) -> set[int]:
-    """Indexes of a longest rising subsequence: what is not in it has moved."""
+    """Indexes of a longest rising subsequence: records outside it have moved."""
     tails: list[int] = []
     tail_at: list[int] = []
     before: list[int] = []
     for at, value in enumerate(values):
-        place = bisect_left(tails, value)
-        before.append(tail_at[place - 1] if place else -1)
-        if place == len(tails):
+        index = bisect_left(tails, value)
+        before.append(tail_at[index - 1] if index else -1)
+        if index == len(tails):
             tails.append(value)
             tail_at.append(at)
         else:
-            tails[place], tail_at[place] = value, at
+            tails[index], tail_at[index] = value, at
     found: set[int] = set()
     at = tail_at[-1] if tail_at else -1
     while at >= 0:

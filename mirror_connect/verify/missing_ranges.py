@@ -1,6 +1,6 @@
-"""Which source offsets are called missing so far: whoever sees one of them on the target later takes it from here.
+"""The source offsets that are called missing so far. One that is found on the target later is taken out.
 
-Ranges and not records, so that it stays small when millions are missing.
+They are kept as ranges, which stay small when millions of records are missing.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Final
 
-# Two numbers each: a few megabytes.
+# Ranges of two numbers each: a few megabytes.
 MOST: Final = 50_000
 
 
 class MissingRanges:
-    """`full_from`: from this offset on nothing is known any more, as there were too many ranges; None while all is known."""
+    """`full_from`: missing offsets from here on are not kept, because there were too many ranges; None while all are."""
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
@@ -26,7 +26,7 @@ class MissingRanges:
 
     @property
     def first(self) -> int | None:
-        """The lowest of them."""
+        """The lowest missing offset."""
         return self._firsts[0] if self._firsts else None
 
     def any(self, first: int, last: int) -> bool:
@@ -35,9 +35,9 @@ class MissingRanges:
         return at < len(self._firsts) and self._firsts[at] <= last
 
     def add(self, offset: int, before: int) -> bool:
-        """A record behind all others here is missing; `before` it is the one at this offset. False: there was no room."""
+        """Adds an offset above all others. `before`: the offset of the record before it. False: there was no room."""
         if self._lasts and self._lasts[-1] == before:
-            # What lies between them, a transaction's marker, is no record.
+            # The offsets between them are no records but markers of transactions.
             self._lasts[-1] = offset
             return True
         if self.full_from is not None or len(self._firsts) >= MOST:
@@ -48,7 +48,7 @@ class MissingRanges:
         return True
 
     def take(self, first: int, last: int) -> None:
-        """These offsets are found now."""
+        """Takes these offsets out: they were found."""
         at = bisect_left(self._lasts, first)
         end = bisect_right(self._firsts, last)
         left = [(begin, min(stop, first - 1)) for begin, stop in self._ranges(at, end) if begin < first]

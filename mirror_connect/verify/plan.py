@@ -1,8 +1,8 @@
-"""Which ranges of which partitions are compared.
+"""The ranges of the partitions to compare.
 
-The order of the questions is what makes the answer true for a link that is running: positions (or the source's ends),
-then the target's ends, then the source's ends again. What the positions cover is on the
-target when its ends are asked for; and whatever the target holds below those is at the source below its last ends.
+The order of the requests makes the answer true for a running link: source offsets (or the source's ends), then the
+target's ends, then the source's ends again. Everything up to the source offsets is on the target when its ends are asked
+for. Everything on the target below its ends is at the source below the last ends.
 """
 
 from __future__ import annotations
@@ -12,23 +12,26 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER
-from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.admin_errors import AdminError
 from mirror_connect.verify.cluster_logs import ClusterLogs
+from mirror_connect.verify.clusters import EARLIEST, LATEST
+from mirror_connect.verify.errors import CannotCompareError
 from mirror_connect.verify.link import Link
-from mirror_connect.verify.place import EARLIEST, LATEST, CannotCompareError, Key
 
 _ADMIN_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One partition. Source records from `start` on are compared, those below `until` have to be on the target.
+    """One partition. Source records from `start` on are compared. Those below `until` must be on the target.
 
-    `source_end`, `target_end`: where the logs ended, under leaders of `source_epoch` and `target_epoch` (-1: not known);
-    `target_start`: where the target's begins. `absent`: why the target has no such partition. `cut`: `start` is where the
-    source's log begins, and retention took what was before. `asked_from`: the target's first offset that was asked for:
-    `target_start`, or that of the time to begin with.
+    `source_end`, `target_end`: the logs' ends, under leaders of `source_epoch` and `target_epoch` (-1: unknown).
+    `target_start`: the first offset of the target's log. `absent`: why the target has no such partition. `cut`: the
+    source's log begins at `start` because retention removed what was before. `asked_from`: the target's first offset to
+    compare: `target_start`, or that of the time to begin with.
     """
 
     topic: str
@@ -47,9 +50,9 @@ class Job:
 
 
 class Topics(NamedTuple):
-    """`ours`: what the link copies, and `theirs`: all topics of the target, with their partitions.
+    """Topics with their numbers of partitions. `ours`: those that the link copies. `theirs`: all of the target.
 
-    `orphans`: copies by their names, of topics that the source doesn't have (any more).
+    `orphans`: target topics named like copies of topics that the source doesn't have (any more).
     """
 
     ours: Mapping[str, int]
@@ -58,7 +61,7 @@ class Topics(NamedTuple):
 
 
 async def topics_of(link: Link) -> Topics:
-    """What there is on both sides. CannotCompareError …"""
+    """The topics of both sides. CannotCompareError."""
     try:
         source, target = await asyncio.gather(
             asyncio.to_thread(ClusterAdmin(link.source.admin, "the source cluster", _ADMIN_S, user=SOURCE_USER).topics),
@@ -71,14 +74,14 @@ async def topics_of(link: Link) -> Topics:
 
 
 def orphans(link: Link, source: Collection[str], target: Collection[str]) -> list[str]:
-    """Which of the target's topics would be this link's copies if the source had their topics; no internal ones."""
+    """The target's topics that are named like this link's copies of missing source topics; no internal ones."""
     policy = link.selection.policy
 
     def is_one(topic: str) -> bool:
         if policy.is_internal(topic) or policy.source(topic) != link.source_alias:
             return False
         upstream = policy.upstream(topic)
-        # Where copies keep their names nothing tells them from the target's own.
+        # Copies that keep their names can't be distinguished from the target's own topics.
         if upstream is None or upstream == topic or upstream in source:
             return False
         return link.selection.should_replicate(upstream)
@@ -93,14 +96,14 @@ async def plan(
     topics: Topics,
     from_ms: int | None = None,
 ) -> list[Job]:
-    """The partitions to compare, the largest first. `from_ms`: not from the logs' beginnings but from this time on."""
+    """The partitions to compare, the largest first. `from_ms`: compare from this time on, not from the logs' beginnings."""
     ours, theirs, _ = topics
-    keys = [(topic, number) for topic in sorted(ours) for number in range(ours[topic])]
-    remotes = {key: (link.remote_topic(key[0]), key[1]) for key in keys}
+    keys = [TopicPartition(topic, number) for topic in sorted(ours) for number in range(ours[topic])]
+    remotes = {key: link.remote(key) for key in keys}
     there = {key: remote for key, remote in remotes.items() if remote[1] < theirs.get(remote[0], 0)}
 
     begins = first = await source.offsets(dict.fromkeys(keys, EARLIEST))
-    until: Mapping[Key, int | None]
+    until: Mapping[TopicPartition, int | None]
     if link.positions is not None:
         until = {key: link.positions.get(key, -1) + 1 for key in keys}
     else:
@@ -108,38 +111,38 @@ async def plan(
     target_first = await target.offsets(dict.fromkeys(there.values(), EARLIEST))
     target_ends = await target.ends(there.values())
     source_ends = await source.ends(keys)
-    target_last = {place: told.offset for place, told in target_ends.items()}
-    last = {key: told.offset for key, told in source_ends.items()}
+    target_last = {remote: end.offset for remote, end in target_ends.items()}
+    last = {key: end.offset for key, end in source_ends.items()}
     asked_from = target_first
     if from_ms is not None:
         later = await source.offsets(dict.fromkeys(keys, from_ms))
         first = {key: max(begins[key] or 0, _or(later[key], last[key] or 0)) for key in keys}
         later = await target.offsets(dict.fromkeys(there.values(), from_ms))
         asked_from = {
-            place: max(target_first[place] or 0, _or(later[place], target_last[place] or 0)) for place in later
+            remote: max(target_first[remote] or 0, _or(later[remote], target_last[remote] or 0)) for remote in later
         }
 
     jobs = []
     for key in keys:
-        remote, partition = remotes[key]
+        remote = remotes[key]
         start, end = first[key] or 0, last[key] or 0
-        job = Job(*key, remote, start, min(until[key] or 0, end), end, source_epoch=source_ends[key].epoch)
+        job = Job(*key, remote.topic, start, min(until[key] or 0, end), end, source_epoch=source_ends[key].epoch)
         if key in there:
-            place = remote, partition
             jobs.append(
                 replace(
                     job,
-                    target_start=target_first[place] or 0,
-                    target_end=target_last[place] or 0,
+                    target_start=target_first[remote] or 0,
+                    target_end=target_last[remote] or 0,
                     cut=0 < start == begins[key],
-                    asked_from=asked_from[place] or 0,
-                    target_epoch=target_ends[place].epoch,
+                    asked_from=asked_from[remote] or 0,
+                    target_epoch=target_ends[remote].epoch,
                 )
             )
         else:
-            absent = f"the target has no topic {remote}"
-            if remote in theirs:
-                absent = f"the target's topic {remote} has {theirs[remote]} partitions, the source's {ours[key[0]]}"
+            absent = f"the target has no topic {remote.topic}"
+            if remote.topic in theirs:
+                counts = f"{theirs[remote.topic]} partitions, the source's {ours[key[0]]}"
+                absent = f"the target's topic {remote.topic} has {counts}"
             jobs.append(replace(job, absent=absent))
     return sorted(jobs, key=lambda job: job.start - job.source_end)
 

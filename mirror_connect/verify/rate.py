@@ -1,4 +1,4 @@
-"""Reading no faster than wanted, so that a comparison doesn't take the brokers from those who work with them."""
+"""Limits the reading rate, so that a comparison leaves the brokers to their other clients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class Rate:
-    """`per_second` bytes on average; None for as fast as it goes. What was saved up is a second's worth at most."""
+    """`per_second`: bytes on average, None for no limit. At most one second of unused rate is saved."""
 
     def __init__(self, per_second: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_second = per_second
@@ -21,7 +21,7 @@ class Rate:
         return self._per_second is not None
 
     def debt(self, size: int) -> float:
-        """Counts `size` bytes; the seconds to wait before they may be used."""
+        """Counts `size` bytes. Returns the seconds to wait before using them."""
         if self._per_second is None:
             return 0.0
         now = self._clock()

@@ -1,8 +1,8 @@
 """A side by librdkafka: records as any consumer sees them. For the comparison of a whole link.
 
-Offsets of which librdkafka shows no record may be markers of transactions, records of aborted ones, or gone. Only what is
-gone may explain a difference, so where there is one, the headers of the batches there are read. Those tell who wrote the
-target's records, too: whether something is there twice because of a restart.
+An offset without a record may be a transaction marker, an aborted record, or a record that is gone. Only a record that is
+gone explains a difference. So at a difference the headers of the batches are read. They also hold the producers, which
+show whether a restart doubled a record.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from mirror_connect.verify.cluster_logs import Piece
 from mirror_connect.verify.records import Record
 from mirror_connect.verify.side import UNKNOWN, Producer, Side
 
-# How far before a difference it is looked whether the log was compacted, in offsets.
+# How many offsets before a difference are checked for compaction.
 _NEAR: Final = 100_000
 
 
 class RecordLogLike(Protocol):
-    """What a partition is read by. Errors are those of the reader: CannotCompareError, NotAuthorized …"""
+    """The reader of a partition. Errors are those of the reader: CannotCompareError, NotAuthorized …"""
 
     async def read(self) -> Piece | None:
         """The next records; None at the end of the range."""
 
     async def seek(self, offset: int) -> None:
-        """Go on reading at this offset."""
+        """Continues at this offset."""
 
-    async def look(self, offset: int) -> Sequence[Record]:
-        """Records from there on, about a megabyte of them, without moving."""
+    async def records_at(self, offset: int) -> Sequence[Record]:
+        """About a megabyte of records from `offset` on. The position stays."""
 
     async def offset_at(self, timestamp: int) -> int | None:
         """The first offset whose record has this timestamp (ms) or a later one."""
@@ -39,7 +39,7 @@ class RecordLogLike(Protocol):
 
 
 class RecordSide(Side):
-    """`authors`: whether it matters who wrote the records."""
+    """`producers`: whether the producers of the records matter."""
 
     def __init__(
         self,
@@ -48,20 +48,20 @@ class RecordSide(Side):
         *,
         expected: int = 0,
         holes: int = 0,
-        authors: bool = False,
+        producers: bool = False,
     ) -> None:
         super().__init__(on_damage, expected=expected, holes=holes)
         self._log = log
-        self._authors = authors
-        # Before the record at an offset nothing is shown from this other offset on, and nobody knows yet why.
+        self._reads_producers = producers
+        # Record offset → first of the offsets directly before it that show no record. The reason is not known yet.
         self._unshown: dict[int, int] = {}
-        # The same in front of what comes next.
+        # The same for the next record.
         self._unshown_next: int | None = None
-        # Whether there is such a place from here on; what lies before is known.
+        # Whether there are such offsets from `_settled_to` on. Before that the reasons are known.
         self._settled_to = expected
         self._unsettled = False
-        # Of the offsets between it is known who wrote them.
-        self._authors_from = self._authors_to = expected
+        # The producers of the offsets between these two are known.
+        self._producers_from = self._producers_to = expected
         self._damaged: set[int] = set()
         self._known: dict[int, Producer] = {}
 
@@ -75,13 +75,13 @@ class RecordSide(Side):
         return self.at < len(self.window) or await self._more()
 
     def take_batch(self) -> None:
-        """See Side. There is none."""
+        """See Side. There are no batches."""
 
     def decode(self) -> None:
-        """See Side. librdkafka has done it."""
+        """See Side. librdkafka has decoded the records."""
 
     async def want(self, count: int) -> list[Record]:
-        """See Side. Whoever wants records has seen a difference: now it matters what is not shown."""
+        """See Side. Called after a difference: now the reasons for offsets without a record matter."""
         found = await super().want(count)
         await self._settle()
         return found
@@ -95,9 +95,9 @@ class RecordSide(Side):
         self._unsettled = False
         await self._log.seek(offset)
 
-    async def look(self, offset: int) -> list[Record]:
+    async def records_at(self, offset: int) -> list[Record]:
         """See Side."""
-        return list(await self._log.look(offset))
+        return list(await self._log.records_at(offset))
 
     def drop(self, count: int) -> None:
         """See Side."""
@@ -112,11 +112,11 @@ class RecordSide(Side):
 
     async def identify(self, offsets: Iterable[int]) -> None:
         """See Side."""
-        if not self._authors:
+        if not self._reads_producers:
             return
         before, self._known = self._known, {}
         for offset in offsets:
-            if self._authors_from <= offset < self._authors_to:
+            if self._producers_from <= offset < self._producers_to:
                 continue
             if offset not in before:
                 heads = await self._log.heads(offset, offset)
@@ -167,19 +167,19 @@ class RecordSide(Side):
         self.window += records
 
     async def _settle(self) -> None:
-        """Learns what lies where nothing is shown, and who wrote what is."""
+        """Reads why offsets show no record, and the producers of the records."""
         begin = self.position
         if self._unsettled:
-            # Back to where nothing is known: a log that was compacted is so everywhere.
+            # Back to the first offset whose reason is unknown: a compacted log is compacted everywhere.
             begin = min([begin, *self._unshown.values()])
             if self._unshown_next is not None:
                 begin = min(begin, self._unshown_next)
             begin = min(begin, max(self._settled_to, self.position - _NEAR))
-        elif not self._authors or self._expected <= self._authors_to:
+        elif not self._reads_producers or self._expected <= self._producers_to:
             return
         else:
-            # Who wrote the last record before these is asked for, too.
-            begin = max(begin - 1, self._authors_to)
+            # The producer of the record before these matters, too.
+            begin = max(begin - 1, self._producers_to)
         heads = await self._log.heads(begin, self._expected - 1) if begin < self._expected else []
         if self._unsettled:
             self.hollow += missing(heads, max(begin, self._settled_to), self._expected, self._damaged)
@@ -193,21 +193,21 @@ class RecordSide(Side):
                 self._unshown_next = None
             self._unsettled = False
         self._settled_to = max(self._settled_to, self._expected)
-        if self._authors:
+        if self._reads_producers:
             for head in heads:
-                known = head.control or head.last < self._authors_to
+                known = head.control or head.last < self._producers_to
                 if not known and (not self._producers or self._producers[-1][1] != head.producer):
-                    self._producers.append((max(head.first, begin, self._authors_to), head.producer))
-            if begin > self._authors_to:
-                self._authors_from = begin
-            self._authors_to = self._expected
+                    self._producers.append((max(head.first, begin, self._producers_to), head.producer))
+            if begin > self._producers_to:
+                self._producers_from = begin
+            self._producers_to = self._expected
 
 
 def missing(heads: Sequence[BatchHead], first: int, last: int, damaged: set[int]) -> int:
-    """How many of the offsets from `first` to before `last`, of which no record is shown, are gone from the log.
+    """How many of the offsets from `first` to before `last`, which show no record, are gone from the log.
 
-    Markers are not gone, nor is any record of a batch that has all of its own: then it belongs to an aborted transaction, or
-    whoever reads has hidden it. Of a batch that lacks some, they may all lie here.
+    A marker is not gone. In a batch with all its records nothing is gone either: the transaction was aborted, or the reader
+    hid the records. If a batch lacks records, all of them may belong to these offsets.
     """
     gone, at = 0, first
     for head in heads:

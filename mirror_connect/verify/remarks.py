@@ -1,4 +1,4 @@
-"""What is to be known of a copy without being a fault: what one side has no longer, and what is there again. Words only."""
+"""Lines about a copy that are no faults: records that only one side still has, and duplicates."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ def remarks(job: Job, found: Findings) -> list[str]:
     lines = []
     if found.before_source_start:
         lines.append(
-            f"{_are(found.before_source_start, 'of the target')} of source offsets before {job.start:,}, where the "
-            f"source's log begins now: not comparable{_never_copied(job, found)}"
+            f"not comparable: {amount(found.before_source_start, 'target record')} from source offsets below "
+            f"{job.start:,}, where the source's log now begins{_never_copied(job, found)}"
         )
     if found.before_target_start:
         lines.append(
-            f"{_are(found.before_target_start, 'of the source')} without their copies, as the target's log begins at "
-            f"offset {job.target_start:,} now: not comparable"
+            f"not comparable: {amount(found.before_target_start, 'source record')} without copies: the target's log now "
+            f"begins at offset {job.target_start:,}"
         )
     if found.repeated:
         lines.append(repeats(found.repeated, found.equal))
@@ -25,30 +25,31 @@ def remarks(job: Job, found: Findings) -> list[str]:
 
 
 def _never_copied(job: Job, found: Findings) -> str:
-    """Both logs gave out offsets from 0 on: what the source had more of did not go through the copier."""
+    """Both logs count offsets from 0. So the source's surplus was never copied, or held no record."""
     more = job.start - (job.asked_from + found.before_source_start)
     if more <= 0:
         return ""
-    return f"; of those source offsets {more:,} or more were never copied, or held no record"
+    return f"; at least {more:,} of those source offsets were never copied or held no record"
 
 
 def gone(from_source: int, from_target: int) -> list[str]:
-    """What of a whole link is on one side only."""
+    """Lines about the records of a whole link that are on one side only."""
     lines = []
     if from_source:
-        lines.append(f"{_are(from_source, 'of the target')} gone from the source")
+        lines.append(f"{amount(from_source, 'target record')} no longer on the source")
     if from_target:
-        lines.append(f"{_are(from_target, 'of the source')} gone from the target")
+        lines.append(f"{amount(from_target, 'source record')} no longer on the target")
     return lines
 
 
 def repeats(repeated: int, equal: int) -> str:
-    """How many are there again, and where they may come from: a restart seldom repeats half of what there is."""
-    why = "a restart repeats some"
+    """The number of duplicates, and their likely cause: a restart seldom repeats half of all records."""
+    why = "a restart repeats some records"
     if 2 * repeated >= equal:
-        why = "so many: another connector or worker copies the same topic there, or the link began it anew"
-    return f"{_are(repeated)} there again, so more than once ({why})"
+        why = "too many for a restart: another connector copies the same topic there, or the link started over"
+    return f"{amount(repeated, 'duplicate')} on the target ({why})"
 
 
-def _are(count: int, whose: str = "") -> str:
-    return " ".join(filter(None, (f"{count:,} record" + "s" * (count != 1), whose, "is" if count == 1 else "are")))
+def amount(count: int, noun: str) -> str:
+    """`1 record`, `2,000 records`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

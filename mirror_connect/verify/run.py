@@ -1,4 +1,4 @@
-"""The whole comparison of a link: several partitions at once, each on its own; one that fails doesn't end the others."""
+"""The whole comparison of a link: several partitions at once. One that fails does not stop the others."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.consumer.batch_heads import BatchHead
-from mirror_connect.kafka_io.consumer.record_reader import Told
+from mirror_connect.kafka_io.consumer.record_reader import ListedOffset
 from mirror_connect.verify.cluster_logs import ClusterLogs, RecordLog
 from mirror_connect.verify.comparer import Comparer
+from mirror_connect.verify.errors import CannotCompareError
 from mirror_connect.verify.findings import Fault, Findings, Kind
 from mirror_connect.verify.link import Link
-from mirror_connect.verify.place import CannotCompareError, Partition
 from mirror_connect.verify.plan import Job, plan, topics_of
 from mirror_connect.verify.rate import Rate
 from mirror_connect.verify.record_side import RecordSide
@@ -28,7 +29,7 @@ _ORPHANS_SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`rate`: bytes a second from each cluster, None for any. `from_ms`: records from this time on only."""
+    """`rate`: bytes per second from each cluster, None for no limit. `from_ms`: only records from this time on."""
 
     rate: float | None = None
     from_ms: int | None = None
@@ -38,7 +39,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was found of a partition."""
+    """The findings of a partition."""
 
     job: Job
     findings: Findings
@@ -46,7 +47,7 @@ class Result:
 
 @dataclass(slots=True)
 class Report:
-    """Of the whole link. `notices`: what the readers said on their way."""
+    """The results of the whole link. `notices`: lines about the link itself."""
 
     link: str
     results: list[Result] = field(default_factory=list)
@@ -56,33 +57,33 @@ class Report:
 
     @property
     def faults(self) -> int:
-        """Records that are not as they should be."""
+        """How many records are wrong."""
         return sum(each.findings.faults(strict=self.strict) for each in self.results)
 
     @property
     def behind(self) -> int:
-        """Offsets at the source's end that needn't be on the target yet, of all partitions."""
+        """Source offsets that needn't be on the target yet, of all partitions."""
         return sum(each.findings.behind for each in self.results)
 
     @property
     def gone(self) -> tuple[int, int]:
-        """Records that the source has no longer, and those that the target has no longer."""
+        """Target records that the source no longer has, and source records that the target no longer has."""
         found = [each.findings for each in self.results]
         return sum(each.gone_from_source for each in found), sum(each.gone_from_target for each in found)
 
     @property
     def nothing_copied(self) -> bool:
-        """Whether there is something to copy and nothing of it was to be compared yet."""
+        """Whether there is something to copy, but nothing could be compared yet."""
         return self.behind > 0 and not any(each.findings.compared for each in self.results)
 
     @property
     def outcome(self) -> int:
-        """EQUAL, DIFFERENT or NOT_COMPARED: the exit code. A difference that was found stays one."""
+        """The exit code: EQUAL, DIFFERENT or NOT_COMPARED. One difference is enough for DIFFERENT."""
         if self.faults:
             return DIFFERENT
         if not self.results or any(each.findings.error for each in self.results):
             return NOT_COMPARED
-        # Who asks whether there is a copy must not hear that it is equal.
+        # Without a copy, "equal" would be a wrong answer.
         return NOT_COMPARED if self.nothing_copied else EQUAL
 
     def as_json(self) -> dict[str, Any]:
@@ -110,52 +111,50 @@ class Report:
 
 
 class Read(Protocol):
-    """A side that was read."""
+    """A side of a finished comparison."""
 
     @property
     def position(self) -> int:
-        """The offset up to which everything is done."""
+        """The next offset to compare."""
 
 
 class Headed(Protocol):
-    """A log of whose batches the headers can be read."""
+    """A log whose batch headers can be read."""
 
     async def heads(
         self, first: int, last: int, *, enough: Callable[[BatchHead], bool] | None = None
     ) -> list[BatchHead]:
-        """Of the batches that hold these offsets."""
+        """The headers of the batches with these offsets."""
 
 
 class Watcher:
-    """Hears of progress; all methods may be left as they are."""
+    """Gets the progress. By default it does nothing."""
 
     def begin(self, jobs: Sequence[Job]) -> None:
-        """What there is to do."""
+        """Called once with all partitions to compare."""
 
     def advanced(self, job: Job, offset: int) -> None:
-        """A partition is compared up to this source offset."""
+        """Called when a partition is compared up to this source offset."""
 
     def done(self, result: Result) -> None:
-        """A partition is done."""
+        """Called when a partition is done."""
 
 
 async def verify(link: Link, options: Options, watcher: Watcher) -> Report:
-    """Compares. ClusterUnreachable, NotAuthorized, ConfigError, CannotCompareError when nothing can be compared at all.
+    """Compares a link. The caller must have read the link's positions before this call.
 
-    The link's positions have to be older than this call.
+    If nothing can be compared: ClusterUnreachable, NotAuthorized, ConfigError, CannotCompareError.
     """
     report = Report(link.name, strict=options.strict)
     began = time.monotonic()
     topics = await topics_of(link)
     if not topics.ours:
-        raise CannotCompareError("the source cluster has no topic that this link copies: look at its topics setting")
+        raise CannotCompareError("the source cluster has no topic that this link copies: check its topics setting")
     if topics.orphans:
         shown = ", ".join(topics.orphans[:_ORPHANS_SHOWN]) + (", …" if len(topics.orphans) > _ORPHANS_SHOWN else "")
-        report.notices.append(
-            f"Not compared, as the source has no topics (any more) that they could be copies of: {shown}"
-        )
+        report.notices.append(f"Not compared, because the source has no topics with these names: {shown}")
     source = ClusterLogs("source", link.source.consumer, committed=link.committed, rate=Rate(options.rate))
-    # An exactly-once link writes transactions: what counts is what readers of committed records see.
+    # An exactly-once link writes transactions: what readers of committed records see is compared.
     target = ClusterLogs("target", link.target.consumer, committed=True, rate=Rate(options.rate))
     try:
         remotes = {link.remote_topic(topic) for topic in topics.ours} & topics.theirs.keys()
@@ -178,31 +177,33 @@ async def verify(link: Link, options: Options, watcher: Watcher) -> Report:
 async def still_there(
     logs: Logs, results: Sequence[Result], end: Callable[[Job], tuple[str, int, int]]
 ) -> list[Result]:
-    """What was read of two logs, or is gone, is compared with nothing: its partitions have a line instead of findings.
+    """Replaces the findings of truncated partitions by an error: a comparison with a truncated log proves nothing.
 
-    `end`: topic, end of the log and epoch of its leader as they were when the comparison began.
+    `end`: topic, end of the log and leader epoch when the comparison began.
     """
     ends = {}
     for result in results:
         topic, offset, epoch = end(result.job)
         if offset:
-            ends[Partition(topic, result.job.partition)] = Told(offset, epoch)
+            ends[TopicPartition(topic, result.job.partition)] = ListedOffset(offset, epoch)
     lines = await truncations(logs, ends)
     found = []
     for result in results:
-        line = lines.get(Partition(end(result.job)[0], result.job.partition))
+        line = lines.get(TopicPartition(end(result.job)[0], result.job.partition))
         found.append(result if line is None else Result(result.job, Findings(error=line)))
     return found
 
 
 def made_again(
-    place: str, before: Mapping[str, str], now: Mapping[str, str], results: Sequence[Result], name: Callable[[Job], str]
+    role: str, before: Mapping[str, str], now: Mapping[str, str], results: Sequence[Result], name: Callable[[Job], str]
 ) -> None:
-    """What was read of two topics of one name is compared with nothing."""
+    """Sets an error where the topic was created again: a comparison with two topics proves nothing."""
     for result in results:
         topic = name(result.job)
         if topic in before and now.get(topic, before[topic]) != before[topic]:
-            result.findings.error = f"the {place}'s topic {topic} was deleted and made again meanwhile"
+            result.findings.error = (
+                f"the {role}'s topic {topic} was deleted and created again during the comparison: run verify again"
+            )
 
 
 async def _all(
@@ -238,14 +239,14 @@ async def _compare(job: Job, source: ClusterLogs, target: ClusterLogs, findings:
         findings.note("the source has no records left to compare")
         before_the_logs(job, findings, job.target_end)
         return
-    ours = source.log(Partition(job.topic, job.partition), job.start, job.source_end)
-    theirs = target.log(Partition(job.remote, job.partition), job.target_start, job.target_end)
+    ours = source.log(TopicPartition(job.topic, job.partition), job.start, job.source_end)
+    theirs = target.log(TopicPartition(job.remote, job.partition), job.target_start, job.target_end)
     left = RecordSide(ours, _damage_at_source(findings), expected=job.start, holes=job.start)
     try:
         begin = await _beginning(job, left, theirs)
         await theirs.seek(begin)
         damaged = _damage_on_target(findings)
-        right = RecordSide(theirs, damaged, expected=begin, holes=job.target_start, authors=True)
+        right = RecordSide(theirs, damaged, expected=begin, holes=job.target_start, producers=True)
         comparer = Comparer(
             left,
             right,
@@ -255,7 +256,7 @@ async def _compare(job: Job, source: ClusterLogs, target: ClusterLogs, findings:
             progress=lambda offset: watcher.advanced(job, offset),
         )
         await comparer.run()
-        # The positions are older than the target's ends: what came in between has been found, and isn't counted twice.
+        # The source offsets are older than the target's ends: records copied between the two are not behind.
         findings.behind = max(0, job.source_end - max(job.until, job.start, comparer.explained))
         findings.error = findings.error or unread(job, left, right)
         if not left.records and not right.records:
@@ -267,7 +268,7 @@ async def _compare(job: Job, source: ClusterLogs, target: ClusterLogs, findings:
 
 
 def before_the_logs(job: Job, findings: Findings, begin: int) -> None:
-    """What lies before the beginning of the other side's log; of the target everything before `begin` was not read."""
+    """Counts records before the beginning of the other side's log. The target was not read before `begin`."""
     read = findings.before_source_start
     if job.cut:
         unread_before = max(0, begin - job.asked_from)
@@ -276,26 +277,28 @@ def before_the_logs(job: Job, findings: Findings, begin: int) -> None:
     else:
         findings.before_source_start = 0
         if job.start:
-            findings.gone_from_source -= read  # it is there, and was not asked for
-    # What came before the first equal record may have been compacted, too.
+            findings.gone_from_source -= read  # the source has them, but before the time to begin with
+    # Records before the first equal one may have been compacted, too.
     findings.before_target_start = min(findings.before_target_start, job.target_start)
     for line in remarks(job, findings):
         findings.note(line)
 
 
 def unread(job: Job, source: Read, target: Read) -> str | None:
-    """Why a comparison that has come to its end has not read all it had to: nothing is called equal that was not read."""
+    """The error of a comparison that ended before it read everything: nothing unread is called equal."""
     if source.position < job.until:
-        return f"the source's log ended at offset {source.position}, it had {job.until} when the comparison began"
+        return f"the source's log ended at offset {source.position}. It reached {job.until} when the comparison began"
     if target.position < job.target_end:
-        return f"the target's log ended at offset {target.position}, it had {job.target_end} when the comparison began"
+        return (
+            f"the target's log ended at offset {target.position}. It reached {job.target_end} when the comparison began"
+        )
     return None
 
 
 async def hidden(job: Job, source: Headed) -> str | None:
-    """Why a comparison in which neither side showed a record says nothing: the source's log has some.
+    """The error of a comparison without a single record, if the source's log has records.
 
-    What is left of a log may be markers and aborted transactions alone, or offsets that compaction took.
+    A log may also hold only markers and aborted transactions, or offsets that compaction removed.
     """
     if job.until <= job.start:
         return None
@@ -303,7 +306,7 @@ async def hidden(job: Job, source: Headed) -> str | None:
     shown = next((head for head in heads if _has_records(head)), None)
     if shown is None:
         return None
-    return f"no record was read on either side, and the source's log has a batch with records at offset {shown.first}"
+    return f"no record was read on either side, but the source's log has a batch with records at offset {shown.first}"
 
 
 def _has_records(head: BatchHead) -> bool:
@@ -311,13 +314,14 @@ def _has_records(head: BatchHead) -> bool:
 
 
 async def _beginning(job: Job, source: RecordSide, target: RecordLog) -> int:
-    """Where the target's log is read from: not before the copy of the source's first record, told by timestamps.
+    """The target offset to begin at: by timestamps, at the copy of the source's first record or before it.
 
-    A record's copy has its timestamp, so the first one on the target that is as late lies at the copy or before it.
+    A copy has its record's timestamp. So the first target record with this timestamp or a later one is the copy, or is
+    before it.
     """
     if job.start == 0:
         return job.target_start
-    records = await source.look(job.start)
+    records = await source.records_at(job.start)
     stamps = [record[1] for record in records if record[1] >= 0]
     if not stamps:
         return job.target_start

@@ -1,9 +1,8 @@
-"""One partition of one cluster, as the comparer wants it: a batch at a time where that can be, records where they must be.
+"""One partition of one cluster, as the comparer reads it: whole batches where possible, otherwise single records.
 
-Control batches, aborted transactions and records below the start are passed over by who reads (batch_side.py, by the fast
-reader; record_side.py, by librdkafka). What the log lacks is counted as holes: offsets of which nothing is there, because
-compaction or retention took them or because a batch is damaged. A broker gives offsets without gaps, so a copier's mistake
-never leaves a hole.
+The readers skip control batches, aborted transactions and records below the start (batch_side.py with the fast reader,
+record_side.py with librdkafka). They count holes: offsets without a record, because compaction or retention removed it or
+because its batch is damaged. A broker assigns offsets without gaps, so a copier's mistake never leaves a hole.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from mirror_connect.verify.records import Record, size
 Producer = tuple[int, int]
 UNKNOWN: Final[Producer] = (-1, -1)
 
-# A window never holds more than that of records, whatever number of them is wanted.
+# Bytes of records in a window: it stops growing above this, however many records are wanted.
 MOST_BYTES: Final = 16 << 20
 
 
 class Batch(Protocol):
-    """What is to be known of a batch to call it the same as another without unpacking it."""
+    """The parts of a batch that are compared without unpacking it."""
 
     @property
     def base_offset(self) -> int: ...  # noqa: D102
@@ -45,46 +44,61 @@ class Batch(Protocol):
     def records(self) -> bytes: ...  # noqa: D102
 
 
+def same_batch(source: Batch, target: Batch) -> bool:
+    """Whether two batches hold the same records. Nothing is unpacked, and what the target's broker assigned is ignored."""
+    return (
+        source.count == target.count
+        and source.magic == target.magic == 2
+        and source.base_timestamp == target.base_timestamp
+        and source.max_timestamp == target.max_timestamp
+        and source.codec == target.codec
+        and source.last_offset - source.base_offset == target.last_offset - target.base_offset
+        and not source.log_append_time
+        and not target.log_append_time
+        and source.records == target.records
+    )
+
+
 class Timed(Protocol):
-    """A log in which a place can be found by its time."""
+    """A log in which an offset can be found by its timestamp."""
 
     async def offset_at(self, timestamp: int) -> int | None:
         """The first offset whose record has this timestamp (ms) or a later one."""
 
 
 class Side(ABC):
-    """`on_damage(offset, reason)` hears of batches that can't be read; they count as holes.
+    """One side of a comparison. `on_damage(offset, reason)` is called for each unreadable batch, which counts as holes.
 
-    `expected`: the first offset wanted; `holes`: how many in front of it were never there to be read.
+    `expected`: the first offset to read. `holes`: how many offsets before it the log no longer has.
     """
 
     def __init__(self, on_damage: Callable[[int, str], None], *, expected: int = 0, holes: int = 0) -> None:
         self.ended = False
-        # Records that are decoded and not done with; `at`: the first of them.
+        # Decoded records; those from index `at` on are not compared yet.
         self.window: list[Record] = []
         self.at = 0
         self.log_append_time = False
         self.bytes = 0
-        # Of how many records it was read.
+        # How many records were read.
         self.records = 0
-        # How many offsets behind the first one are known to be missing: more than 0 for a log that was compacted.
+        # How many offsets after the first one are known to be missing: more than 0 in a compacted log.
         self.hollow = 0
         self._on_damage = on_damage
         self._from = expected
         self._expected = expected
         self._pending = holes
         self._holes: dict[int, int] = {}
-        # From which offset on who wrote what was read.
+        # The producers of what was read: (first offset, producer).
         self._producers: list[tuple[int, Producer]] = []
 
     @property
     @abstractmethod
     def log(self) -> Timed:
-        """Where it is read from."""
+        """The log that this side reads."""
 
     @property
     def position(self) -> int:
-        """The offset up to which everything is done."""
+        """The next offset to compare."""
         if self.at < len(self.window):
             return self.window[self.at][0]
         return self._expected
@@ -100,31 +114,31 @@ class Side(ABC):
 
     @property
     def batch(self) -> Batch | None:
-        """The next batch, if everything before it is done and all of it is wanted. Only after `ready`."""
+        """The next batch, if everything before it is compared and the whole batch is wanted. Only after `ready`."""
         return None
 
     @abstractmethod
     def take_batch(self) -> None:
-        """The batch is done."""
+        """Marks the batch as compared."""
 
     @abstractmethod
     def decode(self) -> None:
-        """Batch to records, if none are left. Only after `ready`."""
+        """Decodes the batch if the window has no records left. Only after `ready`."""
 
     @abstractmethod
     async def _more(self) -> bool:
-        """Puts more records into the window; False at the end."""
+        """Adds records to the window; False at the end."""
 
     @abstractmethod
-    async def look(self, offset: int) -> list[Record]:
-        """Records from there on, about a megabyte of them, without moving."""
+    async def records_at(self, offset: int) -> list[Record]:
+        """About a megabyte of records from `offset` on. The position stays."""
 
     @abstractmethod
     async def seek(self, offset: int) -> None:
-        """Go on at this offset; what was decoded is forgotten."""
+        """Continues at this offset and drops what was decoded."""
 
     async def want(self, count: int) -> list[Record]:
-        """Up to so many records from the window's front; fewer at the end, or when they are very large."""
+        """The next `count` records; fewer at the end of the log, or when they are very large."""
         taken = sum(size(record[2]) for record in self.window[self.at :])
         while self.left < count and taken < MOST_BYTES:
             before = len(self.window)
@@ -134,7 +148,7 @@ class Side(ABC):
         return self.window[self.at : self.at + count]
 
     def drop(self, count: int) -> None:
-        """The first `count` records of the window are done."""
+        """Removes the first `count` records of the window."""
         if self._holes:
             for offset, _, _ in self.window[self.at : self.at + count]:
                 self._holes.pop(offset, None)
@@ -143,40 +157,40 @@ class Side(ABC):
             del self.window[: self.at]
             self.at = 0
 
-    # --- who wrote it -----------------------------------------------------------------------------------------------
+    # --- producers --------------------------------------------------------------------------------------------------
 
     def producer(self, number: int = 0) -> Producer:
-        """Who wrote a record of the window: producer id and epoch; (-1, -1) where batches don't say."""
+        """Producer id and epoch of a record of the window; (-1, -1) where the batch has none."""
         return self.producer_at(self.window[self.at + number][0])
 
     def producer_at(self, offset: int) -> Producer:
-        """The same of an offset that was in the window, or is known by `identify`."""
+        """The same for an offset that was in the window or was given to `identify`."""
         at = bisect_right(self._producers, offset, key=_first_offset) - 1
         return self._producers[at][1] if at >= 0 else UNKNOWN
 
     @abstractmethod
     async def identify(self, offsets: Iterable[int]) -> None:
-        """Learns who wrote what is at these offsets, which were in the window before."""
+        """Reads the producers of these offsets, which were in the window before."""
 
     def segments(self, count: int) -> list[int]:
-        """At which of the first `count` records another producer begins; not the first one."""
+        """Indexes among the first `count` records where another producer begins; never 0."""
         offsets = [record[0] for record in self.window[self.at : self.at + count]]
         if not offsets:
             return []
         first = bisect_right(self._producers, offsets[0], key=_first_offset)
         last = bisect_right(self._producers, offsets[-1], key=_first_offset)
-        places = (bisect_left(offsets, begin) for begin, _ in self._producers[first:last])
-        return list(dict.fromkeys(place for place in places if 0 < place < len(offsets)))
+        indexes = (bisect_left(offsets, begin) for begin, _ in self._producers[first:last])
+        return list(dict.fromkeys(index for index in indexes if 0 < index < len(offsets)))
 
     # --- what is missing --------------------------------------------------------------------------------------------
 
     def holes(self, count: int) -> int:
-        """How many offsets are missing before and among the first `count` records, and in front of the one behind them."""
+        """How many offsets are missing before the first `count` records, among them, and before the record after them."""
         total = sum(self._holes.get(record[0], 0) for record in self.window[self.at : self.at + count + 1])
         return total + (self._pending if self.left <= count else 0)
 
     def use_holes(self, count: int, used: int) -> None:
-        """`used` of the holes that `holes(count)` told are explained; the others count for what comes next."""
+        """Marks `used` of the holes of `holes(count)` as explained. The others count for the next records."""
         for record in self.window[self.at : self.at + count + 1]:
             taken = min(used, self._holes.get(record[0], 0))
             if taken:
@@ -186,7 +200,7 @@ class Side(ABC):
             self._pending -= min(used, self._pending)
 
     def keep_holes(self, count: int) -> None:
-        """Holes of the first `count` records, which are about to be dropped, count for what follows them."""
+        """Moves the holes of the first `count` records, which are dropped next, to the record after them."""
         kept = sum(self._holes.get(record[0], 0) for record in self.window[self.at : self.at + count])
         if not kept:
             return
@@ -197,7 +211,7 @@ class Side(ABC):
             self._pending += kept
 
     def _forget(self, offset: int) -> None:
-        """Everything that was read; it is gone on at this offset."""
+        """Drops everything that was read, to continue at this offset."""
         self.window, self.at = [], 0
         self._holes.clear()
         self._from = self._expected = offset

@@ -1,4 +1,4 @@
-"""Whether topics are still those that they were: one that was deleted and created again has the name and another id."""
+"""Notices topics that were deleted and created again: they have the same name and another id."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mirror_connect.verify.reading import ClusterReader
 
 
 class TopicIds:
-    """Of both clusters; brokers before 2.8 have none, and nothing is known to be another there."""
+    """The topic ids of both clusters. Brokers before 2.8 have none, so there no change is noticed."""
 
     def __init__(self, source: ClusterReader, target: ClusterReader) -> None:
         self._source = source
@@ -16,9 +16,9 @@ class TopicIds:
         self._known: dict[tuple[str, str], bytes] = {}
 
     async def changed(self, topics: Mapping[str, str]) -> list[tuple[str, str, bool]]:
-        """Of source topics and their remote ones: (both names, whether the source's) is another since this was last asked.
+        """Topics whose id has changed since the last call: source name, remote name, whether the source's id changed.
 
-        Learns where the partitions' leaders are besides. ClusterUnreachable, NotAuthorized.
+        It also refreshes the partitions' leaders. ClusterUnreachable, NotAuthorized.
         """
         ours = await self._source.topic_ids(topics)
         theirs = await self._target.topic_ids(topics.values())
@@ -30,8 +30,8 @@ class TopicIds:
                 found.append((topic, remote, at_source))
         return found
 
-    def _is_another(self, place: str, topic: str, found: bytes | None) -> bool:
-        known = self._known.get((place, topic))
+    def _is_another(self, role: str, topic: str, found: bytes | None) -> bool:
+        known = self._known.get((role, topic))
         if found is not None:
-            self._known[place, topic] = found
+            self._known[role, topic] = found
         return None not in (known, found) and known != found

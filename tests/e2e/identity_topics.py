@@ -14,8 +14,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from deploy.local import LocalCluster
-from tests.e2e.product import end_offsets, wait_for
+from tests.e2e.ends import end_offsets
 from tests.e2e.reading import batches, records
+from tests.waiting import wait_for
 
 # Codec → partitions of its topic.
 TEXT: Final = {"none": 1, "gzip": 2, "snappy": 5, "lz4": 16, "zstd": 8}

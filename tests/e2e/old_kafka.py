@@ -12,9 +12,11 @@ from typing import Any, Final
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from deploy.local import LocalCluster
+from tests.brokers import commit
+from tests.e2e.ends import end_offsets, wait_ends
 from tests.e2e.identity_topics import TEXT, produce, produce_transactions
-from tests.e2e.product import Product, end_offsets, mirror_config, wait_ends, wait_for
-from tests.e2e.test_groups_follow import commit
+from tests.e2e.product import Product, mirror_config
+from tests.waiting import wait_for
 
 MIRROR: Final = "org.apache.kafka.connect.mirror.Mirror"
 KINDS: Final = ("Source", "Checkpoint", "Heartbeat")

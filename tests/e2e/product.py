@@ -9,18 +9,18 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
 import httpx
 import psutil
-from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from deploy.local import LocalCluster, free_port
 from deploy.local.watchdog import watchdog
+from tests.e2e.ends import end_offsets, wait_ends
 from tests.paths import ROOT
-from tests.waiting import WaitTimedOut, wait_for, wait_for_state
+from tests.waiting import WaitTimedOut, wait_for_state
 
 BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 MIRROR_SOURCE: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
@@ -34,6 +34,7 @@ WORKER, DRIVER, JVM, DAEMON, TASK = "worker", "driver", "jvm", "daemon", "task"
 class Product:
     """One worker on `cluster`, with Spark. Properties win over what is needed to start at all; `group` names its topics.
 
+    `command` starts it in the place of bin/connect-distributed.sh; it gets the path of the properties.
     A context manager; after `stop` or `kill` it can be started again, with its port and group.
     """
 
@@ -44,6 +45,7 @@ class Product:
         group: str = "connect",
         properties: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
+        command: Path = ROOT / "bin" / "connect-distributed.sh",
     ) -> None:
         self.cluster = cluster
         self.group = group
@@ -57,6 +59,7 @@ class Product:
             **worker_properties(cluster, group, self.port),
             **(properties or {}),
         }
+        self._command = command
         self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
         # Every process seen in the tree: one whose parent was killed is found again here.
@@ -81,7 +84,9 @@ class Product:
         path.write_text("".join(lines))
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                [ROOT / "bin" / "connect-distributed.sh", path],
+                [self._command, path],
+                # Not the checkout, whose modules would be imported before those that are installed.
+                cwd=self.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -331,54 +336,6 @@ def mirror_config(source: LocalCluster, target: LocalCluster, topics: str, **set
         "refresh.topics.interval.seconds": "1",
         **{name.replace("_", "."): value for name, value in settings.items()},
     }
-
-
-def end_offsets(cluster: LocalCluster, topic: str, seconds: float = 60.0) -> dict[int, int]:
-    """Partition → end offset; empty if there is no such topic. Never creates it.
-
-    Asks on for so long where an answer is lost, or new partitions have no leader yet; then raises KafkaException.
-    """
-    until = time.monotonic() + seconds
-    with _asking(cluster) as consumer:
-        while True:
-            try:
-                return _present_ends(consumer, topic)
-            except KafkaException:
-                if time.monotonic() > until:
-                    raise
-            time.sleep(0.1)
-
-
-@contextlib.contextmanager
-def _asking(cluster: LocalCluster) -> Iterator[Consumer]:
-    """One client for all that is asked: a new one for each look would cost the broker more than the answers."""
-    consumer = Consumer({**cluster.librdkafka(), "group.id": "ends", "allow.auto.create.topics": False})
-    try:
-        yield consumer
-    finally:
-        consumer.close()
-
-
-def _present_ends(consumer: Consumer, topic: str) -> dict[int, int]:
-    known = consumer.list_topics(timeout=20).topics
-    partitions = sorted(known[topic].partitions) if topic in known else []
-    return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=20)[1] for p in partitions}
-
-
-def wait_ends(cluster: LocalCluster, topic: str, ends: Mapping[int, int], seconds: float = PATIENCE_S) -> None:
-    """Wait until the topic's end offsets are at least these, for as long as records come (tests/waiting.py)."""
-    seen: dict[int, int] = {}
-
-    def reached() -> bool:
-        with contextlib.suppress(KafkaException):  # new partitions have no leader yet, or not one that knows it
-            seen.update(_present_ends(consumer, topic))
-        return all(seen.get(partition, -1) >= end for partition, end in ends.items())
-
-    with _asking(cluster) as consumer:
-        try:
-            wait_for(reached, f"{topic} ends at {dict(ends)}", seconds, 0.2, arrived=lambda: dict(seen))
-        except AssertionError as error:
-            raise AssertionError(f"{error}; it ends at {seen}") from None
 
 
 def _part_of(process: psutil.Process, root: psutil.Process) -> str | None:

@@ -7,9 +7,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
-
 from deploy.local import LocalCluster
+from tests.brokers import messages
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 CONTROL: Final = 0x20
@@ -48,39 +47,6 @@ class Dump(NamedTuple):
     batches: list[tuple[str, str, str]]
     records: list[str]
     invalid: list[str]
-
-
-def messages(
-    cluster: LocalCluster, topic: str, partition: int, *, isolation: str = "read_uncommitted"
-) -> Iterator[Message]:
-    """librdkafka's messages of a partition, from its beginning to its present end."""
-    consumer = Consumer(
-        {
-            **cluster.librdkafka(),
-            "group.id": "reader",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-            "isolation.level": isolation,
-            "check.crcs": True,
-            "fetch.wait.max.ms": 50,
-            "allow.auto.create.topics": False,
-        }
-    )
-    try:
-        consumer.assign([TopicPartition(topic, partition, 0)])
-        while True:
-            message = consumer.poll(60)
-            assert message is not None, f"nothing from {topic}-{partition} within 60 s"
-            error = message.error()
-            if error is None:
-                yield message
-            elif error.code() == KafkaError._PARTITION_EOF:
-                return
-            else:
-                raise AssertionError(f"{topic}-{partition}: {error.str()}")
-    finally:
-        consumer.close()
 
 
 def records(

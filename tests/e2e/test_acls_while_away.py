@@ -9,14 +9,17 @@ from typing import Any, Final
 
 import pytest
 
-from deploy.local import Listener, LocalCluster, start_all
+from deploy.local import Listener, LocalCluster
 from deploy.local.connect import ConnectWorker
 from mirror_connect.connectors.acls import AclBinding
 from mirror_connect.connectors.records.copied_acls import MEMBER
 from mirror_connect.kafka_io.admin.acl_admin import create_acls, delete_acls, topic_acls
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from tests.brokers import started
+from tests.e2e.ends import wait_ends
 from tests.e2e.identity_topics import produce
-from tests.e2e.product import Product, mirror_config, wait_ends, wait_for
+from tests.e2e.product import Product, mirror_config
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2]
 
@@ -52,10 +55,7 @@ def guarded(name: str) -> LocalCluster:
 def seen() -> Iterator[Seen]:
     found = Seen()
     with ExitStack() as stack:
-        source, target = (guarded(name) for name in ("guarded-source", "guarded-target"))
-        for cluster in (source, target):
-            stack.callback(cluster.close)
-        start_all(source, target)
+        source, target = stack.enter_context(started(guarded("guarded-source"), guarded("guarded-target")))
         at_source, at_target = (ClusterAdmin(each.client_properties(), "cluster") for each in (source, target))
 
         def bindings(of_remote: Callable[[AclBinding], bool] = lambda each: each.name == COPY.name) -> set[AclBinding]:

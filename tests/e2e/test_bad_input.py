@@ -12,9 +12,12 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from deploy.local import LocalCluster, free_port, start_all
+from deploy.local import LocalCluster, free_port
+from tests.brokers import started
+from tests.e2e.ends import wait_ends
 from tests.e2e.numbered import Writer
-from tests.e2e.product import DAEMON, DRIVER, JVM, TASK, WORKER, Product, mirror_config, wait_ends, wait_for_state
+from tests.e2e.product import DAEMON, DRIVER, JVM, TASK, WORKER, Product, mirror_config
+from tests.waiting import wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -56,13 +59,9 @@ def clusters() -> Iterator[tuple[LocalCluster, LocalCluster]]:
     """Source and target that want a login."""
     source = LocalCluster("shy-source", listeners=["SASL_PLAINTEXT"], users={"copier": SOURCE_PASSWORD})
     target = LocalCluster("shy-target", listeners=["SASL_PLAINTEXT"], users={"worker": TARGET_PASSWORD})
-    try:
-        start_all(source, target)
+    with started(source, target):
         source.create_topic("orders")
         yield source, target
-    finally:
-        source.close()
-        target.close()
 
 
 @pytest.fixture(scope="module")

@@ -268,7 +268,7 @@ def test_a_group_that_a_consumer_holds_is_named(start: Callable[..., Ended], bro
         # The shortest session that brokers take: for so long it may be one that was killed.
         held = {"group__id": "held", "session__timeout__ms": "6000", "heartbeat__interval__ms": "2000"}
         for given in (login(broker, **held), login(broker, **held, **changes)):
-            start(given).because(CLUSTER, "group.id held is in use", "set another group.id", "has waited 9 s")
+            start(given).because(CLUSTER, "group.id held is in use", "set another group.id", "waited 9 s")
     finally:
         consumer.close()
 

@@ -14,22 +14,13 @@ import psutil
 import pytest
 from confluent_kafka import KafkaException
 
-from deploy.local import LocalCluster, start_all
+from deploy.local import LocalCluster
+from tests.brokers import started
+from tests.e2e.ends import end_offsets
 from tests.e2e.numbered import Writer, read
-from tests.e2e.product import (
-    DAEMON,
-    DRIVER,
-    JVM,
-    TASK,
-    WORKER,
-    Product,
-    end_offsets,
-    mirror_config,
-    wait_for,
-    wait_for_state,
-    wait_gone,
-)
+from tests.e2e.product import DAEMON, DRIVER, JVM, TASK, WORKER, Product, mirror_config, wait_gone
 from tests.e2e.progress import Progress
+from tests.waiting import wait_for, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
 
@@ -73,11 +64,7 @@ class Link:
 @pytest.fixture(scope="module")
 def clusters() -> Iterator[tuple[LocalCluster, LocalCluster]]:
     """Two clusters of this module's own, as its tests kill brokers."""
-    source, target = LocalCluster("crash-source"), LocalCluster("crash-target")
-    with contextlib.ExitStack() as closing:
-        start_all(source, target)
-        closing.callback(source.close)
-        closing.callback(target.close)
+    with started(LocalCluster("crash-source"), LocalCluster("crash-target")) as (source, target):
         yield source, target
 
 

@@ -20,8 +20,8 @@ from typing import Final
 import psutil
 import pytest
 
-from tests.e2e.product import wait_for_state
 from tests.paths import ROOT
+from tests.waiting import wait_for_state
 
 # The worker hands its Spark application only a part of its environment: names that begin so are in it.
 MARK: Final = "SPARK_MIRROR_CONNECT_DEMO_TEST"

@@ -9,8 +9,9 @@ from typing import Final
 import pytest
 
 from deploy.local import LocalCluster
+from tests.e2e.ends import wait_ends
 from tests.e2e.numbered import Writer
-from tests.e2e.product import Product, mirror_config, wait_ends
+from tests.e2e.product import Product, mirror_config
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 

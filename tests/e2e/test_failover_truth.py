@@ -21,15 +21,17 @@ from benchmarks.group_load import GroupLoad, Positions
 from benchmarks.group_reading import PARTITIONS, committed, end_offsets, read_numbers, truths
 from deploy.local import LocalCluster, start_all
 from mirror_connect.connectors.records.checkpoints import Checkpoint
-from tests.e2e.product import Product, mirror_config, wait_for, wait_for_state
+from tests.brokers import started
+from tests.e2e.product import Product, mirror_config
 from tests.seeds import chance
+from tests.waiting import wait_for, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
 
 TOPIC: Final = "orders"
 REMOTE: Final = f"A.{TOPIC}"
 CHECKPOINTS: Final = "A.checkpoints.internal"
-RUNS: Final = "mm2-offset-runs.A.internal"
+RANGES: Final = "mm2-offset-runs.A.internal"
 SYNCS: Final = "mm2-offset-syncs.B.internal"
 RATE: Final = 500.0
 # Everything may have to wait for a machine that does something else.
@@ -94,9 +96,7 @@ def failover() -> Iterator[Failover]:
     seed = chance(TOPIC).randrange(1 << 32)
     source, target = (LocalCluster(name, properties=CLEANER) for name in ("source", "target"))
     with ExitStack() as stack:
-        stack.callback(source.close)
-        stack.callback(target.close)
-        start_all(source, target)
+        stack.enter_context(started(source, target))
         source.create_topic(TOPIC, PARTITIONS)
         product = stack.enter_context(Product(target, group="failover"))
         load = stack.enter_context(GroupLoad(source, TOPIC, rate=RATE, seed=seed))
@@ -144,8 +144,8 @@ def run(stage: Stage, watch: CheckpointWatch) -> Failover:
 
     load.go_on()
     hasten(source, [SYNCS])
-    hasten(target, [CHECKPOINTS, RUNS])
-    for cluster, topic in ((source, SYNCS), (target, CHECKPOINTS), (target, RUNS)):
+    hasten(target, [CHECKPOINTS, RANGES])
+    for cluster, topic in ((source, SYNCS), (target, CHECKPOINTS), (target, RANGES)):
         seen.compacted[topic] = wait_compacted(cluster, topic, PATIENCE_S)
     product.kill()
     for cluster in (source, target):
@@ -262,7 +262,7 @@ def test_no_checkpoint_that_was_ever_told_skips_a_record(failover: Failover) -> 
     assert (failover.skipping_checkpoints, failover.checkpoints > 0) == ([], True)
 
 
-@pytest.mark.parametrize("topic", [SYNCS, CHECKPOINTS, RUNS])
+@pytest.mark.parametrize("topic", [SYNCS, CHECKPOINTS, RANGES])
 def test_what_mappings_are_kept_in_was_compacted(failover: Failover, topic: str) -> None:
     left, written = failover.compacted[topic]
     assert left <= written * 0.75

@@ -8,15 +8,17 @@ from collections import deque
 import pytest
 
 from deploy.local import LocalCluster
+from mirror_connect.connectors.problems import Problems
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
-from mirror_connect.kafka_io.records.record_batch import NewRecord, Outgoing
+from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch
 from mirror_connect.kafka_io.records.record_rewrite import build
 from tests.e2e.identity_topics import produce
-from tests.e2e.product import Product, mirror_config, wait_for
+from tests.e2e.product import Product, mirror_config
 from tests.e2e.reading import values
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
 
@@ -35,10 +37,10 @@ class OneRecord:
     def waiting(self) -> bool:
         return bool(self.batches)
 
-    def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
+    def take(self, limit: int, *, slow_link: bool) -> ProducerBatch | None:
         return self.batches.popleft() if self.batches else None
 
-    def acked(self, outgoing: Outgoing, base_offset: int) -> None:
+    def acked(self, batch: ProducerBatch, base_offset: int) -> None:
         self.written.set()
 
     def failed(self, error: PartitionRefusedError) -> None:
@@ -50,7 +52,7 @@ async def take_over(cluster: LocalCluster, transactional_id: str, topic: str) ->
     connection = Cluster(cluster.client_properties(), "zombie", kind="producer")
     await connection.connect()
     await connection.refresh([topic])
-    producer = BatchProducer(connection, ProducerSettings(), transactional_id, lambda: True, lambda _: None)
+    producer = BatchProducer(connection, ProducerSettings(), transactional_id, lambda: True, Problems(print))
     try:
         await producer.start()
         feed = OneRecord()
@@ -88,5 +90,5 @@ def test_a_task_that_a_zombie_fenced_goes_on_and_is_not_failed(
         )
         product.wait_running("mirror")
         assert "is FAILED" not in product.log_text()
-        assert "It is started anew in" in product.log_text()
+        assert "It restarts in" in product.log_text()
         assert [value for value in copied() if value != OTHER] == rows

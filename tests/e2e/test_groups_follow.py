@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from deploy.local import LocalCluster
 from mirror_connect.connectors.records.checkpoints import Checkpoint
 from mirror_connect.connectors.records.heartbeats import Heartbeat
 from mirror_connect.connectors.records.offset_syncs import OffsetSync
+from tests.brokers import commit, committed, messages
+from tests.e2e.ends import wait_ends
 from tests.e2e.identity_topics import produce
-from tests.e2e.product import Product, mirror_config, wait_ends, wait_for, wait_for_state
-from tests.e2e.reading import messages
+from tests.e2e.product import Product, mirror_config
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -75,24 +75,6 @@ def link(product: Product, source_cluster: LocalCluster, target_cluster: LocalCl
         product.delete(name)
 
 
-def commit(cluster: LocalCluster, group: str, topic: str, offset: int) -> None:
-    admin = AdminClient(cluster.librdkafka())
-    asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset)])]
-
-    def taken() -> bool:
-        (future,) = admin.alter_consumer_group_offsets(asked).values()
-        # What a coordinator that is still loading refuses is no error of the call.
-        return not any(each.error for each in future.result(60).topic_partitions)
-
-    wait_for_state(taken, "the group's coordinator takes a position")
-
-
-def committed(cluster: LocalCluster, group: str, topic: str) -> int | None:
-    admin = AdminClient(cluster.librdkafka())
-    (future,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
-    return next((each.offset for each in future.result(60).topic_partitions if each.topic == topic), None)
-
-
 def places(link: Link, connector: str) -> set[bytes]:
     offsets = f"{link.product.group}-offsets"
     keys = (message.key() for partition in range(5) for message in messages(link.target, offsets, partition))
@@ -103,7 +85,8 @@ def places(link: Link, connector: str) -> set[bytes]:
 def test_a_group_that_comes_to_the_target_goes_on_with_the_next_record(link: Link) -> None:
     # Until the copying task has recorded what lies where, a group gets no further than syncs lead it.
     wait_for(
-        lambda: committed(link.target, link.group, f"A.{link.topic}") == READ, "the group goes on with the next record"
+        lambda: committed(link.target, link.group, f"A.{link.topic}") == {0: READ},
+        "the group goes on with the next record",
     )
 
 
@@ -138,8 +121,7 @@ def test_a_topic_has_as_many_replicas_as_the_cluster_can_hold(link: Link, topic:
 def test_places_in_connect_offsets_are_those_that_kafka_keeps(link: Link) -> None:
     names = link.names
     for kind in ("Checkpoint", "Heartbeat"):
-        # A state: they are always at 0, and nobody reads them but REST.
-        wait_for_state(lambda kind=kind: places(link, names[kind]), f"the {kind.lower()} has its place")
+        wait_for(lambda kind=kind: places(link, names[kind]), f"the {kind.lower()} has its place")
     assert (places(link, names["Checkpoint"]), places(link, names["Heartbeat"])) == (
         {f'["{names["Checkpoint"]}",{{"partition":0,"topic":"A.{link.topic}","group":"{link.group}"}}]'.encode()},
         {f'["{names["Heartbeat"]}",{{"sourceClusterAlias":"A","targetClusterAlias":"B"}}]'.encode()},

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pytest
 
 from deploy.local import LocalCluster
+from tests.e2e.ends import end_offsets
 from tests.e2e.identity_topics import (
     ALL,
     APPENDED,
@@ -31,8 +32,9 @@ from tests.e2e.identity_topics import (
     TX,
     Written,
 )
-from tests.e2e.product import Product, end_offsets, mirror_config, wait_for
+from tests.e2e.product import Product, mirror_config
 from tests.e2e.reading import DELETE_HORIZON, batches, data_batches, dumped, records
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 

@@ -18,11 +18,12 @@ import pytest
 from deploy.local import LocalCluster
 from tests.e2e.identity_topics import ALL, KEEP, PREFIX, TEXTS, TX, Written
 from tests.e2e.kills import Kill, Survived, ended_by, slow
-from tests.e2e.product import DAEMON, DRIVER, JVM, TASK, WORKER, Product, mirror_config, wait_for, wait_gone
+from tests.e2e.product import DAEMON, DRIVER, JVM, TASK, WORKER, Product, mirror_config, wait_gone
 from tests.e2e.progress import Partition, Progress
 from tests.e2e.reading import batches, data_batches, dumped, records
 from tests.e2e.rewinds import Rewind, rewinds
 from tests.seeds import chance
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
 

@@ -13,9 +13,11 @@ from deploy.local import LocalCluster
 from deploy.local.connect import ConnectWorker
 from deploy.local.errors import LocalError
 from mirror_connect.app.storage.status import Status, encode_status
+from tests.e2e.ends import wait_ends
 from tests.e2e.identity_topics import produce
-from tests.e2e.product import Product, mirror_config, wait_ends, wait_for, wait_for_state
+from tests.e2e.product import Product, mirror_config
 from tests.e2e.reading import values
+from tests.waiting import wait_for, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2, pytest.mark.soak]
 

@@ -12,9 +12,11 @@ from typing import Final
 import pytest
 
 from deploy.local import LocalCluster
+from tests.e2e.ends import end_offsets, wait_ends
 from tests.e2e.numbered import Writer, read
-from tests.e2e.product import Product, end_offsets, mirror_config, wait_ends, wait_for_state
+from tests.e2e.product import Product, mirror_config
 from tests.e2e.reading import batches
+from tests.waiting import wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 

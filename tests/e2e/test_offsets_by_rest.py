@@ -9,8 +9,10 @@ import pytest
 from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
-from tests.e2e.product import Product, mirror_config, wait_ends, wait_for
+from tests.e2e.ends import wait_ends
+from tests.e2e.product import Product, mirror_config
 from tests.e2e.reading import values
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 

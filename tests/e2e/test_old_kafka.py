@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from deploy.local import Listener, LocalCluster, LocalError, start_all
+from deploy.local import Listener, LocalCluster, LocalError
 from deploy.local.kafka_jars import ensure
 from deploy.local.kafka_releases import OLD_VERSIONS
 from mirror_connect.app.worker_connectors.acl_sync import AclSync
@@ -21,12 +21,14 @@ from mirror_connect.kafka_io.admin.acl_admin import create_acls, topic_acls
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.admin.topic_config_admin import describe_topic_configs
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError
+from tests.brokers import committed, messages, started
+from tests.e2e.ends import wait_ends
 from tests.e2e.identity_topics import TEXT, produce
 from tests.e2e.old_kafka import KINDS, LATER, READ, RECORDS, RETENTION, OldLink
-from tests.e2e.product import Product, mirror_config, wait_ends, wait_for, wait_for_state
-from tests.e2e.reading import data_batches, messages, records
-from tests.e2e.test_groups_follow import committed
+from tests.e2e.product import Product, mirror_config
+from tests.e2e.reading import data_batches, records
 from tests.integration.mirror_rig import OFFSETS_PARTITIONS, OFFSETS_TOPIC, running, spec_for
+from tests.waiting import wait_for, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 OLDEST, OLD = OLD_VERSIONS
@@ -49,10 +51,8 @@ def old_clusters() -> Iterator[dict[str, LocalCluster]]:
             super_users=["ANONYMOUS"],
             version=version,
         )
-    start_all(*made.values())
-    yield made
-    for cluster in made.values():
-        cluster.close()
+    with started(*made.values()):
+        yield made
 
 
 @pytest.fixture(
@@ -137,7 +137,7 @@ def test_a_config_that_only_the_source_knows_keeps_no_other_from_following(link:
 def test_a_group_goes_on_with_the_next_record(link: OldLink) -> None:
     # Until the copying task has recorded what lies where, a group gets no further than syncs lead it.
     wait_for(
-        lambda: committed(link.target, link.group, link.remote("group")) == READ,
+        lambda: committed(link.target, link.group, link.remote("group")) == {0: READ},
         "the group goes on with the next record",
         60,
     )
@@ -184,7 +184,7 @@ def test_no_connector_and_no_task_has_a_complaint_but_of_the_topic_made_again(li
 
     def well() -> bool:
         lines = [line for trace in traces() for line in trace.splitlines()]
-        happened = "Has happened, until the task is restarted:"
+        happened = "Events since the task started:"
         return all(line == happened or "was deleted and created again" in line for line in lines)
 
     # The topic that was made again has been one for a while.
@@ -214,7 +214,7 @@ def test_acls_go_from_one_authorizer_to_the_other(
     wait_for_state(lambda: _may_read(topic) in (topic_acls(here) or ()), "the source has its ACL")
     config = mirror_config(old_clusters[source], old_clusters[target], topic, name="rights")
     settings = connector_definition(config["connector.class"]).settings(config)
-    assert AclSync(settings, Unremembered()).follow(here, there, {topic: f"A.{topic}"}) == []
+    assert AclSync(settings, Unremembered()).sync(here, there, {topic: f"A.{topic}"}) == []
     wait_for(lambda: _may_read(f"A.{topic}") in (topic_acls(there) or ()), "the target has it too")
 
 

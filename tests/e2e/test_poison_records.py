@@ -15,7 +15,8 @@ from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
 from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
-from tests.e2e.product import Product, end_offsets, mirror_config, wait_ends
+from tests.e2e.ends import end_offsets, wait_ends
+from tests.e2e.product import Product, mirror_config
 from tests.waiting import WaitTimedOut, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
@@ -88,7 +89,7 @@ def test_poison_at_the_source_stays_there_and_poison_in_the_topics_takes_nobody_
         # What comes with the orders would have come by now, with the connector's next looks at the topics, too.
         time.sleep(3)
         answers(worker, ["good"])
-        words = "topics that the worker or MirrorMaker itself keeps"
+        words = "internal topics of the worker or of MirrorMaker"
         wait_for_state(lambda: words in worker.log_text(), "the log tells of it")
         assert worker.log_text().count(words) == 1
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBindingFilter,
     AlterConfigOpType,
@@ -24,9 +24,11 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 
-from deploy.local import Listener, LocalCluster, start_all
-from tests.e2e.product import ROOT, Product, mirror_config, wait_for, wait_for_state
+from deploy.local import Listener, LocalCluster
+from tests.brokers import committed, started
+from tests.e2e.product import ROOT, Product, mirror_config
 from tests.e2e.rights_table import Row, grant, revoke, rows
+from tests.waiting import wait_for, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -74,10 +76,8 @@ class World:
         consumer.close()
 
     def committed(self) -> int:
-        """The group's position on the target, -1 for none."""
-        asked = [ConsumerGroupTopicPartitions(GROUP, [TopicPartition(f"A.{TOPIC}", 0)])]
-        found = self.target.admin().list_consumer_group_offsets(asked)[GROUP].result(30)
-        return int(found.topic_partitions[0].offset)
+        """The offset that the group has committed on the target, -1 for none."""
+        return committed(self.target, GROUP, f"A.{TOPIC}").get(0, -1)
 
     def wait_copied(self, topic: str, end: int) -> None:
         """Until partition 0 on the target ends there."""
@@ -140,9 +140,7 @@ def world() -> Iterator[World]:
             guarded(f"rights-{side}", users)
             for side, users in (("source", ["source"]), ("target", ["worker", "writer", "target"]))
         )
-        for cluster in (source, target):
-            stack.callback(cluster.close)
-        start_all(source, target)
+        stack.enter_context(started(source, target))
         own = {**clients(target, "worker", ""), **clients(target, "writer", "producer.")}
         own |= clients(target, "target", "consumer.", "admin.")
         product = Product(target, group="mirror", properties=own)

@@ -14,11 +14,12 @@ from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
 from tests.e2e.kills import Kill, Survived, ended_by, slow
-from tests.e2e.product import TASK, Product, mirror_config, wait_for, wait_gone
+from tests.e2e.product import TASK, Product, mirror_config, wait_gone
 from tests.e2e.progress import Progress
 from tests.e2e.reading import batches, values
 from tests.e2e.rewinds import Rewind, rewinds
 from tests.seeds import chance
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
 

@@ -26,8 +26,10 @@ from confluent_kafka.admin import (
 
 from deploy.local import Listener, LocalCluster, start_all
 from tests.e2e import numbered
-from tests.e2e.product import Product, mirror_config, wait_ends, wait_for, wait_for_state
+from tests.e2e.ends import wait_ends
+from tests.e2e.product import Product, mirror_config
 from tests.e2e.reading import values
+from tests.waiting import wait_for, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -53,7 +55,7 @@ class World:
     def _told(self) -> tuple[str, str]:
         tasks = self.status().get("tasks", [])
         trace = str(tasks[0].get("trace") or "") if tasks and tasks[0]["state"] == "RUNNING" else ""
-        lasting, _, happened = trace.partition("Has happened, until the task is restarted:\n")
+        lasting, _, happened = trace.partition("Events since the task started:\n")
         return lasting.strip(), happened
 
     def trace(self) -> str:
@@ -189,12 +191,15 @@ def standing(world: World) -> tuple[World, str]:
 def test_every_partition_that_stands_still_is_a_line_of_the_running_task(standing: tuple[World, str]) -> None:
     corrupt, small, spoiled, unread, unwritten = standing[1].splitlines()
     for line, topic in ((corrupt, CORRUPT), (spoiled, SPOILED)):
-        assert line.startswith(f"{topic}-0 stops at offset {AT}: its batch is corrupt (its CRC does not fit its bytes)")
-    assert small.startswith(f"{SMALL}-0 stands still at offset {AT}: ")
+        assert line.startswith(
+            f"{topic}-0 is stalled at offset {AT}: its batch is corrupt (its CRC does not fit its bytes)"
+        )
+    assert small.startswith(f"{SMALL}-0 is stalled at offset {AT}: ")
     assert f"raise max.message.bytes of topic A.{SMALL} on the target, now 2000 " in small
-    assert unread == f"source partition {UNREAD}-0 may not be read: grant READ on topic {UNREAD} to the source user"
+    right = f"grant READ on topic {UNREAD} to the source user"
+    assert unread == f"source partition {UNREAD}-0 can't be read: not authorized; {right}"
     right = f"grant WRITE on topic A.{UNWRITTEN} to the producing user"
-    assert unwritten == f"Not authorized to write to topic A.{UNWRITTEN} on the target: {right}; it is tried again"
+    assert unwritten == f"Not authorized to write to topic A.{UNWRITTEN} on the target; {right}; it is tried again"
 
 
 def test_the_list_of_connectors_shows_the_same_lines(standing: tuple[World, str]) -> None:
@@ -232,7 +237,9 @@ def mended(standing: tuple[World, str]) -> World:
     set_largest(world.target, f"A.{SMALL}", 100_000)
     grant(world.source, NO_READ)
     grant(world.target, NO_WRITE)
-    world.wait_trace(lambda trace: trace.startswith(f"{SPOILED}-0 stops") and "\n" not in trace, "one line is left")
+    world.wait_trace(
+        lambda trace: trace.startswith(f"{SPOILED}-0 is stalled") and "\n" not in trace, "one line is left"
+    )
     return world
 
 
@@ -339,13 +346,13 @@ def hung(away: tuple[World, str, str]) -> Hung:
 @pytest.mark.soak
 def test_while_its_own_cluster_is_away_a_worker_shows_what_it_ran_as_not_running(hung: Hung) -> None:
     assert hung.states == ["UNASSIGNED", "UNASSIGNED"]
-    assert hung.trace.startswith("This worker has no word from its own cluster since 2")
-    assert hung.trace.endswith("; what it ran is stopped until it has")
+    assert hung.trace.startswith("This worker has had no contact with its own cluster since 2")
+    assert hung.trace.endswith("; stopped until the cluster answers again.")
 
 
 @pytest.mark.soak
 def test_while_its_own_cluster_is_away_a_worker_is_not_healthy(hung: Hung) -> None:
-    assert (hung.health[0], "no word from its own cluster" in hung.health[1]) == (500, True)
+    assert (hung.health[0], "no contact with its own cluster" in hung.health[1]) == (500, True)
 
 
 @pytest.mark.soak

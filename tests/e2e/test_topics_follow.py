@@ -10,9 +10,12 @@ from dataclasses import dataclass
 import pytest
 
 from deploy.local import LocalCluster
+from tests.brokers import messages
+from tests.e2e.ends import end_offsets, wait_ends
 from tests.e2e.identity_topics import produce
-from tests.e2e.product import TASK, Product, end_offsets, mirror_config, wait_ends, wait_for, wait_for_state
-from tests.e2e.reading import batches, messages, values
+from tests.e2e.product import TASK, Product, mirror_config
+from tests.e2e.reading import batches, values
+from tests.waiting import wait_for, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -225,9 +228,7 @@ def test_a_topic_made_again_fails_a_task_that_is_to_stop_at_it_and_is_copied_who
     flow.product.wait_states(flow.connector, ["RUNNING", "FAILED"])
     trace = flow.product.status(flow.connector)["tasks"][0]["trace"]
     assert f"source topic {topic} was deleted and created again (its id was " in trace
-    assert (
-        "partition 0 stands still. To have the new one copied from its beginning, set on.topic.recreated=copy" in trace
-    )
+    assert "partition 0 is stalled; to copy the new one from its beginning, set on.topic.recreated=copy" in trace
     flow.product.put(flow.connector, {**config, "on.topic.recreated": "copy"})
     wait_ends(flow.target, f"A.{topic}", {0: 7}, 60)
     assert values(flow.target, f"A.{topic}", 1) == [[b"former 0"] * 2 + [b"new 0"] * 5]

@@ -14,12 +14,14 @@ from typing import Final
 
 import pytest
 
-from deploy.local import LocalCluster, start_all
+from deploy.local import LocalCluster
 from deploy.local.kafka_tools import run_tool
 from mirror_connect.connectors.records.heartbeats import Heartbeat
+from tests.brokers import messages, started
+from tests.e2e.ends import wait_ends
 from tests.e2e.identity_topics import produce
-from tests.e2e.product import Product, mirror_config, wait_ends
-from tests.e2e.reading import messages, values
+from tests.e2e.product import Product, mirror_config
+from tests.e2e.reading import values
 from tests.paths import TESTS
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
@@ -73,10 +75,8 @@ class Mesh:
 @pytest.fixture(scope="module")
 def mesh() -> Iterator[Mesh]:
     clusters = {alias: LocalCluster(alias) for alias in ALIASES}
-    start_all(*clusters.values())
     with ExitStack() as stack:
-        for cluster in clusters.values():
-            stack.callback(cluster.close)
+        stack.enter_context(started(*clusters.values()))
         made = Mesh(clusters)
         product = Product(clusters["B"], group="mesh")
         stack.callback(product.close)

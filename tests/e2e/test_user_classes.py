@@ -11,9 +11,11 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.local import LocalCluster
 from mirror_connect.connectors.records.checkpoints import Checkpoint
+from tests.brokers import messages
+from tests.e2e.ends import wait_ends
 from tests.e2e.identity_topics import produce
-from tests.e2e.product import Product, mirror_config, wait_ends, wait_for, wait_for_state
-from tests.e2e.reading import messages
+from tests.e2e.product import Product, mirror_config
+from tests.waiting import wait_for, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 

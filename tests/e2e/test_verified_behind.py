@@ -11,7 +11,9 @@ import pytest
 from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
-from tests.e2e.product import WORKER, Product, mirror_config, wait_ends, wait_for, wait_for_state
+from tests.e2e.ends import wait_ends
+from tests.e2e.product import WORKER, Product, mirror_config
+from tests.waiting import wait_for, wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -31,7 +33,7 @@ def followers(product: Product) -> list[int]:
     found = []
     for each in psutil.Process(worker).children():
         with contextlib.suppress(psutil.Error):  # one that has just ended
-            if any("follow_process" in word for word in each.cmdline()):
+            if any("sampling_process" in word for word in each.cmdline()):
                 found.append(each.pid)
     return found
 
@@ -63,7 +65,7 @@ def test_a_record_that_somebody_else_wrote_between_the_copies_is_told_in_the_con
         write(source_cluster, topic, b"record %d" % written)
         written += 1
         # How much of it is a matter of the moment.
-        return re.search(f"Connector {topic}: verified behind it: .*no fault", product.log_text())
+        return re.search(f"Connector {topic}: sampling verification: .*no fault", product.log_text())
 
     wait_for(verified, "the log tells how much is verified", PATIENCE_S, 0.5)
     assert "trace" not in product.status(topic)["connector"]
@@ -76,7 +78,7 @@ def test_a_record_that_somebody_else_wrote_between_the_copies_is_told_in_the_con
         return str(product.status(topic)["connector"].get("trace") or "")
 
     wait_for(told, "the status tells what differs", PATIENCE_S)
-    assert told().startswith(f"1 record of the copy not as at the source, at first {topic}-0: ")
+    assert told().startswith(f"1 record differs from the source; first: {topic}-0: ")
     assert product.status(topic)["connector"]["state"] == "RUNNING"
 
     product.delete(topic)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import threading
@@ -14,9 +13,11 @@ import httpx
 import pytest
 
 from deploy.local import LocalCluster, start_all
+from tests.brokers import messages, started
+from tests.e2e.ends import end_offsets, wait_ends
 from tests.e2e.numbered import Writer
-from tests.e2e.product import DRIVER, JVM, WORKER, Product, end_offsets, mirror_config, wait_ends, wait_for_state
-from tests.e2e.reading import messages
+from tests.e2e.product import DRIVER, JVM, WORKER, Product, mirror_config
+from tests.waiting import wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -24,11 +25,7 @@ pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 @pytest.fixture(scope="module")
 def clusters() -> Iterator[tuple[LocalCluster, LocalCluster]]:
     """Two clusters that the tests take away from the worker."""
-    source, target = LocalCluster("life-source"), LocalCluster("life-target")
-    with contextlib.ExitStack() as closing:
-        start_all(source, target)
-        closing.callback(source.close)
-        closing.callback(target.close)
+    with started(LocalCluster("life-source"), LocalCluster("life-target")) as (source, target):
         source.create_topic("numbers", 2)
         yield source, target
 
@@ -132,7 +129,7 @@ def test_status_and_log_tell_what_happens_to_spark_and_no_more(running: Product)
     said = len(running.log_text())
     running.start()
     # Spark takes seconds longer than REST; the task is seen meanwhile, with the reason.
-    line = "Waits for Spark, which was started at "
+    line = "Waiting for Spark, which was started at "
     wait_for_state(
         lambda: (unassigned(running, "copier") or "").startswith(line), "the task says why it is unassigned", 60
     )
@@ -152,7 +149,7 @@ def test_status_and_log_tell_what_happens_to_spark_and_no_more(running: Product)
             "REST listens at http://N",
             "Spark is starting",
             "This worker leads its group and runs its N connector",
-            "Task copier-N is UNASSIGNED: Waits for Spark, which was started at N and takes some ten seconds.",
+            "Task copier-N is UNASSIGNED: Waiting for Spark, which was started at N and takes about ten seconds.",
             "The worker is up; its REST interface is http://N",
             "Connector copier is RUNNING",
             "Spark is ready after N s: slots for N task",

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-
 from deploy.local import LocalCluster
 from deploy.local.connect import ConnectWorker, DedicatedMirrorMaker
 from mirror_connect.connectors.records.checkpoints import Checkpoint
 from mirror_connect.connectors.records.heartbeats import Heartbeat
 from mirror_connect.connectors.records.offset_syncs import OffsetSync
+from tests.brokers import commit, committed, messages
+from tests.e2e.ends import end_offsets, wait_ends
 from tests.e2e.identity_topics import produce
-from tests.e2e.product import Product, end_offsets, mirror_config, wait_ends, wait_for
-from tests.e2e.reading import messages
+from tests.e2e.product import Product, mirror_config
+from tests.waiting import wait_for
 
 PARTITIONS: Final = 3
 RECORDS: Final = 600
@@ -198,21 +198,11 @@ class Turns:
 
     def commit(self, group: str, offset: int) -> None:
         """The group, which has no members, stands at `offset` of every partition of the source."""
-        asked = [TopicPartition(self.topic, partition, offset) for partition in range(PARTITIONS)]
-
-        def done() -> bool:
-            (future,) = (
-                self.source.admin().alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, asked)]).values()
-            )
-            # What a coordinator that is still loading refuses is no error of the call.
-            return not any(each.error for each in future.result(60).topic_partitions)
-
-        self.wait(done, f"{group} commits {offset}")
+        commit(self.source, group, self.topic, offset, partitions=range(PARTITIONS))
 
     def on_target(self, group: str) -> dict[int, int]:
         """Partition → where the group goes on at the target."""
-        (future,) = self.target.admin().list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
-        return {each.partition: each.offset for each in future.result(60).topic_partitions if each.offset >= 0}
+        return committed(self.target, group, self.remote, range(PARTITIONS))
 
 
 def take_turns(turns: Turns, java: Program, ours: Product, started: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""The process that opens stores, blind to what they ask for: only its limits are left."""
+"""The process that opens stores, without the check of their work: only its limits are left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker in memory: the real herder and REST interface over fake topics, connector parts, supervisor and group."""
+"""A worker in memory: the real herder and REST interface over fake topics, connectors, supervisor and group."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import httpx
 import uvicorn
 from starlette.types import ASGIApp
 
-from mirror_connect.app.herder.herder import Herder, TopicTracking
-from mirror_connect.app.herder.last_heard import Silence
+from mirror_connect.app.herder.active_topics import TopicTracking
+from mirror_connect.app.herder.herder import Herder
+from mirror_connect.app.herder.interfaces import Silence
 from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.rest.application import Surface, create_application
 from mirror_connect.app.rest.basic_auth import Authenticator
@@ -23,7 +24,7 @@ from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
-from mirror_connect.app.worker_connectors.host import PartHost
+from mirror_connect.app.worker_connectors.connector_context import ConnectorContext
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
@@ -57,15 +58,15 @@ class FakeResolver:
     """Knows `${file:/secrets:NAME}`; any other file can't be read."""
 
     def __init__(self) -> None:
-        # Configs whose secrets would be told to the log.
+        # Configs whose secrets are reported to the log.
         self.told: list[Mapping[str, str]] = []
         self.secrets = {"password": "hunter2-hunter2", "number": "not-a-number", "address": "hunter2:9092"}
 
     def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
         self.told.append(config)
-        return self.look(config)
+        return self.preview(config)
 
-    def look(self, config: Mapping[str, str]) -> dict[str, str]:
+    def preview(self, config: Mapping[str, str]) -> dict[str, str]:
         return {name: self._one(value) for name, value in config.items()}
 
     def _one(self, value: str) -> str:
@@ -78,50 +79,50 @@ class FakeResolver:
 
 
 @dataclass
-class FakeParts:
-    """Connector parts that run at once, with as many tasks as `tasks` says (or tasks.max), or fail with a trace."""
+class FakeConnectors:
+    """Connectors that run at once, with as many tasks as `tasks` says (or tasks.max), or fail with a trace."""
 
     tasks: dict[str, int] = field(default_factory=dict)
     failing: dict[str, str] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
-    running: dict[str, FakePart] = field(default_factory=dict)
+    running: dict[str, FakeConnector] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
 
-    def __call__(self, name: str, raw: Mapping[str, str], resolved: Mapping[str, str], host: PartHost) -> FakePart:
-        return FakePart(self, name, raw, resolved, host)
+    def __call__(self, raw: Mapping[str, str], resolved: Mapping[str, str], context: ConnectorContext) -> FakeConnector:
+        return FakeConnector(self, context.name, raw, resolved, context)
 
 
 @dataclass
-class FakePart:
-    parts: FakeParts
+class FakeConnector:
+    connectors: FakeConnectors
     name: str
     raw: Mapping[str, str]
     resolved: Mapping[str, str]
-    host: PartHost
+    context: ConnectorContext
 
     def start(self) -> None:
-        self.parts.log.append(f"start {self.name}")
-        self.parts.running[self.name] = self
+        self.connectors.log.append(f"start {self.name}")
+        self.connectors.running[self.name] = self
         asyncio.get_running_loop().call_soon(self._run)
 
     async def stop(self) -> None:
-        self.parts.log.append(f"stop {self.name}")
-        if self.parts.running.get(self.name) is self:
-            del self.parts.running[self.name]
+        self.connectors.log.append(f"stop {self.name}")
+        if self.connectors.running.get(self.name) is self:
+            del self.connectors.running[self.name]
         await asyncio.sleep(0)
 
     def task_configs(self) -> list[dict[str, str]]:
-        count = self.parts.tasks.get(self.name, int(self.raw.get("tasks.max", "1")))
+        count = self.connectors.tasks.get(self.name, int(self.raw.get("tasks.max", "1")))
         return [{**self.raw, "task.index": str(number)} for number in range(count)]
 
     def _run(self) -> None:
-        if self.name in self.parts.silent:
+        if self.name in self.connectors.silent:
             return
-        if (trace := self.parts.failing.get(self.name)) is not None:
-            self.host.failed(self.name, trace)
+        if (trace := self.connectors.failing.get(self.name)) is not None:
+            self.context.raise_error(trace)
             return
-        self.host.started(self.name)
-        self.host.reconfigure(self.name, self.task_configs())
+        self.context.started()
+        self.context.request_task_reconfiguration(self.task_configs())
 
 
 class FakeSupervisor:
@@ -202,13 +203,13 @@ class FakeWorker:
         self.offsets_gate: asyncio.Event | None = None
         self.offsets_asked = 0
         self.membership = membership or FakeMembership()
-        self.parts, self.supervisor, self.resolver = FakeParts(), FakeSupervisor(), FakeResolver()
+        self.connectors, self.supervisor, self.resolver = FakeConnectors(), FakeSupervisor(), FakeResolver()
         self.herder = Herder(
             configs=self.configs,
             statuses=self.statuses,
             membership=self.membership,
             supervisor=self.supervisor,
-            make_part=self.parts,
+            new_connector=self.connectors,
             resolver=self.resolver,
             offsets_of=self._offsets_of,
             worker_id=WORKER_ID,
@@ -225,7 +226,7 @@ class FakeWorker:
         try:
             yield self
         finally:
-            await self.herder.end_parts()
+            await self.herder.stop_connectors()
             await self.herder.stop()
             await self.configs.stop()
             await self.statuses.stop()

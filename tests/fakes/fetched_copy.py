@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from mirror_connect.kafka_io.consumer.fetcher import Fetched, Fetcher, SourcePartition
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import Problems
+from mirror_connect.kafka_io.consumer.fetcher import CompletedFetch, Fetcher
 from tests.fakes.source_cluster import FakeSource
 
-A0 = SourcePartition("a", 0)
-A1 = SourcePartition("a", 1)
-B0 = SourcePartition("b", 0)
+A0 = TopicPartition("a", 0)
+A1 = TopicPartition("a", 1)
+B0 = TopicPartition("b", 0)
 
 
 @dataclass
@@ -21,19 +23,24 @@ class Copy:
 
     fetcher: Fetcher = None  # type: ignore[assignment]
     notices: list[str] = field(default_factory=list)
-    came: list[tuple[SourcePartition, int, int]] = field(default_factory=list)
-    held: list[Fetched] = field(default_factory=list)
-    holds: Callable[[SourcePartition], bool] = lambda _: False
+    came: list[tuple[TopicPartition, int, int]] = field(default_factory=list)
+    held: list[CompletedFetch] = field(default_factory=list)
+    holds: Callable[[TopicPartition], bool] = lambda _: False
 
-    def take(self, fetched: Fetched) -> None:
+    def take(self, fetched: CompletedFetch) -> None:
         self.came.append((fetched.partition, fetched.fetch_offset, fetched.next_offset))
         if self.holds(fetched.partition):
             self.held.append(fetched)
         else:
             fetched.release()
 
-    def reached(self, partition: SourcePartition) -> int:
+    def reached(self, partition: TopicPartition) -> int:
         return max((after for came, _, after in self.came if came == partition), default=-1)
+
+    async def read_to(self, end: int) -> None:
+        """Adds partition A0 from its beginning, and waits until it is read to `end`."""
+        self.fetcher.add(A0, 0)
+        await until(lambda: self.reached(A0) == end)
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -69,7 +76,7 @@ async def copying(
         source,
         {**quick, **named},
         on_records=copy.take,
-        on_notice=copy.notices.append,
+        problems=Problems(copy.notices.append),
         buffer_limit_bytes=limit,
         side=side,
         stop_at_new_topic=stop_at_new_topic,

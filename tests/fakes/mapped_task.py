@@ -1,4 +1,4 @@
-"""A source task on clusters in memory that also records where its records came to lie: offset syncs and runs."""
+"""A source task on clusters in memory that also records where its records came to lie: offset syncs and ranges."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 from mirror_connect.connectors.records.offset_syncs import OffsetSync
-from mirror_connect.connectors.records.positions import parse_position_key, parse_position_value
+from mirror_connect.connectors.records.source_offsets import parse_source_offset_key, parse_source_offset_value
 from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
-from mirror_connect.connectors.translation.offset_run_index import RunIndex
-from mirror_connect.connectors.translation.offset_runs import Segment
-from mirror_connect.spark_jobs.mapping import offset_mapping, offset_runs_writer, offset_syncs_writer
+from mirror_connect.connectors.translation.offset_range_index import RangeIndex
+from mirror_connect.connectors.translation.offset_ranges import Segment
+from mirror_connect.spark_jobs.mapping import offset_mapping, offset_ranges_writer, offset_syncs_writer
 from tests.fakes.source_task import OFFSETS, SourceTaskWorld
 
-SYNCS, SYNCS_THERE, RUNS = "mm2-offset-syncs.B.internal", "mm2-offset-syncs.A.internal", "mm2-offset-runs.A.internal"
+SYNCS, SYNCS_THERE, RANGES = "mm2-offset-syncs.B.internal", "mm2-offset-syncs.A.internal", "mm2-offset-runs.A.internal"
 
 
 class MappedWorld(SourceTaskWorld):
-    """A source with `orders`, a target with what the connector's part makes there."""
+    """A source with `orders`, a target with the topics that the connector makes there."""
 
     def __init__(self) -> None:
         super().__init__(offsets_partitions=5)
-        for broker, topics in ((self.source, ("orders", SYNCS)), (self.target, ("A.orders", RUNS, SYNCS_THERE))):
+        for broker, topics in ((self.source, ("orders", SYNCS)), (self.target, ("A.orders", RANGES, SYNCS_THERE))):
             for topic in topics:
                 broker.topic(topic)
         self.source.ids["orders"], self.target.ids["A.orders"] = b"s" * 16, b"t" * 16
@@ -31,8 +31,8 @@ class MappedWorld(SourceTaskWorld):
         super().patch(monkeypatch, pace_s)
         monkeypatch.setattr(offset_syncs_writer, "PACE_S", pace_s)
         monkeypatch.setattr(offset_syncs_writer, "BACKOFF_S", pace_s)
-        monkeypatch.setattr(offset_runs_writer, "RETRY_S", pace_s)
-        monkeypatch.setattr(offset_runs_writer, "QUIET_S", 0.0)
+        monkeypatch.setattr(offset_ranges_writer, "RETRY_S", pace_s)
+        monkeypatch.setattr(offset_ranges_writer, "QUIET_S", 0.0)
         monkeypatch.setattr(offset_mapping.OffsetMapping.before_commit, "__defaults__", (0.3,))
 
     def records(self, count: int) -> None:
@@ -56,8 +56,8 @@ class MappedWorld(SourceTaskWorld):
     @property
     def position(self) -> int | None:
         found = [each for partition in range(5) for each in self.target.records(OFFSETS, partition)]
-        assert all(parse_position_key(key) for key, _ in found)
-        return parse_position_value(found[-1][1]) if found else None
+        assert all(parse_source_offset_key(key) for key, _ in found)
+        return parse_source_offset_value(found[-1][1]) if found else None
 
     def syncs(self, *, there: bool = False) -> list[tuple[int, int]]:
         found = self.target.records(SYNCS_THERE) if there else self.source.records(SYNCS)
@@ -65,11 +65,11 @@ class MappedWorld(SourceTaskWorld):
 
     @property
     def segments(self) -> list[Segment]:
-        return [Segment.decode(*record) for record in self.target.records(RUNS)]
+        return [Segment.decode(*record) for record in self.target.records(RANGES)]
 
     @property
-    def index(self) -> RunIndex:
-        made = RunIndex()
+    def index(self) -> RangeIndex:
+        made = RangeIndex()
         for record in self.segments:
             made.add(record)
         return made

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from aiokafka.record.default_records import DefaultRecordBatch
 
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.consumer.batch_heads import BatchHead, heads
-from mirror_connect.kafka_io.consumer.fetched import Fetched, SourcePartition, whole_batches
+from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch, whole_batches
 from mirror_connect.kafka_io.consumer.record_reader import FoundRecord
 from mirror_connect.kafka_io.records.aborted import AbortedFilter
 from mirror_connect.kafka_io.records.record_batch import BatchReader
@@ -34,13 +35,13 @@ class MemoryLog:
         self.aborted = tuple(aborted)
         self.offset = start
         self.reads = 0
-        self.looks = 0
+        self.fetches = 0
 
     @property
     def end(self) -> int:
         return _last(self.batches[-1]) + 1 if self.batches else 0
 
-    async def read(self) -> Fetched | None:
+    async def read(self) -> CompletedFetch | None:
         chunk = self._from(self.offset, self.at_once)
         if chunk is not None:
             self.reads += 1
@@ -50,8 +51,8 @@ class MemoryLog:
     async def seek(self, offset: int) -> None:
         self.offset = offset
 
-    async def look(self, offset: int) -> Fetched | None:
-        self.looks += 1
+    async def fetch(self, offset: int) -> CompletedFetch | None:
+        self.fetches += 1
         return self._from(offset, 50)
 
     async def offset_at(self, timestamp: int) -> int | None:
@@ -61,13 +62,13 @@ class MemoryLog:
                     return record.offset
         return None
 
-    def _from(self, offset: int, count: int) -> Fetched | None:
+    def _from(self, offset: int, count: int) -> CompletedFetch | None:
         chosen = [batch for batch in self.batches if _last(batch) >= offset][:count]
         if not chosen:
             return None
         buffer = memoryview(b"".join(chosen))
-        return Fetched(
-            SourcePartition("t", 0), buffer, offset, whole_batches(buffer)[1], self.end, self.end, 0, self.aborted
+        return CompletedFetch(
+            TopicPartition("t", 0), buffer, offset, whole_batches(buffer)[1], self.end, self.end, 0, self.aborted
         )
 
 
@@ -87,8 +88,8 @@ class MemoryRecords:
     async def seek(self, offset: int) -> None:
         await self._log.seek(offset)
 
-    async def look(self, offset: int) -> Sequence[FoundRecord]:
-        chunk = await self._log.look(offset)
+    async def records_at(self, offset: int) -> Sequence[FoundRecord]:
+        chunk = await self._log.fetch(offset)
         return [] if chunk is None else self._shown(chunk, offset).records
 
     async def offset_at(self, timestamp: int) -> int | None:
@@ -99,7 +100,7 @@ class MemoryRecords:
         found = heads(b"".join(self._log.batches), {producer for producer, _ in self._log.aborted})
         return [head for head in found if head.last >= first and head.first <= last]
 
-    def _shown(self, chunk: Fetched, offset: int) -> Piece:
+    def _shown(self, chunk: CompletedFetch, offset: int) -> Piece:
         records: list[FoundRecord] = []
         damaged: list[tuple[int, str]] = []
         append_time = False
@@ -123,7 +124,7 @@ def _last(batch: bytes) -> int:
 
 
 def numbered(records: Sequence[Plain], first: int = 0) -> list[Plain]:
-    """The records as they lie on a log, offsets without gaps."""
+    """The records with the offsets of a log without gaps."""
     return [record._replace(offset=first + number) for number, record in enumerate(records)]
 
 
@@ -164,7 +165,7 @@ async def compare(
         shown = MemoryRecords(ours, committed=source_committed)
         left = RecordSide(shown, damaged, expected=start[0], holes=holes[0])
         right = RecordSide(
-            MemoryRecords(theirs, committed=True), damaged, expected=start[1], holes=holes[1], authors=True
+            MemoryRecords(theirs, committed=True), damaged, expected=start[1], holes=holes[1], producers=True
         )
     else:
         left = BatchSide(ours, damaged, expected=start[0], holes=holes[0], committed=source_committed)

@@ -1,30 +1,31 @@
-"""Partitions in memory as `verify --follow` looks at them: they grow, and their beginnings go."""
+"""Partitions in memory as `verify --follow` samples them: they grow, and their first records go."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 
-from mirror_connect.kafka_io.consumer.fetched import Fetched, SourcePartition, whole_batches
-from mirror_connect.verify.followed import FollowedPartition
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch, whole_batches
+from mirror_connect.verify.sampled_partition import SampledPartition
 from tests.fakes.encoded_batches import HEADER
 from tests.fakes.partition_logs import MemoryLog
 
 
 class MemoryPeek:
-    """A Peek. `at_once`: how many batches a look shows; `gone`: offsets below it are no longer there."""
+    """A Peek. `at_once`: how many batches a fetch shows; `gone`: offsets below it are no longer there."""
 
-    def __init__(self, place: str, batches: Sequence[bytes], *, at_once: int = 3, committed: bool = False) -> None:
-        self.place = place
-        self.key = SourcePartition("t", 0)
+    def __init__(self, role: str, batches: Sequence[bytes], *, at_once: int = 3, committed: bool = False) -> None:
+        self.role = role
+        self.key = TopicPartition("t", 0)
         self.committed = committed
         self.log = MemoryLog(batches)
         self.at_once = at_once
         self.gone = 0
-        self.looks = 0
+        self.fetches = 0
 
-    async def look(self, offset: int) -> Fetched | None:
-        self.looks += 1
+    async def fetch(self, offset: int) -> CompletedFetch | None:
+        self.fetches += 1
         # A broker has nothing for an offset that is out of range.
         if offset < self.gone:
             return None
@@ -33,7 +34,7 @@ class MemoryPeek:
             return None
         buffer = memoryview(b"".join(chosen))
         end = self.log.end
-        return Fetched(self.key, buffer, offset, whole_batches(buffer)[1], end, end, self.gone, self.log.aborted)
+        return CompletedFetch(self.key, buffer, offset, whole_batches(buffer)[1], end, end, self.gone, self.log.aborted)
 
     async def offset_at(self, timestamp: int) -> int | None:
         found = await self.log.offset_at(timestamp)
@@ -47,23 +48,23 @@ async def followed(
     source: Sequence[bytes] | MemoryPeek,
     target: Sequence[bytes] | MemoryPeek,
     *,
-    looks: float = float("inf"),
+    samples: float = float("inf"),
     seed: int = 0,
     steps: Sequence[int] = (),
     guesses: tuple[int, ...] = (0,),
-) -> FollowedPartition:
-    """What following finds, with so many looks a round. `steps`: how far the link had come at each round."""
+) -> SampledPartition:
+    """A sampled partition, with so many samples per round. `steps`: `until` of each round."""
 
     async def still_the_same() -> bool:
         return True
 
     ours = source if isinstance(source, MemoryPeek) else MemoryPeek("source", source)
     theirs = target if isinstance(target, MemoryPeek) else MemoryPeek("target", target)
-    partition = FollowedPartition(ours, theirs, 0, rng=random.Random(seed), doubt=still_the_same)
+    partition = SampledPartition(ours, theirs, 0, rng=random.Random(seed), doubt=still_the_same)
     partition.guesses = guesses
     for until in steps or (ours.log.end,):
         partition.until = until
-        partition.plan(looks)
+        partition.plan(samples)
         while await partition.step():
             pass
     return partition

@@ -12,7 +12,7 @@ from mirror_connect.connectors.errors import ClusterUnreachable, OutcomeUnknown
 from mirror_connect.kafka_io.client.connection import ConnectionLost
 from mirror_connect.kafka_io.client.group_membership import CoordinatorLost, MembershipLost, RebalanceNeeded
 from mirror_connect.kafka_io.producer.leader_writer import Entry
-from mirror_connect.kafka_io.protocol.wire_group import Joined
+from mirror_connect.kafka_io.protocol.group_protocol import JoinGroupResponse
 from tests.fakes.simulated import Process, World
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class Group:
         self.assignment = b""
         self._named = 0
 
-    def join(self, member_id: str, metadata: bytes) -> Joined:
+    def join(self, member_id: str, metadata: bytes) -> JoinGroupResponse:
         self._expire()
         if member_id not in self.members:
             self._named += 1
@@ -54,7 +54,7 @@ class Group:
         leads = self.leader == member_id
         if leads:
             self.assignment = b""
-        return Joined(0, 0, self.generation, PROTOCOL, self.leader, member_id, everybody if leads else {})
+        return JoinGroupResponse(0, 0, self.generation, PROTOCOL, self.leader, member_id, everybody if leads else {})
 
     def sync(self, generation: int, member_id: str, assignments: Mapping[str, bytes]) -> bytes:
         self._check(generation, member_id)
@@ -90,10 +90,10 @@ class Steps:
         self._process = process
         self._group = group
 
-    async def join(self, member_id: str, metadata: bytes) -> Joined:
+    async def join(self, member_id: str, metadata: bytes) -> JoinGroupResponse:
         return await self._ask(lambda: self._group.join(member_id, metadata))
 
-    async def sync(self, joined: Joined, assignments: Mapping[str, bytes]) -> bytes:
+    async def sync(self, joined: JoinGroupResponse, assignments: Mapping[str, bytes]) -> bytes:
         return await self._ask(lambda: self._group.sync(joined.generation, joined.member_id, assignments))
 
     async def heartbeat(self, generation: int, member_id: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -45,3 +45,16 @@ def run_simulated(work: Coroutine[Any, Any, T]) -> T:
     """Runs it to its end in simulated time."""
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
         return runner.run(work)
+
+
+def simulated_clock(clock: Callable[[], float], begin: float) -> Callable[[], float]:
+    """In such a loop its time since `begin`; everywhere else what `clock` says, also in another thread's event loop.
+
+    That loop reads this clock, as it takes the place of time.monotonic: asking the loop for its time would never end.
+    """
+
+    def now() -> float:
+        loop = asyncio.events._get_running_loop()
+        return begin + loop.now if isinstance(loop, SimulatedLoop) else clock()
+
+    return now

@@ -10,16 +10,15 @@ from typing import Any
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.kafka_io.client.cluster import Leader
 from mirror_connect.kafka_io.client.connection import ConnectionLost
-from mirror_connect.kafka_io.protocol.wire import (
+from mirror_connect.kafka_io.protocol.fetch import Fetch, FetchedPartition, FetchPartition, FetchResponse
+from mirror_connect.kafka_io.protocol.log_offsets import (
     EARLIEST,
-    Fetch,
-    FetchedPartition,
-    FetchPartition,
-    FetchResponse,
+    EpochEnd,
     ListedOffset,
     ListOffsets,
+    OffsetForLeaderEpoch,
 )
-from mirror_connect.kafka_io.protocol.wire_control import BrokerEntry, EpochEnd, OffsetForLeaderEpoch
+from mirror_connect.kafka_io.protocol.metadata import BrokerEntry
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 Key = tuple[str, int]
@@ -128,7 +127,7 @@ class FakeSource:
     async def send(self, node: int, request: Any, *, purpose: str = "control") -> Any:
         await asyncio.sleep(0)
         if node in self.down or (node, purpose) in self.refused:
-            raise ConnectionLost(f"broker fake:{node}: Connection refused")
+            raise ConnectionLost("Connection refused", f"fake:{node}")
         if isinstance(request, ListOffsets):
             return [self._listed(key, asked[0]) for key, asked in request.wanted.items()]
         if isinstance(request, OffsetForLeaderEpoch):

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 import pytest
 
 from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
-from mirror_connect.spark_jobs.mapping import offset_runs_reader, offset_syncs_writer
-from mirror_connect.spark_jobs.tasks import mirror_source
+from mirror_connect.spark_jobs.mapping import offset_ranges_reader, offset_syncs_writer
+from mirror_connect.spark_jobs.tasks import mirror_source, task_frame
 from tests.fakes.source_spec import OFFSETS, source_spec
 from tests.fakes.whole_cluster import FakeBroker, FakeClusters
 from tests.fakes.worker_link import FakeWorkerLink, Stored
@@ -32,7 +32,7 @@ class SourceTaskWorld:
     def patch(self, monkeypatch: pytest.MonkeyPatch, pace_s: float = 0.01) -> None:
         """Tasks find these clusters, and commit at that pace."""
         clusters = FakeClusters({"a": self.source, "b": self.target})
-        for module in (mirror_source, offset_syncs_writer, offset_runs_reader):
+        for module in (mirror_source, task_frame, offset_syncs_writer, offset_ranges_reader):
             monkeypatch.setattr(module, "Cluster", clusters)
         monkeypatch.setattr(mirror_source, "COMMIT_S", pace_s)
 
@@ -79,4 +79,4 @@ class SourceTaskWorld:
             await self.task
 
     def notices(self, text: str) -> list[str]:
-        return [line for line in self.link.notices if text in line]
+        return [line for line in self.link.log_lines if text in line]

@@ -14,13 +14,13 @@ from pathlib import Path
 import psutil
 import uvicorn
 
-from mirror_connect.app.supervisor.interfaces import ASSIGNED, WantedTask
+from mirror_connect.app.supervisor.interfaces import WantedTask
 from mirror_connect.app.supervisor.internal_api import create_internal_application
 from mirror_connect.app.supervisor.launcher import SparkApplication
-from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import Supervisor
-from mirror_connect.connectors.mirror.assignment import parse_assigned_partitions
-from mirror_connect.connectors.task_protocol import PartitionPosition, TaskId, TaskPartition, TaskSpec
+from mirror_connect.app.supervisor.task_run import TaskRun
+from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, parse_assigned_partitions
+from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskPartition, TaskSpec
 from tests.waiting import WaitTimedOut, state_reached
 
 FAKE_TASKS = Path(__file__).parent / "spark_path"
@@ -29,7 +29,11 @@ SECRET = "correct-horse-battery"
 
 def wanted(kind: str, *partitions: str) -> WantedTask:
     """A task of the fake connector class `kind`; its password is a reference that `FakeSpecs` resolves."""
-    config = {"connector.class": kind, "a.password": "${file:/secrets:password}", ASSIGNED: ",".join(partitions)}
+    config = {
+        "connector.class": kind,
+        "a.password": "${file:/secrets:password}",
+        ASSIGNED_PARTITIONS: ",".join(partitions),
+    }
     return WantedTask(config)
 
 
@@ -54,7 +58,7 @@ class FakeSpecs:
             target_alias="B",
             assigned=tuple(
                 TaskPartition(each.topic, each.partition, f"A.{each.topic}")
-                for each in parse_assigned_partitions(config[ASSIGNED])
+                for each in parse_assigned_partitions(config[ASSIGNED_PARTITIONS])
             ),
             assignment_version=version,
             transactional_id=f"connect-{task}",
@@ -63,8 +67,8 @@ class FakeSpecs:
             commit_interval_ms=1000,
         )
 
-    async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
-        return [PartitionPosition(topic, partition, None) for topic, partition in partitions]
+    async def source_offsets(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[SourceOffset]:
+        return [SourceOffset(topic, partition, None) for topic, partition in partitions]
 
     def keep(self, tasks: Collection[TaskId]) -> None:
         """Nothing is remembered here."""
@@ -127,9 +131,9 @@ class SparkRig:
         processes = [each for each in (driver, *driver.children(recursive=True)) if lives(each)]
         return sorted(processes, key=lambda process: (process.pid != driver.pid, process.name() != "java"))
 
-    def run(self, task: TaskId) -> Run:
+    def run(self, task: TaskId) -> TaskRun:
         """The run of a task."""
-        return next(run for run in self.supervisor._runs.values() if run.task == task)
+        return next(run for run in self.supervisor.runs if run.task == task)
 
     def pid(self, task: TaskId) -> int:
         """The process of a task."""
@@ -143,7 +147,7 @@ class SparkRig:
 
     def is_running(self, task: TaskId) -> bool:
         """Whether a task has a process that has said RUNNING."""
-        runs = [run for run in self.supervisor._runs.values() if run.task == task]
+        runs = [run for run in self.supervisor.runs if run.task == task]
         return bool(runs) and runs[0].phase.name == "RUNNING" and runs[0].pid is not None
 
     def said(self, task: TaskId) -> list[str]:

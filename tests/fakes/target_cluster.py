@@ -12,16 +12,12 @@ from typing import Any
 from mirror_connect.connectors.mirror.topic_configs import ConfigSource, TopicConfig
 from mirror_connect.kafka_io.client.cluster import Leader
 from mirror_connect.kafka_io.client.connection import ConnectionLost
-from mirror_connect.kafka_io.protocol.wire import Produce, ProducedPartition, ProduceResponse
-from mirror_connect.kafka_io.protocol.wire_codec import Writer
-from mirror_connect.kafka_io.protocol.wire_control import (
-    ApiVersions,
-    CoordinatorResponse,
-    FindCoordinator,
-    InitProducerId,
-    ProducerIdResponse,
-)
-from mirror_connect.kafka_io.protocol.wire_topic_configs import DescribedConfigs, DescribeTopicConfigs
+from mirror_connect.kafka_io.protocol.codec import Writer
+from mirror_connect.kafka_io.protocol.connection_setup import ApiVersions
+from mirror_connect.kafka_io.protocol.metadata import FindCoordinator, FindCoordinatorResponse
+from mirror_connect.kafka_io.protocol.produce import Produce, ProducedPartition, ProduceResponse
+from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId, InitProducerIdResponse
+from mirror_connect.kafka_io.protocol.topic_configs import DescribedConfigs, DescribeTopicConfigs
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 OUT_OF_ORDER = 45
@@ -120,7 +116,7 @@ class FakeTarget:
     async def any_node(self, request: Any) -> Any:
         await asyncio.sleep(0)
         if isinstance(request, FindCoordinator):
-            return CoordinatorResponse(0, self.transactional_id_error, "", 1, "localhost", 9092)
+            return FindCoordinatorResponse(0, self.transactional_id_error, "", 1, "localhost", 9092)
         return await self.send(1, request)
 
     async def send(self, node_id: int, request: Any, *, purpose: str = "control") -> Any:
@@ -128,9 +124,9 @@ class FakeTarget:
         if isinstance(request, InitProducerId):
             known = (request.producer_id, request.producer_epoch)
             if request.transactional_id and known not in ((-1, -1), (self.producer_id, self.epoch)):
-                return ProducerIdResponse(0, INVALID_EPOCH, -1, -1)
+                return InitProducerIdResponse(0, INVALID_EPOCH, -1, -1)
             self.epoch += 1
-            return ProducerIdResponse(0, 0, self.producer_id, self.epoch)
+            return InitProducerIdResponse(0, 0, self.producer_id, self.epoch)
         if isinstance(request, ApiVersions):
             await asyncio.sleep(self.round_trip)
             return {}
@@ -167,4 +163,4 @@ class FakeTarget:
 
 
 def lost() -> ConnectionLost:
-    return ConnectionLost("broker localhost:9092: the broker closed the connection")
+    return ConnectionLost("the broker closed the connection", "localhost:9092")

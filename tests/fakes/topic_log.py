@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from mirror_connect.kafka_io.consumer.topic_log_io import LogRecord
+from mirror_connect.kafka_io.consumer.topic_tail import LogRecord
 
 Entry = tuple[bytes, bytes | None]
 
@@ -28,6 +28,8 @@ class FakeTopic:
 
 class FakeTopicLog:
     """A TopicLog on a FakeTopic; delivers on the loop, later than the write that caused it."""
+
+    name = "connect-topic"
 
     def __init__(self, topic: FakeTopic | None = None) -> None:
         self.topic = topic or FakeTopic()

@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka.admin import NewPartitions, NewTopic
 
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.kafka_io.admin.admin import AdminError
+from mirror_connect.kafka_io.admin.admin_errors import AdminError
 
 
 class TopicRequests:

@@ -10,19 +10,22 @@ from typing import Any
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.mirror.topic_configs import ConfigSource, TopicConfig
 from mirror_connect.kafka_io.client.connection import ConnectionLost
-from mirror_connect.kafka_io.protocol.wire import Fetch, FetchedPartition, FetchPartition, Produce
-from mirror_connect.kafka_io.protocol.wire_control import ApiVersions, BrokerEntry, CoordinatorResponse, InitProducerId
-from mirror_connect.kafka_io.protocol.wire_groups import (
-    CommitAnswer,
-    CommittedOffset,
-    FetchedOffsets,
+from mirror_connect.kafka_io.protocol.connection_setup import ApiVersions
+from mirror_connect.kafka_io.protocol.fetch import Fetch, FetchedPartition, FetchPartition
+from mirror_connect.kafka_io.protocol.groups import (
+    FetchedOffset,
     GroupEntry,
-    ListedGroups,
     ListGroups,
+    ListGroupsResponse,
     OffsetCommit,
+    OffsetCommitResponse,
     OffsetFetch,
+    OffsetFetchResponse,
 )
-from mirror_connect.kafka_io.protocol.wire_topic_configs import DescribedConfigs, DescribeTopicConfigs
+from mirror_connect.kafka_io.protocol.metadata import BrokerEntry, FindCoordinatorResponse
+from mirror_connect.kafka_io.protocol.produce import Produce
+from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId
+from mirror_connect.kafka_io.protocol.topic_configs import DescribedConfigs, DescribeTopicConfigs
 from mirror_connect.kafka_io.records.record_batch import NewRecord, split_fetch, stamp
 from mirror_connect.kafka_io.records.record_rewrite import build, unpack
 from tests.fakes.source_cluster import FakeSource, Log
@@ -135,11 +138,11 @@ class FakeCluster(FakeSource):
             return [DescribedConfigs(topic, 0, None, [limit]) for topic in request.topics]
         if isinstance(request, InitProducerId):
             return await self.send(1, request)
-        return CoordinatorResponse(0, self.broker.producers.transactional_id_error, "", 1, "fake", 1)
+        return FindCoordinatorResponse(0, self.broker.producers.transactional_id_error, "", 1, "fake", 1)
 
     async def send(self, node: int, request: Any, *, purpose: str = "control") -> Any:
         if self.broker.away:
-            raise ConnectionLost("broker fake:1: Connection refused")
+            raise ConnectionLost("Connection refused", "fake:1")
         broker = self.broker
         answer: Any
         match request:
@@ -149,14 +152,16 @@ class FakeCluster(FakeSource):
                 answer = await self._produce(request)
             case ListGroups():
                 states = {group: "Stable" if group in broker.active else "Empty" for group in broker.groups}
-                answer = ListedGroups(0, 0, [GroupEntry(each, "consumer", state, "") for each, state in states.items()])
+                answer = ListGroupsResponse(
+                    0, 0, [GroupEntry(each, "consumer", state, "") for each, state in states.items()]
+                )
             case OffsetFetch():
                 denied, offsets = request.group in broker.denied, broker.groups.get(request.group, {})
-                told = [] if denied else [CommittedOffset(*key, *each, 0) for key, each in offsets.items()]
-                answer = FetchedOffsets(0, GROUP_DENIED if denied else 0, told)
+                told = [] if denied else [FetchedOffset(*key, *each, 0) for key, each in offsets.items()]
+                answer = OffsetFetchResponse(0, GROUP_DENIED if denied else 0, told)
             case OffsetCommit():
                 broker.groups.setdefault(request.group, {}).update(request.offsets)
-                answer = CommitAnswer(0, dict.fromkeys(request.offsets, 0))
+                answer = OffsetCommitResponse(0, dict.fromkeys(request.offsets, 0))
             case _:
                 self.broker.fetched += isinstance(request, Fetch)
                 answer = await super().send(node, request, purpose=purpose)

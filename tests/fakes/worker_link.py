@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.task_protocol import (
     STARTING,
-    PartitionPosition,
+    SourceOffset,
     TaskOrders,
     TaskPartition,
     TaskSpec,
@@ -27,12 +28,12 @@ class FakeWorkerLink(UnderOrders):
         self.changed = asyncio.Event()
         self.state = STARTING
         self.assignment_version = 0
-        self.standing: tuple[str, ...] = ()
+        self.problems: tuple[Problem, ...] = ()
         self.committed = self.settled = True
         self.orders = TaskOrders(lease_ms=10_000, assignment_version=spec.assignment_version)
         self.counters: dict[str, int] = {}
-        self.notices: list[str] = []
-        self.incidents: list[str] = []
+        self.log_lines: list[str] = []
+        self.events: list[Problem] = []
         self.topics: set[str] = set()
         self.lease = True
         self.epoch_over = False
@@ -45,26 +46,36 @@ class FakeWorkerLink(UnderOrders):
     async def spec(self) -> TaskSpec:
         return self._spec
 
-    async def positions(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[PartitionPosition]:
+    async def source_offsets(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[SourceOffset]:
         stored = self._stored
         if stored is None:
-            return [PartitionPosition(each.topic, each.partition, None) for each in partitions]
+            return [SourceOffset(each.topic, each.partition, None) for each in partitions]
 
-        def read() -> list[PartitionPosition]:
+        def read() -> list[SourceOffset]:
             found = [(p.topic, p.partition, stored(p.topic, p.partition)) for p in partitions]
-            return [PartitionPosition(t, p, *(each if isinstance(each, tuple) else (each,))) for t, p, each in found]
+            return [SourceOffset(t, p, *(each if isinstance(each, tuple) else (each,))) for t, p, each in found]
 
         return await asyncio.to_thread(read)
 
-    def notice(self, line: str) -> None:
-        self.notices.append(line)
+    def log(self, line: str) -> None:
+        self.log_lines.append(line)
 
-    def incident(self, line: str) -> None:
-        self.incidents.append(line)
-        self.notices.append(line)
+    def event(self, event: Problem) -> None:
+        self.events.append(event)
+        self.log_lines.append(event.line)
 
     def wrote_to(self, topic: str) -> None:
         self.topics.add(topic)
+
+    @property
+    def problem_lines(self) -> tuple[str, ...]:
+        """What is wrong at present, as people read it."""
+        return tuple(problem.line for problem in self.problems)
+
+    @property
+    def event_lines(self) -> list[str]:
+        """What has happened, as people read it."""
+        return [event.line for event in self.events]
 
     # --- what a test does -------------------------------------------------------------------------------------------
 

@@ -13,12 +13,12 @@ import signal
 import sys
 from typing import Any
 
-from mirror_connect.connectors.boot_clock import boot_clock
+from mirror_connect.connectors.clock import boot_clock
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
-from mirror_connect.kafka_io.protocol.wire_codec import Writer
-from mirror_connect.kafka_io.protocol.wire_control import InitProducerId
+from mirror_connect.kafka_io.protocol.codec import Writer
+from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId
 
 
 def stop() -> None:
@@ -57,7 +57,7 @@ async def main(bootstrap: str, transactional_id: str, lease_s: float, step: str)
         lambda line: print(line, flush=True),
     )
     await producer.start()
-    print(f"epoch {producer._producer.epoch}", flush=True)
+    print(f"epoch {producer._sender.producer.epoch}", flush=True)
 
 
 if __name__ == "__main__":

@@ -24,3 +24,15 @@ def own_broker() -> Iterator[LocalCluster]:
     """A broker to kill, suspend and restart."""
     with LocalCluster("own") as cluster:
         yield cluster
+
+
+@pytest.fixture
+def source(clusters: tuple[LocalCluster, LocalCluster]) -> LocalCluster:
+    """Where records are copied from, of the `clusters` of a file or folder."""
+    return clusters[0]
+
+
+@pytest.fixture
+def target(clusters: tuple[LocalCluster, LocalCluster]) -> LocalCluster:
+    """Where they are copied to."""
+    return clusters[1]

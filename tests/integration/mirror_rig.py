@@ -11,14 +11,19 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Message, Producer
 
 from deploy.local import LocalCluster
-from mirror_connect.connectors.records.positions import parse_position_headers, parse_position_key, parse_position_value
+from mirror_connect.connectors.records.source_offsets import (
+    parse_source_offset_headers,
+    parse_source_offset_key,
+    parse_source_offset_value,
+)
 from mirror_connect.connectors.records.topic_ids import topic_id_text
 from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
 from mirror_connect.spark_jobs.tasks.mirror_source import run_source_task
 from mirror_connect.spark_jobs.tasks.registry import TaskFunction
+from tests import brokers
 from tests.fakes.source_spec import OFFSETS as OFFSETS_TOPIC
 from tests.fakes.source_spec import WITHOUT_SYNCS, source_spec
 from tests.fakes.worker_link import FakeWorkerLink, Stored
@@ -44,18 +49,31 @@ def fresh_topic(prefix: str = "t") -> str:
     return f"{prefix}-{next(_names)}-{uuid.uuid4().hex[:6]}"
 
 
-def produce(cluster: LocalCluster, topic: str, records: Sequence[Mapping[str, Any]], **settings: Any) -> None:
-    """Produces keyword arguments of Producer.produce, and waits for the acknowledgements."""
+def produce(
+    cluster: LocalCluster,
+    topic: str,
+    records: Sequence[Mapping[str, Any]],
+    *,
+    at_once: int | None = None,
+    **settings: Any,
+) -> None:
+    """Produces keyword arguments of Producer.produce, and waits for the acknowledgements.
+
+    `at_once`: it waits after so many records. With one batch out at a time, records keep their order. librdkafka's
+    max.in.flight of 1 does not keep it: the batch behind a refused one goes before that one goes again.
+    """
     refused: list[str] = []
     told = {"delivery.report.only.error": True, "on_delivery": lambda error, _: refused.append(error.str())}
     producer = Producer({**cluster.librdkafka(), "linger.ms": 5, **told, **settings})
-    for record in records:
+    for number, record in enumerate(records, 1):
         while True:
             try:
                 producer.produce(topic, **record)
                 break
             except BufferError:
                 producer.poll(0.05)
+        if at_once and number % at_once == 0:
+            assert producer.flush(60) == 0
     assert (producer.flush(60), refused[:3]) == (0, [])
 
 
@@ -66,30 +84,8 @@ def read(cluster: LocalCluster, topic: str, *, isolation: str = "read_uncommitte
 
 def messages(cluster: LocalCluster, topic: str, *, isolation: str = "read_uncommitted") -> Iterator[Message]:
     """The same as librdkafka's messages."""
-    consumer = Consumer(
-        {
-            **cluster.librdkafka(),
-            "group.id": "reader",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-            "isolation.level": isolation,
-            "check.crcs": True,
-            "fetch.wait.max.ms": 50,
-        }
-    )
-    try:
-        for partition in sorted(consumer.list_topics(topic, timeout=60).topics[topic].partitions):
-            consumer.assign([TopicPartition(topic, partition, 0)])
-            while True:
-                message = consumer.poll(60)
-                assert message is not None, f"nothing from {topic}-{partition} within 60 s"
-                if message.error() is None:
-                    yield message
-                elif message.error().code() == KafkaError._PARTITION_EOF:
-                    break
-    finally:
-        consumer.close()
+    for partition in sorted(cluster.admin().list_topics(topic, timeout=60).topics[topic].partitions):
+        yield from brokers.messages(cluster, topic, partition, isolation=isolation)
 
 
 def _record(message: Message) -> Record:
@@ -119,7 +115,7 @@ def _present_batches(cluster: LocalCluster, topic: str, partition: int) -> list[
     return found
 
 
-def stored_positions(
+def stored_offsets(
     cluster: LocalCluster, connector: str, offsets_topic: str = OFFSETS_TOPIC
 ) -> dict[tuple[str, int], int]:
     """What connect-offsets says of a connector: (topic, partition) → last replicated offset."""
@@ -140,9 +136,9 @@ def positions_with_origins(
     """The same, with the leader epoch of each position's record besides, -1 where none is told."""
     found: dict[tuple[str, int], tuple[int, str | None, int]] = {}
     for message in messages(cluster, offsets_topic):
-        key, offset = parse_position_key(message.key()), parse_position_value(message.value())
+        key, offset = parse_source_offset_key(message.key()), parse_source_offset_value(message.value())
         if key is not None and key.connector == connector and offset is not None:
-            topic_id, epoch = parse_position_headers(message.headers() or ())
+            topic_id, epoch = parse_source_offset_headers(message.headers() or ())
             found[key.topic, key.partition] = (offset, None if topic_id is None else topic_id_text(topic_id), epoch)
     return found
 

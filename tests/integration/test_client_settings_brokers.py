@@ -12,7 +12,8 @@ import pytest
 
 from deploy.local import Listener, LocalCluster
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.admin_errors import AdminError
 from mirror_connect.kafka_io.admin.topic_admin import NewRemote, create_topics, grow_topics
 from mirror_connect.kafka_io.client.cluster import Cluster
 from tests.fakes.token_endpoint import TokenEndpoint

@@ -14,16 +14,10 @@ from deploy.local import Listener, LocalCluster
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.rights import TARGET_USER
 from mirror_connect.kafka_io.client.cluster import Cluster
-from mirror_connect.kafka_io.protocol.wire import (
-    EARLIEST,
-    LATEST,
-    Fetch,
-    FetchPartition,
-    ListOffsets,
-    Produce,
-    ProducePartition,
-)
-from mirror_connect.kafka_io.protocol.wire_control import InitProducerId, OffsetForLeaderEpoch
+from mirror_connect.kafka_io.protocol.fetch import Fetch, FetchPartition
+from mirror_connect.kafka_io.protocol.log_offsets import EARLIEST, LATEST, ListOffsets, OffsetForLeaderEpoch
+from mirror_connect.kafka_io.protocol.produce import Produce, ProducePartition
+from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,

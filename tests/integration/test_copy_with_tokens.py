@@ -11,9 +11,10 @@ from deploy.local import Listener, LocalCluster
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
-from mirror_connect.kafka_io.client.write_lease import WriteLease
+from mirror_connect.kafka_io.client.worker_lease import WorkerLease
+from mirror_connect.kafka_io.consumer.log_clients import LogClients
 from mirror_connect.kafka_io.consumer.record_reader import RecordReaders
-from mirror_connect.kafka_io.consumer.topic_log_io import LogClients, LogRecord
+from mirror_connect.kafka_io.consumer.topic_tail import LogRecord
 from mirror_connect.kafka_io.producer.leader_producer import LeaderProducer
 from mirror_connect.kafka_io.producer.leader_writer import LeaderWriter
 from tests.fakes.token_endpoint import TokenEndpoint
@@ -62,7 +63,7 @@ async def test_records_flow_on_while_logins_and_tokens_end(cluster: LocalCluster
                 await asyncio.sleep(0.1)
             await task.copied(COPYING_S * 10 * 20)
             await task.finish()
-        assert task.link.notices == []
+        assert task.link.log_lines == []
         # Two clients, and each token serves them for less than its whole life.
         assert endpoint.given >= 2 * COPYING_S / TOKEN_S
     # Each record once: nothing was lost with a connection, and sent again without being known.
@@ -75,7 +76,7 @@ async def test_the_workers_logs_go_on_while_logins_and_tokens_end(cluster: Local
     with TokenEndpoint(TOKEN_S) as endpoint:
         clients = LogClients(endpoint.client_properties(cluster.bootstrap(Listener.SASL_PLAINTEXT)), "worker")
         leader = LeaderWriter(
-            "leader", lambda: LeaderProducer(clients, "leader"), clients, WriteLease(lambda: 60.0, 60.0)
+            "leader", lambda: LeaderProducer(clients, "leader"), clients, WorkerLease(lambda: 60.0, 60.0)
         )
         configs = KafkaTopicLog(clients, TopicPlan.for_configs(fresh_topic("configs"), 1), leader)
         await configs.start(read_back.append)

@@ -17,7 +17,7 @@ from tests.integration.mirror_rig import (
     read,
     running,
     spec_for,
-    stored_positions,
+    stored_offsets,
 )
 
 pytestmark = pytest.mark.brokers
@@ -62,8 +62,8 @@ async def copied(source: LocalCluster, target: LocalCluster, link: FarLink) -> t
         await task.finish()
     assert read(target, f"A.{topic}") == read(source, topic)
     each = RECORDS // PARTITIONS - 1
-    assert stored_positions(target, spec.connector) == {(topic, p): each for p in range(PARTITIONS)}
-    assert task.link.notices == []
+    assert stored_offsets(target, spec.connector) == {(topic, p): each for p in range(PARTITIONS)}
+    assert task.link.log_lines == []
     return seen
 
 

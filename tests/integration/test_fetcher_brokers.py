@@ -9,12 +9,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as LibrdkafkaPartition
 
 from deploy.local import LocalCluster
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import Problems
 from mirror_connect.kafka_io.client.cluster import Cluster
-from mirror_connect.kafka_io.consumer.fetcher import Fetched, Fetcher, SourcePartition
-from mirror_connect.kafka_io.protocol.wire import Fetch
+from mirror_connect.kafka_io.consumer.fetcher import CompletedFetch, Fetcher
+from mirror_connect.kafka_io.protocol.fetch import Fetch
 from tests.fakes.fetched_copy import fetching
 
 pytestmark = [pytest.mark.brokers, pytest.mark.timeout(180)]
@@ -43,22 +46,22 @@ class Copy:
     cluster: Cluster
     fetcher: Fetcher = None  # type: ignore[assignment]
     notices: list[str] = field(default_factory=list)
-    ranges: dict[SourcePartition, list[tuple[int, int]]] = field(default_factory=dict)
+    ranges: dict[TopicPartition, list[tuple[int, int]]] = field(default_factory=dict)
     readers: list[int] = field(default_factory=list)
-    held: list[Fetched] = field(default_factory=list)
+    held: list[CompletedFetch] = field(default_factory=list)
     holds: bool = False
 
-    def take(self, fetched: Fetched) -> None:
+    def take(self, fetched: CompletedFetch) -> None:
         self.ranges.setdefault(fetched.partition, []).append((fetched.fetch_offset, fetched.next_offset))
         if self.holds:
             self.held.append(fetched)
         else:
             fetched.release()
 
-    async def reached(self, partition: SourcePartition, offset: int) -> None:
+    async def reached(self, partition: TopicPartition, offset: int) -> None:
         await until(lambda: self.ranges.get(partition, [(0, -1)])[-1][1] >= offset)
 
-    def has_no_gap(self, partition: SourcePartition) -> bool:
+    def has_no_gap(self, partition: TopicPartition) -> bool:
         ranges = self.ranges[partition]
         return all(before[1] == after[0] for before, after in itertools.pairwise(ranges))
 
@@ -84,7 +87,7 @@ async def copying(brokers: LocalCluster, limit: int = 32 << 20, **settings: str)
     cluster.send = noted  # type: ignore[method-assign]
     named = {name.replace("_", "."): value for name, value in settings.items()}
     copy.fetcher = Fetcher(
-        cluster, named, on_records=copy.take, on_notice=copy.notices.append, buffer_limit_bytes=limit
+        cluster, named, on_records=copy.take, problems=Problems(copy.notices.append), buffer_limit_bytes=limit
     )
     try:
         async with fetching(copy.fetcher):
@@ -112,7 +115,7 @@ async def produce(brokers: LocalCluster, topic: str, records: int, partition: in
 async def test_a_killed_leader_costs_no_record_and_repeats_none(brokers: LocalCluster) -> None:
     await create(brokers, "leader")
     await produce(brokers, "leader", 1000)
-    partition = SourcePartition("leader", 0)
+    partition = TopicPartition("leader", 0)
     async with copying(brokers) as copy:
         copy.fetcher.add(partition, None)
         await copy.reached(partition, 1000)
@@ -132,12 +135,12 @@ async def test_a_killed_leader_costs_no_record_and_repeats_none(brokers: LocalCl
 async def test_the_whole_cluster_may_go_and_come_back(brokers: LocalCluster) -> None:
     await create(brokers, "outage")
     await produce(brokers, "outage", 10)
-    partition = SourcePartition("outage", 0)
+    partition = TopicPartition("outage", 0)
     async with copying(brokers) as copy:
         copy.fetcher.add(partition, None)
         await copy.reached(partition, 10)
         await asyncio.to_thread(brokers.kill)
-        await until(lambda: any(notice.startswith("source cluster: no broker answers") for notice in copy.notices))
+        await until(lambda: any(notice.startswith("The source cluster (bootstrap.servers ") for notice in copy.notices))
         await asyncio.to_thread(brokers.start)
         await produce(brokers, "outage", 10)
         await copy.reached(partition, 20)
@@ -147,19 +150,19 @@ async def test_the_whole_cluster_may_go_and_come_back(brokers: LocalCluster) -> 
 async def test_deleted_records_are_told_as_a_gap_of_known_size(brokers: LocalCluster) -> None:
     await create(brokers, "gap")
     await produce(brokers, "gap", 100)
-    brokers.admin().delete_records([TopicPartition("gap", 0, 60)])[TopicPartition("gap", 0)].result(60)
-    partition = SourcePartition("gap", 0)
+    brokers.admin().delete_records([LibrdkafkaPartition("gap", 0, 60)])[LibrdkafkaPartition("gap", 0)].result(60)
+    partition = TopicPartition("gap", 0)
     async with copying(brokers) as copy:
         copy.fetcher.add(partition, 10)
         await copy.reached(partition, 100)
     assert copy.notices == [
         "source partition gap-0: offsets 10 to 59 are gone from the source (retention or deleted records): "
-        "50 offsets skipped, reading on at 60"
+        "50 offsets skipped, reading continues at 60"
     ]
 
 
 async def test_a_topic_is_never_created_by_asking_for_it(brokers: LocalCluster) -> None:
-    partition = SourcePartition("asked-for", 0)
+    partition = TopicPartition("asked-for", 0)
     async with copying(brokers) as copy:
         copy.fetcher.add(partition, None)
         await until(lambda: bool(copy.notices))
@@ -173,12 +176,12 @@ async def test_a_topic_is_never_created_by_asking_for_it(brokers: LocalCluster) 
 async def test_a_topic_created_again_is_read_from_its_beginning(brokers: LocalCluster) -> None:
     await create(brokers, "again")
     await produce(brokers, "again", 50)
-    partition = SourcePartition("again", 0)
+    partition = TopicPartition("again", 0)
     async with copying(brokers) as copy:
         copy.fetcher.add(partition, None)
         await copy.reached(partition, 50)
         await asyncio.to_thread(brokers.delete_topic, "again")
-        await until(lambda: bool(copy.fetcher.state(partition).error))
+        await until(lambda: copy.fetcher.state(partition).problem is not None)
         copy.ranges.clear()
         await create(brokers, "again")
         await produce(brokers, "again", 3)
@@ -190,7 +193,7 @@ async def test_a_topic_created_again_is_read_from_its_beginning(brokers: LocalCl
 async def test_a_replica_in_the_clients_rack_is_read_and_given_up_when_it_dies(brokers: LocalCluster) -> None:
     await create(brokers, "racks")
     await produce(brokers, "racks", 10)
-    partition = SourcePartition("racks", 0)
+    partition = TopicPartition("racks", 0)
     async with copying(brokers) as asking:
         async with asyncio.timeout(60):  # the broker that is asked may not know the topic yet
             while (found := asking.cluster.leader(*partition)) is None:
@@ -216,7 +219,7 @@ async def test_what_nobody_releases_stays_within_the_limit(brokers: LocalCluster
     async with copying(brokers, limit) as copy:
         copy.holds = True
         for number in range(8):
-            copy.fetcher.add(SourcePartition("pressure", number), None)
+            copy.fetcher.add(TopicPartition("pressure", number), None)
         await until(lambda: bool(copy.held))
         await asyncio.sleep(2)
         # A batch of up to 1 MB may come above the limit from each of three brokers.
@@ -225,4 +228,4 @@ async def test_what_nobody_releases_stays_within_the_limit(brokers: LocalCluster
         while copy.held:
             copy.held.pop().release()
         for number in range(8):
-            await copy.reached(SourcePartition("pressure", number), 400)
+            await copy.reached(TopicPartition("pressure", number), 400)

@@ -17,8 +17,8 @@ from deploy.local import Listener, LocalCluster
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.connectors.errors import ClusterUnreachable, LeaseOver, NotAuthorized, OutcomeUnknown
 from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
-from mirror_connect.kafka_io.client.write_lease import WriteLease
-from mirror_connect.kafka_io.consumer.topic_log_io import LogClients
+from mirror_connect.kafka_io.client.worker_lease import WorkerLease
+from mirror_connect.kafka_io.consumer.log_clients import LogClients
 from mirror_connect.kafka_io.producer.leader_producer import LeaderProducer
 from mirror_connect.kafka_io.producer.leader_writer import LeaderWriter
 from tests.fakes.far_link import FarLink, far_cluster
@@ -36,7 +36,7 @@ class Leader:
 
     def __init__(self, client: dict[str, str], topic: str, group: str, lease_s: float) -> None:
         self.until = time.monotonic() + lease_s
-        lease = WriteLease(lambda: max(0.0, self.until - time.monotonic()), lease_s)
+        lease = WorkerLease(lambda: max(0.0, self.until - time.monotonic()), lease_s)
         self.clients = LogClients(client, "test", lease)
         name = f"connect-cluster-{group}"
         writer = LeaderWriter(name, lambda: LeaderProducer(self.clients, name), self.clients, lease)

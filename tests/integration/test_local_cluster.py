@@ -238,7 +238,7 @@ def test_a_port_that_is_in_use_is_named() -> None:
 def test_what_is_no_port_is_named() -> None:
     command = [sys.executable, "-m", "deploy.local", "up", "by-hand:kafka"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert (said.returncode, "'kafka' is no port: it has to be a number from 1 to 65535" in said.stderr) == (2, True)
+    assert (said.returncode, "'kafka' is no port: give a number from 1 to 65535" in said.stderr) == (2, True)
 
 
 def until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:

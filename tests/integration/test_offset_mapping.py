@@ -1,4 +1,4 @@
-"""Offset syncs and runs as a source task writes them between real clusters, against what truly lies where."""
+"""Offset syncs and ranges as a source task writes them between real clusters, against what truly lies where."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from deploy.local import LocalCluster, start_all
+from deploy.local import LocalCluster
 from mirror_connect.connectors.records.offset_syncs import OffsetSync
-from mirror_connect.connectors.translation.offset_run_index import RunIndex
-from mirror_connect.connectors.translation.offset_runs import Segment
-from mirror_connect.spark_jobs.mapping.offset_runs_writer import OffsetRuns
+from mirror_connect.connectors.translation.offset_range_index import RangeIndex
+from mirror_connect.connectors.translation.offset_ranges import Segment
+from mirror_connect.spark_jobs.mapping.offset_ranges_writer import OffsetRangesWriter
+from tests.brokers import started
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
@@ -26,31 +27,18 @@ from tests.integration.mirror_rig import (
 )
 
 pytestmark = pytest.mark.brokers
-RUNS = "mm2-offset-runs.A.internal"
+RANGES = "mm2-offset-runs.A.internal"
 COMPACTED = {"cleanup.policy": "compact"}
 
 
 @pytest.fixture(scope="module")
 def clusters() -> Iterator[tuple[LocalCluster, LocalCluster]]:
-    source, target = LocalCluster("source"), LocalCluster("target")
-    start_all(source, target)
-    target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS, COMPACTED)
-    source.create_topic("mm2-offset-syncs.B.internal", 1, COMPACTED)
-    target.create_topic("mm2-offset-syncs.A.internal", 1, COMPACTED)
-    target.create_topic(RUNS, 1, COMPACTED)
-    yield source, target
-    source.close()
-    target.close()
-
-
-@pytest.fixture
-def source(clusters: tuple[LocalCluster, LocalCluster]) -> LocalCluster:
-    return clusters[0]
-
-
-@pytest.fixture
-def target(clusters: tuple[LocalCluster, LocalCluster]) -> LocalCluster:
-    return clusters[1]
+    with started(LocalCluster("source"), LocalCluster("target")) as (source, target):
+        target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS, COMPACTED)
+        source.create_topic("mm2-offset-syncs.B.internal", 1, COMPACTED)
+        target.create_topic("mm2-offset-syncs.A.internal", 1, COMPACTED)
+        target.create_topic(RANGES, 1, COMPACTED)
+        yield source, target
 
 
 def mirrored_topic(source: LocalCluster, target: LocalCluster) -> str:
@@ -91,9 +79,9 @@ def syncs(cluster: LocalCluster, name: str, topic: str) -> list[tuple[int, int]]
     return [(sync.upstream, sync.downstream) for sync in found if sync.topic == topic]
 
 
-def index(target: LocalCluster, topic: str) -> RunIndex:
-    made = RunIndex()
-    for message in messages(target, RUNS):
+def index(target: LocalCluster, topic: str) -> RangeIndex:
+    made = RangeIndex()
+    for message in messages(target, RANGES):
         segment = Segment.decode(message.key(), message.value())
         if segment.topic == topic:
             made.add(segment)
@@ -200,7 +188,7 @@ async def test_records_too_large_are_skipped_if_asked_for_and_every_position_tra
         await task.copied(37)
         await task.until(lambda: task.link.counters.get("commits", 0) > 0)
         await task.finish()
-        told = [line for line in task.link.notices if "is skipped" in line]
+        told = [line for line in task.link.log_lines if "is skipped" in line]
     assert [line.partition(" is skipped: ")[0] for line in told] == [
         f"{topic}-0: the record at offset {number}" for number in large
     ]
@@ -215,7 +203,7 @@ async def test_records_too_large_are_skipped_if_asked_for_and_every_position_tra
     }
 
 
-async def test_the_next_task_goes_on_where_the_runs_ended(source: LocalCluster, target: LocalCluster) -> None:
+async def test_the_next_task_goes_on_where_the_ranges_ended(source: LocalCluster, target: LocalCluster) -> None:
     topic = mirrored_topic(source, target)
     spec = spec_for(source, target, {topic: 1}, config={})
     for first in (0, 100, 200):
@@ -225,7 +213,7 @@ async def test_the_next_task_goes_on_where_the_runs_ended(source: LocalCluster, 
             await task.until(lambda: task.link.counters.get("commits", 0) > 0)
             await task.finish()
     found = index(target, topic)
-    assert (found.newest is not None and found.newest.number, found.newest and len(found.newest.runs)) == (0, 1)
+    assert (found.newest is not None and found.newest.number, found.newest and len(found.newest.ranges)) == (0, 1)
     assert [found.translate(at).offset for at in (0, 150, 300)] == [0, 150, 300]  # type: ignore[union-attr]
 
 
@@ -233,9 +221,9 @@ async def test_the_next_task_goes_on_where_the_runs_ended(source: LocalCluster, 
 async def test_after_kills_no_position_skips_a_record_and_in_the_end_none_repeats_one(
     source: LocalCluster, target: LocalCluster, dice: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A commit waits for its runs, however slow this machine is: without them positions would repeat records, as they may.
-    write = OffsetRuns.write
-    monkeypatch.setattr(OffsetRuns, "write", lambda runs, _: write(runs, 60.0))
+    # A commit waits for its ranges, however slow this machine is: without them positions would repeat records, as they may.
+    write = OffsetRangesWriter.write
+    monkeypatch.setattr(OffsetRangesWriter, "write", lambda ranges, _: write(ranges, 60.0))
     topic = mirrored_topic(source, target)
     spec = spec_for(source, target, {topic: 1}, config={})
     total = 0
@@ -243,7 +231,7 @@ async def test_after_kills_no_position_skips_a_record_and_in_the_end_none_repeat
         produce(source, topic, numbered(300, total), **{"batch.num.messages": 1})
         total += 300
         async with running(spec, target) as task:
-            # Killed somewhere: runs may be written and positions not, or neither.
+            # Killed somewhere: ranges may be written and positions not, or neither.
             await task.copied(20)
             await asyncio.sleep(dice.uniform(0.2, 0.7))
         judge(target, topic, total)
@@ -264,7 +252,7 @@ def newest(target: LocalCluster, topic: str) -> bytes | None:
     return [message.value() for message in messages(target, f"A.{topic}")][-1]
 
 
-def judge(target: LocalCluster, topic: str, total: int) -> RunIndex:
+def judge(target: LocalCluster, topic: str, total: int) -> RangeIndex:
     copies = [(int(m.value()), m.offset()) for m in messages(target, f"A.{topic}")]
     last = dict(copies)
     found = index(target, topic)
@@ -283,11 +271,11 @@ async def test_without_the_topics_copying_goes_on_and_says_so_once(source: Local
     spec = spec_for(source, target, {topic: 1}, config=policy)
     async with running(spec, target) as task:
         await task.copied(100)
-        await task.until(lambda: len(task.link.notices) >= 2)
+        await task.until(lambda: len(task.link.log_lines) >= 2)
         await task.until(lambda: task.link.counters.get("commits", 0) >= 1)
         await asyncio.sleep(2.0)
         await task.finish()
-    assert sorted(line.split(" can't be")[0] for line in task.link.notices) == [
+    assert sorted(line.split(" can't be")[0] for line in task.link.log_lines) == [
         "Offset syncs",
         "Topic mm2-offset-runs-A-internal",
     ]

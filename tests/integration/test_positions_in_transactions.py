@@ -16,7 +16,7 @@ from mirror_connect.app.storage.offsets import OffsetStore, offset_key, offset_v
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
-from mirror_connect.kafka_io.consumer.topic_log_io import LogClients
+from mirror_connect.kafka_io.consumer.log_clients import LogClients
 
 pytestmark = pytest.mark.brokers
 
@@ -80,14 +80,14 @@ async def test_an_aborted_position_is_not_believed_and_a_committed_one_is(one_br
 
     await asyncio.to_thread(java)
     async with opened(one_broker, topic) as store:
-        assert await store.positions("mirror", [ORDERS]) == [{"offset": 100}]
+        assert await store.source_offsets("mirror", [ORDERS]) == [{"offset": 100}]
 
 
 async def test_a_position_behind_an_open_transaction_is_waited_for(one_broker: LocalCluster, topic: str) -> None:
     open_one = await asyncio.to_thread(lambda: JavaTask(one_broker, topic).write(PAYMENTS, 7))
     await asyncio.to_thread(lambda: JavaTask(one_broker, topic).write(ORDERS, 100).commit())
     async with opened(one_broker, topic) as store:
-        asked = asyncio.create_task(store.positions("mirror", [ORDERS, PAYMENTS]))
+        asked = asyncio.create_task(store.source_offsets("mirror", [ORDERS, PAYMENTS]))
         await asyncio.sleep(1.5)
         # The last stable offset lies before both of them: an answer now would be "nothing is known of orders".
         assert not asked.done()
@@ -104,6 +104,6 @@ async def test_a_wait_for_an_open_transaction_ends_and_says_what_it_waited_for(
         with pytest.raises(
             ClusterUnreachable, match=rf"{topic}.*open transaction.*\b0 at offset 2\b.*transaction\.timeout"
         ):
-            await store.positions("mirror", [ORDERS])
+            await store.source_offsets("mirror", [ORDERS])
         await asyncio.to_thread(open_one.commit)
-        assert await store.positions("mirror", [ORDERS, PAYMENTS]) == [{"offset": 1}, {"offset": 7}]
+        assert await store.source_offsets("mirror", [ORDERS, PAYMENTS]) == [{"offset": 1}, {"offset": 7}]

@@ -13,17 +13,18 @@ import pytest
 from confluent_kafka import TopicCollection, TopicPartition
 
 from deploy.local import LocalCluster
+from mirror_connect.connectors import partitions
 from mirror_connect.connectors.records.topic_ids import parse_topic_id
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 from mirror_connect.connectors.task_protocol import TaskSpec
-from mirror_connect.connectors.translation.position_translation import PositionTranslator
+from mirror_connect.connectors.translation.offset_translation import OffsetTranslator
 from mirror_connect.kafka_io.consumer.fetcher import Fetcher
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from tests.integration.mirror_rig import fresh_topic, messages, positions_with_ids, produce, running, spec_for
 
 pytestmark = pytest.mark.brokers
 OFFSETS = "recreated-topics-offsets"
-SYNCS, RUNS = "mm2-offset-syncs.B.internal", "mm2-offset-runs.A.internal"
+SYNCS, RANGES = "mm2-offset-syncs.B.internal", "mm2-offset-runs.A.internal"
 COMPACTED = {"cleanup.policy": "compact"}
 WITH_SYNCS: Mapping[str, str] = {}
 WITHOUT = {"emit.offset-syncs.enabled": "false"}
@@ -31,12 +32,12 @@ WITHOUT = {"emit.offset-syncs.enabled": "false"}
 
 @pytest.fixture(scope="module")
 def clusters(source_cluster: LocalCluster, target_cluster: LocalCluster) -> tuple[LocalCluster, LocalCluster]:
-    """The session's, with the internal topics that a worker and a connector's part would have made."""
-    for cluster, topics in ((source_cluster, {SYNCS: 1}), (target_cluster, {OFFSETS: 5, RUNS: 1})):
+    """The session's, with the internal topics that a worker and a connector would have made."""
+    for cluster, topics in ((source_cluster, {SYNCS: 1}), (target_cluster, {OFFSETS: 5, RANGES: 1})):
         there = cluster.admin().list_topics(timeout=60).topics
-        for topic, partitions in topics.items():
+        for topic, count in topics.items():
             if topic not in there:
-                cluster.create_topic(topic, partitions, COMPACTED)
+                cluster.create_topic(topic, count, COMPACTED)
     return source_cluster, target_cluster
 
 
@@ -112,7 +113,7 @@ async def test_a_topic_made_again_and_filled_beyond_the_old_position_is_copied_w
         await task.finish()
     assert link.there == list(range(500))
     assert link.position == (399, link.topic_id())
-    (line,) = [line for line in task.link.notices if "was deleted and created again" in line]
+    (line,) = [line for line in task.link.log_lines if "was deleted and created again" in line]
     assert f"and is {link.topic_id()}" in line
 
 
@@ -148,7 +149,7 @@ async def test_told_to_stop_the_status_names_both_topics_and_what_to_do(
         # One partition is all that the task has.
         with pytest.raises(PartitionRefusedError) as failed:
             await task.until(lambda: False)
-    assert f"(its id was {former} and is {link.topic_id()}): partition 0 stands still" in str(failed.value)
+    assert f"(its id was {former} and is {link.topic_id()}): partition 0 is stalled" in str(failed.value)
     assert "set on.topic.recreated=copy" in str(failed.value)
     assert (len(link.there), link.position) == (100, (99, former))
 
@@ -162,11 +163,11 @@ async def test_a_topic_that_is_gone_is_named_in_the_status_until_it_is_there_aga
         await task.copied(100)
         await asyncio.to_thread(link.source.delete_topic, link.topic)
         line = f"source partition {link.topic}-0 does not exist on the source cluster; it is read as soon as it does"
-        await task.until(lambda: task.link.standing == (line,))
+        await task.until(lambda: task.link.problem_lines == (line,))
         await asyncio.to_thread(link.source.create_topic, link.topic)
         await link.put(100, 50)
         await task.copied(150)
-        await task.until(lambda: task.link.standing == ())
+        await task.until(lambda: task.link.problem_lines == ())
         await task.finish()
     assert link.there == list(range(150))
 
@@ -200,17 +201,22 @@ async def recorded(link: Link, places: Mapping[int, int]) -> None:
 
 def translated(link: Link, offsets: range) -> dict[int, int]:
     """Where a group at each of these source offsets is sent to, as a checkpoint task would find it now."""
-    translator = PositionTranslator(DefaultReplicationPolicy(), ("A", "B"), lambda topic: topic == link.topic)
+    translator = OffsetTranslator(DefaultReplicationPolicy(), ("A", "B"), lambda topic: topic == link.topic)
     for message in messages(link.source, SYNCS):
         translator.add_sync(message.key(), message.value())
-    for message in messages(link.target, RUNS):
-        translator.add_runs(message.key(), message.value())
+    for message in messages(link.target, RANGES):
+        translator.add_ranges(message.key(), message.value())
     translator.syncs_read_to_end()
     ids = parse_topic_id(link.topic_id()), parse_topic_id(link.topic_id(link.target))
     return {
         at: checkpoint.downstream
         for at in offsets
-        for checkpoint in translator.checkpoints("g", {(link.topic, 0): (at, "")}, lambda _: ids[0], lambda _: ids[1])
+        for checkpoint in translator.checkpoints(
+            "g",
+            {partitions.TopicPartition(link.topic, 0): partitions.CommittedOffset(at)},
+            lambda _: ids[0],
+            lambda _: ids[1],
+        )
     }
 
 
@@ -245,11 +251,11 @@ async def test_records_gone_before_they_were_copied_are_a_line_with_their_number
         await task.copied(50)
         await task.finish()
     assert link.there == [*range(100), *range(150, 200)]
-    assert task.link.incidents == [
+    assert task.link.event_lines == [
         f"source partition {link.topic}-0: offsets 100 to 149 are gone from the source (retention or deleted records): "
-        "50 offsets skipped, reading on at 150"
+        "50 offsets skipped, reading continues at 150"
     ]
-    assert task.link.standing == ()
+    assert task.link.problem_lines == ()
 
 
 async def test_without_a_reset_records_that_are_gone_stop_their_partition_in_front_of_the_gap(
@@ -268,7 +274,7 @@ async def test_without_a_reset_records_that_are_gone_stop_their_partition_in_fro
             await task.until(lambda: False)
     assert str(failed.value) == (
         f"source partition {link.topic}-0 has no offset 100 any more, or not yet, and source.consumer.auto.offset.reset is "
-        "none: earliest goes on behind what is gone by retention or deletion\n"
-        "No partition of this task can be copied: restart it when that is mended"
+        "none; earliest continues after the offsets that are gone\n"
+        "All partitions of this task are blocked. Fix the causes above, then restart the task."
     )
     assert (link.there, link.position) == (list(range(100)), (99, link.topic_id()))

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
 from mirror_connect.kafka_io.client.cluster import Cluster
-from mirror_connect.kafka_io.protocol.wire import Fetch, FetchPartition
+from mirror_connect.kafka_io.protocol.fetch import Fetch, FetchPartition
 from mirror_connect.kafka_io.records.aborted import AbortedFilter
 from mirror_connect.kafka_io.records.record_batch import BatchView, as_is, needs_rewrite, split_fetch, stamp, verify
 from mirror_connect.kafka_io.records.record_rewrite import rewrite
@@ -63,9 +63,9 @@ async def fetched(source: LocalCluster, topic: str, *, committed: bool = False) 
                 # Shown every batch, in order: the markers end the transactions.
                 if aborted.drops(view):
                     continue
-                outgoing = next(rewrite(view, offset), None) if needs_rewrite(view, offset) else as_is(view)
-                if outgoing is not None:
-                    records = decode(stamp(outgoing, 1, 0, 0))
+                batch = next(rewrite(view, offset), None) if needs_rewrite(view, offset) else as_is(view)
+                if batch is not None:
+                    records = decode(stamp(batch, 1, 0, 0))
                     sent += [(r.key, r.value, r.timestamp, r.headers) for r in records]
             offset = found[-1].last_offset + 1
     finally:

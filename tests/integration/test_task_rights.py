@@ -71,7 +71,7 @@ def spec(cluster: LocalCluster, topics: list[str], *, writer: str = "writer", tr
 
 def unwritten(topic: str) -> str:
     right = f"grant WRITE on topic {topic} to the producing user"
-    return f"Not authorized to write to topic {topic} on the target: {right}; it is tried again"
+    return f"Not authorized to write to topic {topic} on the target; {right}; it is tried again"
 
 
 def came(cluster: LocalCluster, topic: str) -> list[bytes | None]:
@@ -85,13 +85,13 @@ async def test_a_topic_that_may_not_be_written_to_is_named_and_copied_when_it_ma
     good, bad = mirrored(cluster, "READ", "WRITE"), mirrored(cluster, "READ")
     async with running(spec(cluster, [good, bad])) as task:
         await task.copied(100)
-        await task.until(lambda: bool(task.link.notices))
-        assert task.link.notices == [unwritten(f"A.{bad}")]
-        await task.until(lambda: task.link.standing == tuple(task.link.notices))
+        await task.until(lambda: bool(task.link.log_lines))
+        assert task.link.log_lines == [unwritten(f"A.{bad}")]
+        await task.until(lambda: task.link.problem_lines == tuple(task.link.log_lines))
         assert (came(cluster, good), came(cluster, bad)) == (WANTED, [])
         allow(cluster, WRITER, TOPIC, f"A.{bad}", AclOperation.WRITE)
         await task.copied(200)
-        await task.until(lambda: task.link.standing == ())
+        await task.until(lambda: task.link.problem_lines == ())
         await task.finish()
     assert came(cluster, bad) == WANTED
 
@@ -103,15 +103,15 @@ async def test_a_topic_that_may_not_be_read_is_named_and_read_when_it_may(cluste
         allow(cluster, READER, TOPIC, bad, AclOperation.DESCRIBE)
     async with running(spec(cluster, [good, bad])) as task:
         await task.copied(100)
-        await task.until(lambda: bool(task.link.notices))
-        assert task.link.notices == [
-            f"source partition {bad}-0 may not be read: grant READ on topic {bad} to the source user"
+        await task.until(lambda: bool(task.link.log_lines))
+        assert task.link.log_lines == [
+            f"source partition {bad}-0 can't be read: not authorized; grant READ on topic {bad} to the source user"
         ]
-        await task.until(lambda: task.link.standing == (task.link.notices[0],))
+        await task.until(lambda: task.link.problem_lines == (task.link.log_lines[0],))
         assert (came(cluster, good), came(cluster, bad)) == (WANTED, [])
         allow(cluster, READER, TOPIC, bad, AclOperation.READ)
         await task.copied(200)
-        await task.until(lambda: task.link.standing == ())
+        await task.until(lambda: task.link.problem_lines == ())
         await task.finish()
     assert came(cluster, bad) == WANTED
 
@@ -129,12 +129,12 @@ async def test_without_the_transactional_id_it_is_said_once_and_copied(cluster: 
     wanted = spec(cluster, [topic], transactions=False)
     async with running(wanted) as task:
         await task.copied(100)
-        await task.until(lambda: bool(task.link.standing))
+        await task.until(lambda: bool(task.link.problem_lines))
         await task.finish()
-    assert len(task.link.notices) == 1
+    assert len(task.link.log_lines) == 1
     right = f"WRITE and DESCRIBE on transactional id {wanted.transactional_id} to the producing user"
-    assert f"grant {right}" in task.link.notices[0]
-    assert task.link.standing == tuple(task.link.notices)
+    assert f"grant {right}" in task.link.log_lines[0]
+    assert task.link.problem_lines == tuple(task.link.log_lines)
     assert came(cluster, topic) == WANTED
 
 
@@ -143,11 +143,11 @@ async def test_positions_that_may_not_be_written_are_named_while_records_are_cop
     cluster.create_topic(elsewhere, OFFSETS_PARTITIONS)
     async with running(replace(spec(cluster, [topic]), offsets_topic=elsewhere)) as task:
         await task.copied(100)
-        await task.until(lambda: bool(task.link.notices))
-        assert task.link.notices == [unwritten(elsewhere)]
-        await task.until(lambda: task.link.standing == tuple(task.link.notices))
+        await task.until(lambda: bool(task.link.log_lines))
+        assert task.link.log_lines == [unwritten(elsewhere)]
+        await task.until(lambda: task.link.problem_lines == tuple(task.link.log_lines))
         allow(cluster, WRITER, TOPIC, elsewhere, AclOperation.WRITE)
-        await task.until(lambda: task.link.standing == ())
+        await task.until(lambda: task.link.problem_lines == ())
         async with asyncio.timeout(60):
             while not any(True for _ in messages(cluster, elsewhere)):
                 await asyncio.sleep(0.2)

@@ -16,7 +16,8 @@ from mirror_connect.app.storage.offsets import OffsetStore, offset_key
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
-from mirror_connect.kafka_io.consumer.topic_log_io import LogClients, LogRecord
+from mirror_connect.kafka_io.consumer.log_clients import LogClients
+from mirror_connect.kafka_io.consumer.topic_tail import LogRecord
 from tests.waiting import wait_for_state
 
 pytestmark = pytest.mark.brokers
@@ -195,7 +196,7 @@ async def test_store_goes_on_after_a_restart_of_its_broker(own_broker: LocalClus
         during = asyncio.create_task(store.put("a", [(partition, {"offset": 2})]))
         await asyncio.to_thread(own_broker.start)
         await during
-        assert await store.positions("a", [partition]) == [{"offset": 2}]
+        assert await store.source_offsets("a", [partition]) == [{"offset": 2}]
     finally:
         await store.stop()
         clients.close()

@@ -14,7 +14,7 @@ from deploy.local import Listener, LocalCluster
 from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_connectors.config_sync import ConfigSync
-from mirror_connect.app.worker_connectors.mirror_source import MirrorSourcePart, PartConfig
+from mirror_connect.app.worker_connectors.mirror_source import ConnectorConfig, MirrorSourceConnector
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.acls import AclBinding
@@ -23,7 +23,7 @@ from mirror_connect.kafka_io.admin.acl_admin import create_acls, delete_acls, to
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.admin.topic_config_admin import alter_topic_configs, describe_topic_configs
 from mirror_connect.kafka_io.client.client_settings import librdkafka_config
-from tests.fakes.part_host import FakeHost
+from tests.fakes.connector_context import FakeContext
 from tests.fakes.topic_log import FakeTopicLog
 from tests.waiting import wait_for, wait_for_state
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.brokers
 
 CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 ADMIN, READER = "admin", "reader"
-Started = Callable[..., FakeHost]
+Started = Callable[..., FakeContext]
 
 
 @pytest.fixture(scope="module")
@@ -82,14 +82,14 @@ class Worker:
 
 @pytest.fixture
 async def start(source_broker: LocalCluster, target_broker: LocalCluster) -> AsyncIterator[Started]:
-    parts: list[MirrorSourcePart] = []
+    parts: list[MirrorSourceConnector] = []
     store = OffsetStore(FakeTopicLog())
     await store.start()
 
     async def offsets_of(_: Mapping[str, str]) -> OffsetStore:
         return store
 
-    def started(topics: str, user: str = ADMIN, **more: str) -> FakeHost:
+    def started(topics: str, user: str = ADMIN, **more: str) -> FakeContext:
         client = source_broker.client_properties(user)
         config = {
             "name": "c",
@@ -104,10 +104,10 @@ async def start(source_broker: LocalCluster, target_broker: LocalCluster) -> Asy
             **{f"source.cluster.{name}": value for name, value in client.items()},
             **{name.replace("__", "."): value for name, value in more.items()},
         }
-        host = FakeHost()
+        host = FakeContext()
         settings = connector_definition(CLASS).settings(config)
         targets = TargetChooser(cast("WorkerConfig", Worker(target_broker)))
-        part = MirrorSourcePart(PartConfig("c", config, settings, []), targets, host, offsets_of)
+        part = MirrorSourceConnector(ConnectorConfig(config, settings, []), targets, host, offsets_of)
         parts.append(part)
         part.start()
         return host
@@ -162,7 +162,7 @@ async def test_a_new_remote_topic_has_what_is_set_on_its_source_and_nothing_of_t
     configs = {"cleanup.policy": "compact", "retention.ms": "12345", "min.insync.replicas": "1"}
     source.create_topic(topic, 1, 1, configs)
     host = start(topic, sync__topic__configs__enabled="false")
-    await host.rounds()
+    await host.task_requests()
     # Brokers tell of a topic a moment after it was made.
     await until(lambda: f"A.{topic}" in target.topics())
     # min.insync.replicas is in the default config.properties.exclude.
@@ -176,7 +176,7 @@ async def test_a_change_and_a_removal_at_the_source_are_followed(
     topic = topic_name("followed")
     source.create_topic(topic, 1, 1, {"retention.ms": "12345", "flush.ms": "9"})
     host = start(topic)
-    await host.rounds()
+    await host.task_requests()
     alter(source, topic, retention_ms="54321", flush_ms=None)
     await until(lambda: own(target, f"A.{topic}") == {"retention.ms": "54321"})
 
@@ -229,7 +229,7 @@ async def test_nothing_is_sent_where_both_sides_agree(
         lambda admin, changes: sent.append(changes) or {},
     )
     sync = ConfigSync(connector_definition(CLASS).settings(config))
-    assert (await asyncio.to_thread(sync.follow, source, target, {topic: f"A.{topic}"}), sent) == ([], [])
+    assert (await asyncio.to_thread(sync.sync, source, target, {topic: f"A.{topic}"}), sent) == ([], [])
 
 
 @pytest.mark.kafka_test("MirrorSourceConnectorTest.testMissingDescribeConfigsAcl")
@@ -245,7 +245,7 @@ async def test_a_topic_that_may_not_be_described_is_named_and_the_others_follow(
         target.create_topic(f"A.{topic}", 1, 1)
     host = start(f"{good},{bad}", READER, sync__topic__acls__enabled="false")
     await until(lambda: own(target, f"A.{good}") == {"flush.ms": "9"})
-    await host.until(lambda heard: any(bad in str(each[1]) for each in heard if each[0] == "troubled"))
+    await host.until(lambda heard: any(bad in str(each[1]) for each in heard if each[0] == "problem"))
 
 
 async def test_a_new_topic_that_may_not_be_described_waits_and_the_others_are_created(
@@ -258,8 +258,8 @@ async def test_a_new_topic_that_may_not_be_described_waits_and_the_others_are_cr
     for topic in (good, bad):
         source.create_topic(topic, 1, 1)
     host = start(f"{good},{bad}", READER, sync__topic__acls__enabled="false")
-    await host.until(lambda heard: any(each[0] == "troubled" for each in heard))
-    lines = [each[1] for each in host.heard if each[0] == "troubled"]
+    await host.until(lambda heard: any(each[0] == "problem" for each in heard))
+    lines = [each[1] for each in host.heard if each[0] == "problem"]
     assert [task["task.assigned.partitions"] for task in host.tasks] == [f"{good}-0"]
     assert lines[0].startswith(f"topic {bad} is not copied: ")
     assert "grant DESCRIBE_CONFIGS" in lines[0]
@@ -349,9 +349,9 @@ async def test_a_missing_right_to_acls_is_told_and_the_topics_are_copied(
     await grant(source, rights)
     host = start(topic, READER)
     await host.until(
-        lambda heard: any(each[0] == "troubled" for each in heard) and any(isinstance(each, list) for each in heard)
+        lambda heard: any(each[0] == "problem" for each in heard) and any(isinstance(each, list) for each in heard)
     )
-    lines = [each[1] for each in host.heard if each[0] == "troubled"]
+    lines = [each[1] for each in host.heard if each[0] == "problem"]
     assert lines[0].startswith("topic ACLs are not synced: The source cluster A at ")
     assert "Cluster authorization failed" in lines[0]
     assert ("started" in host.heard, len(host.tasks)) == (True, 1)

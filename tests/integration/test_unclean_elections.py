@@ -4,53 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
-import json
-import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import NewTopic, OffsetSpec
 
 from deploy.local import LocalCluster, LocalError
 from deploy.local.cluster import start_all
 from deploy.local.kafka_jars import KAFKA_VERSION, ensure
 from deploy.local.kafka_releases import OLD_VERSIONS
-from mirror_connect.connectors.task_protocol import TaskSpec
 from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
 from mirror_connect.verify.link import described_link
 from mirror_connect.verify.run import NOT_COMPARED, Options, Report, Result, Watcher, verify
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
-    Running,
-    fresh_topic,
     messages,
     positions_with_origins,
     produce,
     running,
     spec_for,
 )
-from tests.waiting import wait_for_state
+from tests.integration.unclean_source import (
+    BROKERS,
+    FOLLOWER,
+    LEADER,
+    OVER_S,
+    Unclean,
+    incidents,
+    load,
+)
 
 pytestmark = [pytest.mark.brokers, pytest.mark.timeout(400), pytest.mark.soak]
-BROKERS = {
-    "unclean.leader.election.enable": "true",
-    "min.insync.replicas": "1",
-    "broker.session.timeout.ms": "3000",
-    "broker.heartbeat.interval.ms": "500",
-    "replica.lag.time.max.ms": "3000",
-    "zookeeper.session.timeout.ms": "2000",
-}
-# Two of the three keep the data; the third is there for the quorum.
-LEADER, FOLLOWER = 2, 3
-OVER_S = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -74,138 +61,6 @@ def clusters(request: pytest.FixtureRequest, kept: LocalCluster) -> Iterator[tup
         if OFFSETS_TOPIC not in kept.admin().list_topics(timeout=60).topics:
             kept.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS)
         yield source, kept
-
-
-class Unclean:
-    """A topic of one partition, and what becomes of it. Each value is there once, a number that tells who was leading."""
-
-    def __init__(
-        self, clusters: tuple[LocalCluster, LocalCluster], leader: int = LEADER, follower: int = FOLLOWER
-    ) -> None:
-        self.source, self.target = clusters
-        self.leader, self.follower = leader, follower
-        self.topic = fresh_topic("unclean")
-        self.key = TopicPartition(self.topic, 0)
-        new = NewTopic(self.topic, 1, replica_assignment=[[leader, follower]])
-        wait_for_state(lambda: self._made(new), "the topic is made")
-        self.target.create_topic(f"A.{self.topic}")
-        self.connector = fresh_topic("mirror")
-        self.numbers = itertools.count()
-
-    def _made(self, new: NewTopic) -> bool:
-        try:
-            self.source.admin().create_topics([new])[self.topic].result(60)
-        except KafkaException as problem:
-            code = problem.args[0].code()
-            # librdkafka's handle of a bootstrap address goes when the broker's own is known, with what waits there.
-            if code not in (KafkaError._DESTROY_BROKER, KafkaError.TOPIC_ALREADY_EXISTS):
-                raise
-            return bool(code == KafkaError.TOPIC_ALREADY_EXISTS)
-        return True
-
-    def spec(self, **consumer: str) -> TaskSpec:
-        settings = {name.replace("_", "."): value for name, value in consumer.items()}
-        made = spec_for(self.source, self.target, {self.topic: 1}, connector=self.connector, consumer=settings)
-        return replace(made, commit_interval_ms=500)
-
-    async def put(self, count: int) -> None:
-        rows = [{"value": b"%d" % next(self.numbers), "partition": 0} for _ in range(count)]
-        # One request at a time: a batch that a leader refuses because it doesn't know yet that it leads keeps its place.
-        settings = {"acks": 1, "batch.num.messages": 20, "max.in.flight": 1}
-        await asyncio.to_thread(produce, self.source, self.topic, rows, **settings)
-
-    async def end(self) -> int:
-        """Where the log ends; asked until somebody leads."""
-        asked = {self.key: OffsetSpec.latest()}
-        async with asyncio.timeout(OVER_S):
-            while True:
-                with contextlib.suppress(Exception):
-                    found = self.source.admin().list_offsets(asked, request_timeout=5)[self.key]
-                    return (await asyncio.to_thread(found.result, 5)).offset
-                await asyncio.sleep(0.2)
-
-    async def until(self, *, leader: int, in_sync: Sequence[int]) -> None:
-        async with asyncio.timeout(OVER_S):
-            while True:
-                # A broker that is killed takes requests along that were sent to it.
-                with contextlib.suppress(KafkaException):
-                    listed = await asyncio.to_thread(self.source.admin().list_topics, self.topic, timeout=20)
-                    partition = listed.topics[self.topic].partitions.get(0)
-                    if partition and (partition.leader, sorted(partition.isrs)) == (leader, sorted(in_sync)):
-                        return
-                await asyncio.sleep(0.2)
-
-    async def alone(self) -> None:
-        """The leader goes on without its follower."""
-        await self.until(leader=self.leader, in_sync=(self.leader, self.follower))
-        await asyncio.to_thread(self.source.brokers[self.follower - 1].kill)
-        await self.until(leader=self.leader, in_sync=(self.leader,))
-
-    async def elect_the_follower(self) -> int:
-        """The leader dies and the follower leads: where its log ends."""
-        await asyncio.to_thread(self.source.brokers[self.leader - 1].kill)
-        await asyncio.to_thread(self.source.brokers[self.follower - 1].launch)
-        await self.until(leader=self.follower, in_sync=(self.follower,))
-        return await self.end()
-
-    async def all_up(self) -> None:
-        await asyncio.to_thread(self.source.start)
-
-    def values(self, cluster: LocalCluster) -> list[int]:
-        topic = self.topic if cluster is self.source else f"A.{self.topic}"
-        return [int(message.value() or b"") for message in messages(cluster, topic)]
-
-    def told(self, at: int, before: int) -> str:
-        return (
-            f"source partition {self.topic}-0: its log was truncated at offset {at}, as by an unclean leader election: "
-            f"offsets {at} to {before - 1}, which had been read, are gone from the source ({before - at} offsets); "
-            f"reading on at {at}"
-        )
-
-    def verify(self) -> tuple[int, dict[str, Any]]:
-        """Exit code, and the only partition of the JSON."""
-        files = [
-            *("--source", str(self.source.write_client_properties())),
-            *("--target", str(self.target.write_client_properties())),
-        ]
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "mirror_connect.cli", "verify", *files, "--topics", self.topic),
-                *("--source-alias", "A", "--json"),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.stdout, done.stderr
-        (partition,) = json.loads(done.stdout)["partitions"]
-        return done.returncode, partition
-
-
-@contextlib.asynccontextmanager
-async def load(unclean: Unclean) -> AsyncIterator[None]:
-    """Somebody writes all the time, whoever leads, and doesn't care what becomes of it."""
-    producer = Producer({**unclean.source.librdkafka(), "acks": 1, "linger.ms": 2, "message.timeout.ms": 5000})
-
-    async def write() -> None:
-        while True:
-            with contextlib.suppress(BufferError):
-                producer.produce(unclean.topic, b"%d" % next(unclean.numbers), partition=0)
-            producer.poll(0)
-            await asyncio.sleep(0.002)
-
-    writing = asyncio.create_task(write())
-    try:
-        yield
-    finally:
-        writing.cancel()
-        await asyncio.gather(writing, return_exceptions=True)
-        await asyncio.to_thread(producer.flush, 30)
-
-
-def incidents(task: Running) -> list[str]:
-    return [line for line in task.link.incidents if "truncated" in line]
 
 
 async def test_an_unclean_election_under_load_is_told_to_the_offset_and_all_that_follows_is_copied(
@@ -316,8 +171,8 @@ async def test_verify_calls_nothing_equal_that_an_unclean_election_took_meanwhil
     back, began = Unclean(clusters), int(time.time() * 1000)
     rows = [{"value": b"%d" % number, "partition": 0, "timestamp": began + number} for number in range(700)]
     target.create_topic(back.topic)
-    await asyncio.to_thread(produce, target, back.topic, rows)
-    await asyncio.to_thread(produce, source, back.topic, rows[:400], **{"acks": "all", "max.in.flight": 1})
+    await asyncio.to_thread(produce, target, back.topic, rows, at_once=100)
+    await asyncio.to_thread(produce, source, back.topic, rows[:400], at_once=100)
     spec = spec_for(source, target, {each.topic: 1 for each in topics})
     async with running(spec) as task:
         # What consumers see the follower has.
@@ -325,7 +180,7 @@ async def test_verify_calls_nothing_equal_that_an_unclean_election_took_meanwhil
         await longer.alone()
         for each in (longer, shorter):
             await each.put(300)
-        await asyncio.to_thread(produce, source, back.topic, rows[400:], **{"acks": 1, "max.in.flight": 1})
+        await asyncio.to_thread(produce, source, back.topic, rows[400:], at_once=100, acks=1)
         await task.copied(1800)
         await task.finish()
 
@@ -353,11 +208,12 @@ async def test_verify_calls_nothing_equal_that_an_unclean_election_took_meanwhil
         for each in report.results
     }
     lost = (
-        "was truncated at offset 400 meanwhile, as by an unclean leader election, it had 700 when the comparison began"
+        "was truncated at offset 400 during the comparison, as by an unclean leader election. It ended at offset 700 "
+        "before: run verify again"
     )
     for each in (longer, shorter):
-        assert told[each.topic] == (0, 0, f"the source's log of {each.topic}-0 {lost}: run it again")
-    assert told[back.topic] == (0, 0, f"the target's log of {back.topic}-0 {lost}: run it again")
+        assert told[each.topic] == (0, 0, f"the source's log of {each.topic}-0 {lost}")
+    assert told[back.topic] == (0, 0, f"the target's log of {back.topic}-0 {lost}")
     # An election that takes nothing is nothing to tell.
     assert told[whole.topic] == (400, 0, None)
 

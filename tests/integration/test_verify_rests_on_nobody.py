@@ -15,9 +15,9 @@ from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
 from mirror_connect.kafka_io.consumer import fetch_handover
-from mirror_connect.kafka_io.consumer.fetched import Fetched
+from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.records import aborted
-from mirror_connect.kafka_io.records.record_batch import BatchReader, BatchView, Outgoing, as_is
+from mirror_connect.kafka_io.records.record_batch import BatchReader, BatchView, ProducerBatch, as_is
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 from mirror_connect.verify.link import described_link
 from mirror_connect.verify.run import Options, Watcher, verify
@@ -144,21 +144,21 @@ async def test_what_the_copiers_fetcher_spoils_is_found(
     one_broker: LocalCluster, target: LocalCluster, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     spoil, told = HANDED_OVER[fault]
-    monkeypatch.setattr(fetch_handover, "Fetched", spoiled_by(spoil))
+    monkeypatch.setattr(fetch_handover, "CompletedFetch", spoiled_by(spoil))
     assert await copied_and_verified(one_broker, target) == told
 
 
-def spoiled_by(spoil: Spoil) -> Callable[..., Fetched]:
+def spoiled_by(spoil: Spoil) -> Callable[..., CompletedFetch]:
     behind: dict[Any, bool] = {}
 
-    def hand_over(key: Any, buffer: memoryview, *rest: Any) -> Fetched:
+    def hand_over(key: Any, buffer: memoryview, *rest: Any) -> CompletedFetch:
         *fields, release = rest
         size = len(buffer)
         reader, parts = BatchReader(buffer), []
         while (view := reader.next()) is not None:
             parts.append(bytes(view.data) if view.is_control else spoiled(view, spoil, behind.get(key, False)))
             behind[key] = view.is_control
-        return Fetched(key, memoryview(b"".join(parts)), *fields, lambda _size: release(size))
+        return CompletedFetch(key, memoryview(b"".join(parts)), *fields, lambda _size: release(size))
 
     return hand_over
 
@@ -225,19 +225,21 @@ async def test_a_record_that_moved_to_another_partition_is_found(
     lost = Plain(0, moved["timestamp"], moved["key"], moved["value"], tuple(moved["headers"]))
     stray = as_is(BatchView(memoryview(encode([lost]))))
     without = lambda records, _: [record for record in records if number_of(record) != 133]  # noqa: E731
-    monkeypatch.setattr(fetch_handover, "Fetched", spoiled_by(without))
+    monkeypatch.setattr(fetch_handover, "CompletedFetch", spoiled_by(without))
     follow_with(monkeypatch, lambda flow, _taken: stray if flow.partition.partition == 1 else None)
     told = [("missing", (135, 135), None, 1), ("foreign", None, (25, 25), 1)]
     assert await copied_and_verified(one_broker, target) == told
 
 
-def follow_with(monkeypatch: pytest.MonkeyPatch, choose: Callable[[PartitionFlow, Outgoing], Outgoing | None]) -> None:
+def follow_with(
+    monkeypatch: pytest.MonkeyPatch, choose: Callable[[PartitionFlow, ProducerBatch], ProducerBatch | None]
+) -> None:
     """Behind a batch that was taken the one is taken, once, that `choose` gives."""
     take = PartitionFlow.take
-    extra: dict[PartitionFlow, Outgoing] = {}
+    extra: dict[PartitionFlow, ProducerBatch] = {}
     done: list[bool] = []
 
-    def taking(self: PartitionFlow, limit: int, *, slow_link: bool) -> Outgoing | None:
+    def taking(self: PartitionFlow, limit: int, *, slow_link: bool) -> ProducerBatch | None:
         if self in extra:
             following = extra.pop(self)
             self._in_flight.given(following)

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from deploy.local import LocalCluster
+from mirror_connect.connectors.problems import Problems
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
@@ -78,7 +79,7 @@ async def until_epoch(cluster: LocalCluster, transactional_id: str, epoch: int) 
 async def rightful(cluster: LocalCluster, transactional_id: str) -> AsyncIterator[BatchProducer]:
     connection = Cluster({"bootstrap.servers": cluster.bootstrap_servers}, "rightful", kind="producer")
     await connection.connect()
-    producer = BatchProducer(connection, ProducerSettings(), transactional_id, lambda: True, lambda _: None)
+    producer = BatchProducer(connection, ProducerSettings(), transactional_id, lambda: True, Problems(print))
     try:
         await producer.start()
         yield producer
@@ -93,7 +94,7 @@ async def test_a_task_suspended_in_front_of_its_request_for_an_epoch_fences_nobo
         await until_stopped(process)
         await asyncio.sleep(LEASE_S)
         async with rightful(one_broker, name) as producer:
-            before = producer._producer
+            before = producer._sender.producer
             assert await woken(process) == []
             # Were there a newer epoch, the coordinator would answer that this producer is fenced.
             assert (await producer._identity.take(before)).epoch == before.epoch + 1
@@ -105,7 +106,7 @@ async def test_a_task_suspended_with_its_request_under_way_does_not_use_the_epoc
         await until_stopped(process)
         await asyncio.sleep(LEASE_S)
         async with rightful(one_broker, name) as producer:
-            before = producer._producer
+            before = producer._sender.producer
             assert await woken(process) == []
             await until_epoch(one_broker, name, before.epoch + 1)
             # Nothing could keep the request back: the worker starts the rightful task anew, which has the newest epoch.

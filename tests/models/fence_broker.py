@@ -13,14 +13,10 @@ from typing import Any, Final
 
 from mirror_connect.kafka_io.client.cluster import Leader
 from mirror_connect.kafka_io.client.connection import ConnectionLost
-from mirror_connect.kafka_io.protocol.wire import Produce, ProducedPartition, ProduceResponse
-from mirror_connect.kafka_io.protocol.wire_codec import Writer
-from mirror_connect.kafka_io.protocol.wire_control import (
-    CoordinatorResponse,
-    FindCoordinator,
-    InitProducerId,
-    ProducerIdResponse,
-)
+from mirror_connect.kafka_io.protocol.codec import Writer
+from mirror_connect.kafka_io.protocol.metadata import FindCoordinator, FindCoordinatorResponse
+from mirror_connect.kafka_io.protocol.produce import Produce, ProducedPartition, ProduceResponse
+from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId, InitProducerIdResponse
 from tests.fakes.encoded_batches import Plain, decode
 from tests.fakes.simulated import Process
 from tests.fakes.target_cluster import HEADER, Log
@@ -61,12 +57,12 @@ class Broker:
         # By partition and producer id: what brokers keep of a producer.
         self._logs: dict[tuple[tuple[str, int], int], Log] = {}
 
-    def init(self, task: str, worker: str, request: InitProducerId) -> ProducerIdResponse:
+    def init(self, task: str, worker: str, request: InitProducerId) -> InitProducerIdResponse:
         """By the rules of TransactionMetadata.prepareIncrementProducerEpoch."""
         if request.transactional_id is None:
-            return ProducerIdResponse(0, 0, self._another_producer(), 0)
+            return InitProducerIdResponse(0, 0, self._another_producer(), 0)
         if not self.fences:
-            return ProducerIdResponse(0, TRANSACTIONAL_ID_DENIED, -1, -1)
+            return InitProducerIdResponse(0, TRANSACTIONAL_ID_DENIED, -1, -1)
         self._look(f"{task} asked for an epoch", worker)
         if request.transactional_id not in self._ids:
             self._ids[request.transactional_id] = TransactionalId(self._another_producer())
@@ -76,8 +72,8 @@ class Broker:
         elif request.producer_epoch == known.epoch:
             known.epoch, known.before = known.epoch + 1, known.epoch
         elif request.producer_epoch != known.before:
-            return ProducerIdResponse(0, PRODUCER_FENCED, -1, -1)
-        return ProducerIdResponse(0, 0, known.producer_id, known.epoch)
+            return InitProducerIdResponse(0, PRODUCER_FENCED, -1, -1)
+        return InitProducerIdResponse(0, 0, known.producer_id, known.epoch)
 
     def _another_producer(self) -> int:
         self._producers += 1
@@ -158,7 +154,7 @@ class Connection:
     async def any_node(self, request: Any) -> Any:
         if isinstance(request, FindCoordinator):
             code = 0 if self._broker.fences else TRANSACTIONAL_ID_DENIED
-            return await self._process.call(lambda: CoordinatorResponse(0, code, "", 1, "b", 9092), REQUEST_S)
+            return await self._process.call(lambda: FindCoordinatorResponse(0, code, "", 1, "b", 9092), REQUEST_S)
         return await self.send(1, request)
 
     async def send(self, node_id: int, request: Any, *, purpose: str = "control") -> Any:

@@ -1,7 +1,7 @@
 """Workers and their tasks in the fence's model, as processes in simulated time.
 
 A worker is the product's Membership and Supervisor, with a Spark driver that does what the supervisor's plan says. A task is
-the product's TaskLease, BatchProducer with its ProducerIdentity, and PositionsWriter, in the order in which
+the product's TaskLease, BatchProducer with its ProducerIdentity, and SourceOffsetsWriter, in the order in which
 spark_jobs/tasks/mirror_source.py uses them; it copies numbered records, some each second.
 """
 
@@ -13,16 +13,17 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final, TypeVar
 
-from mirror_connect.app.herder.membership import Membership, Standing
-from mirror_connect.app.supervisor.run import Run
+from mirror_connect.app.herder.membership import GroupAssignment, Membership
 from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.problems import Problems
 from mirror_connect.connectors.task_protocol import (
     FENCED,
     FINISHED,
     RUNNING,
     STARTING,
-    PartitionPosition,
+    SourceOffset,
     TaskId,
     TaskOrders,
     TaskReport,
@@ -34,9 +35,9 @@ from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError, PartitionRefusedError
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.producer.task_lease import TaskLease
-from mirror_connect.kafka_io.records.record_batch import NewRecord, Outgoing
+from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch
 from mirror_connect.kafka_io.records.record_rewrite import build
-from mirror_connect.spark_jobs.copy.positions_writer import Position, PositionsWriter
+from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset, SourceOffsetsWriter
 from tests.fakes.simulated import Process, World
 from tests.fakes.simulated_group import Group, Steps
 from tests.fakes.spark_rig import FakeEvents, FakeSpecs, wanted
@@ -94,6 +95,7 @@ class Worker:
         self.membership = Membership(
             Steps(process, machines.group),
             self.url,
+            group_id="g",
             session_timeout_ms=int(SESSION_S * 1000),
             heartbeat_interval_ms=int(HEARTBEAT_S * 1000),
             on_change=self._changed,
@@ -108,9 +110,9 @@ class Worker:
         )
         self.supervisor.listen(self.events)
 
-    def _changed(self, standing: Standing) -> None:
+    def _changed(self, assignment: GroupAssignment) -> None:
         # As Reconciler has it.
-        if standing.leader:
+        if assignment.leader:
             self.supervisor.want(self.machines.wanted)
         else:
             self.supervisor.retire()
@@ -138,10 +140,10 @@ class Worker:
     def _specs(self) -> Specs:
         return Specs(self.process, self.machines.broker)
 
-    def _begin(self, run: Run, number: int) -> Task:
+    def _begin(self, run: TaskRun, number: int) -> Task:
         return Task(self, run, number)
 
-    def _works_on(self, run: Run) -> bool:
+    def _works_on(self, run: TaskRun) -> bool:
         return any(task.run is run and task.process.alive for task in self.tasks.values())
 
     def newest(self, task: TaskId) -> Task | None:
@@ -182,12 +184,12 @@ class Specs(FakeSpecs):
         self._process = process
         self._broker = broker
 
-    async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
+    async def source_offsets(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[SourceOffset]:
         try:
             found = await self._process.call(lambda: dict(self._broker.positions), REQUEST_S)
         except ConnectionLost as lost:
             raise ClusterUnreachable(str(lost)) from None
-        return [PartitionPosition(topic, partition, found.get(partition)) for topic, partition in partitions]
+        return [SourceOffset(topic, partition, found.get(partition)) for topic, partition in partitions]
 
     def keep(self, tasks: Collection[TaskId]) -> None: ...
 
@@ -205,7 +207,7 @@ class Feed:
     def waiting(self) -> bool:
         return self.next < self._there()
 
-    def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
+    def take(self, limit: int, *, slow_link: bool) -> ProducerBatch | None:
         # A part of what waits, so that several batches are in flight behind a pause.
         count = -(-(self._there() - self.next) // 3)
         if count <= 0:
@@ -214,8 +216,8 @@ class Feed:
         self.next += count
         return build([NewRecord(b"k", b"%d" % number, NOW_MS) for number in numbers], numbers[0])
 
-    def acked(self, outgoing: Outgoing, base_offset: int) -> None:
-        self.acknowledged = outgoing.last_offset + 1
+    def acked(self, batch: ProducerBatch, base_offset: int) -> None:
+        self.acknowledged = batch.last_offset + 1
 
     def failed(self, error: PartitionRefusedError) -> None:
         raise error
@@ -228,7 +230,7 @@ class RunOverError(Exception):
 class Task:
     """One process of the task, until it is told to end, is fenced or killed."""
 
-    def __init__(self, worker: Worker, run: Run, number: int) -> None:
+    def __init__(self, worker: Worker, run: TaskRun, number: int) -> None:
         machines, clock = worker.machines, worker.process
         self.worker, self.run, self.pid = worker, run, number
         self.name = f"{clock.name}-task{number}"
@@ -254,7 +256,7 @@ class Task:
             self.worker.free_at = self.process.world.now + START_S
             self.process.kill()
 
-    async def _ask(self, serve: Callable[[Run], Awaitable[T]], answered: Callable[[], object] = lambda: None) -> T:
+    async def _ask(self, serve: Callable[[TaskRun], Awaitable[T]], answered: Callable[[], object] = lambda: None) -> T:
         """A call of the internal HTTP: its worker answers when it is not suspended. `answered`: called when it has."""
         process, worker = self.process, self.worker.process
         answer = process.create_future()
@@ -290,7 +292,7 @@ class Task:
         finally:
             timer.cancel()
 
-    async def _asked(self, serve: Callable[[Run], Awaitable[T]]) -> T:
+    async def _asked(self, serve: Callable[[TaskRun], Awaitable[T]]) -> T:
         """As `_ask`, until there is an answer."""
         while True:
             with contextlib.suppress(ConnectionLost):
@@ -310,14 +312,14 @@ class Task:
         sent, known = self.process.time(), self.orders.assignment_version
         supervisor = self.worker.supervisor
         self.orders = await self._ask(
-            lambda run: supervisor.report(run, report, hold_s=hold_s, known_version=known),
+            lambda run: supervisor.requests.report(run, report, hold_s=hold_s, known_version=known),
             lambda: self.worker.machines.at("behind report", self),
         )
         self._lease.renew(sent, self.orders.lease_ms)
 
     async def _work(self) -> None:
         with contextlib.suppress(RunOverError):
-            spec = await self._asked(lambda run: self.worker.supervisor.spec(run, self.attempt))
+            spec = await self._asked(lambda run: self.worker.supervisor.requests.spec(run, self.attempt))
             if spec is not None:
                 error = await self._epoch(spec)
                 # As epochs.py has it.
@@ -337,7 +339,7 @@ class Task:
         connection = Connection(
             self.process, machines.broker, self.name, self.worker.url, lambda step: machines.at(step, self)
         )
-        producer = BatchProducer(connection, settings, spec.transactional_id, self._lease.valid, lambda _: None)
+        producer = BatchProducer(connection, settings, spec.transactional_id, self._lease.valid, Problems(print))
         reporting = asyncio.create_task(self._report_for_ever())
         copying = asyncio.create_task(self._copy(producer, spec))
         try:
@@ -364,11 +366,11 @@ class Task:
         await producer.start()
         supervisor, asked = self.worker.supervisor, [(each.topic, each.partition) for each in spec.assigned]
         found = await self._asked(
-            lambda run: supervisor.positions(run, self.attempt, asked, fenceable=producer.fenceable)
+            lambda run: supervisor.requests.source_offsets(run, self.attempt, asked, fenceable=producer.fenceable)
         )
         if found is None:
             raise RunOverError
-        positions = PositionsWriter(await producer_of_positions(producer), spec)
+        positions = SourceOffsetsWriter(await producer_of_positions(producer), spec)
         feeds: list[Feed] = []
         targets: list[TargetPartition] = []
         for each in found:
@@ -378,7 +380,7 @@ class Task:
 
         def note() -> None:
             for partition, feed in zip(spec.assigned, feeds, strict=True):
-                positions.note(partition, Position(feed.acknowledged - 1, None))
+                positions.note(partition, LastOffset(feed.acknowledged - 1, None))
 
         while not self.orders.finish:
             for target in targets:

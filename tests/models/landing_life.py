@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Final
 
-from mirror_connect.app.supervisor.grants import LANDING_S
-from mirror_connect.app.supervisor.run import Run
-from mirror_connect.app.supervisor.supervisor import UNFENCED
-from mirror_connect.connectors.mirror.assignment import deal
+from mirror_connect.app.supervisor.partition_assignment import LANDING_S
+from mirror_connect.app.supervisor.task_requests import UNFENCED
+from mirror_connect.app.supervisor.task_run import TaskRun
+from mirror_connect.connectors.mirror.assignment import assign
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.spark_rig import wanted
@@ -37,10 +37,10 @@ class Life(WorkerLife[ConnectorWorker]):
     nothing but the lease holds off what tasks of the former one have left behind. `fences`: tasks have the right to their
     transactional ids.
 
-    More kinds of incidents: `move`: the partitions are dealt anew, while the tasks run. `config`: so they are, and every
-    task's config changes. `grow`: one more partition is there, and all are dealt anew. `number` says how. `spark`: it dies,
-    with all of its processes. `epoch`: the time of the process's epoch is over. `deny`: nobody may use transactional ids any
-    more, until `allow`.
+    More kinds of incidents: `move`: the partitions are assigned anew, while the tasks run. `config`: so they are, and every
+    task's config changes. `grow`: one more partition is there, and all are assigned anew. `number` says how. `spark`: it
+    dies, with all of its processes. `epoch`: the time of the process's epoch is over. `deny`: nobody may use transactional
+    ids any more, until `allow`.
     """
 
     # Behind the last incident nobody waits longer than for what may still land, and for the ends and starts around that.
@@ -54,9 +54,9 @@ class Life(WorkerLife[ConnectorWorker]):
         self.machines = LandingMachines(self.world, self.broker, self.group)
         self._partitions, self._config = FIRST_PARTITIONS, 0
         self._always_fenced = fences
-        # Which tasks each partition was ever dealt to.
-        self._dealt: set[tuple[TopicPartition, TaskId]] = set()
-        self._deal(1)
+        # Which tasks each partition was ever assigned to.
+        self._assigned: set[tuple[TopicPartition, TaskId]] = set()
+        self._assign(1)
         self.start_workers(ConnectorWorker)
 
     @property
@@ -65,14 +65,14 @@ class Life(WorkerLife[ConnectorWorker]):
 
     # --- incidents --------------------------------------------------------------------------------------------------
 
-    def _deal(self, number: int) -> None:
+    def _assign(self, number: int) -> None:
         tasks, turn = 1 + number % len(TASKS), number // len(TASKS)
         partitions = [TopicPartition(SOURCE, each) for each in range(self._partitions)]
         turned = partitions[turn % len(partitions) :] + partitions[: turn % len(partitions)]
-        dealt = dict(zip(TASKS, deal(turned, tasks), strict=False))
-        self._dealt.update((partition, task) for task, partitions in dealt.items() for partition in partitions)
+        assigned = dict(zip(TASKS, assign(turned, tasks), strict=False))
+        self._assigned.update((partition, task) for task, partitions in assigned.items() for partition in partitions)
         self.machines.wanted = {
-            task: wanted(f"X{self._config}", *map(str, partitions)) for task, partitions in dealt.items()
+            task: wanted(f"X{self._config}", *map(str, partitions)) for task, partitions in assigned.items()
         }
 
     def happen(self, incident: Incident, worker: ConnectorWorker, task: Task | None, *, before: bool) -> None:
@@ -80,7 +80,7 @@ class Life(WorkerLife[ConnectorWorker]):
             case "move" | "config" | "grow":
                 self._config += incident.kind == "config"
                 self._partitions = min(PARTITIONS, self._partitions + (incident.kind == "grow"))
-                self._deal(incident.number)
+                self._assign(incident.number)
                 for each in self.machines.workers:
                     each.process.call_soon(each.hears_of_config)
             case "spark":
@@ -100,18 +100,18 @@ class Life(WorkerLife[ConnectorWorker]):
     def look(self) -> None:
         super().look()
         for worker in self.machines.workers:
-            runs = [run for run in worker.supervisor._runs.values() if not run.is_over]
+            runs = [run for run in worker.supervisor.runs if not run.is_over]
             for run in runs:
-                self._look_at_grants(run, [each for each in worker.supervisor._runs.values() if each is not run])
+                self._look_at_assignments(run, [each for each in worker.supervisor.runs if each is not run])
 
-    def _look_at_grants(self, run: Run, others: list[Run]) -> None:
+    def _look_at_assignments(self, run: TaskRun, others: list[TaskRun]) -> None:
         """A task waits for nothing but another one: that it gives a partition up, or that what it has left has landed.
 
         For its own past, too, if that is not fenced off.
         """
-        for waiting in run.wanted - run.granted:
-            held = any(waiting in other.held for other in others)
-            if not held and not any(each == waiting and task != run.task for each, task in self._dealt):
+        for waiting in run.wanted - run.assigned:
+            owned = any(waiting in other.owned for other in others)
+            if not owned and not any(each == waiting and task != run.task for each, task in self._assigned):
                 raise BrokenPromiseError(f"task {run.task} waits for {waiting}, which is nobody else's")
         if self._always_fenced and UNFENCED in f"{run.waits_for} {run.late}":
             raise BrokenPromiseError(f"task {run.task} waits for its own past, which is fenced off")

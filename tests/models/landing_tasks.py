@@ -13,23 +13,25 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, cast
 from unittest import mock
 
-from mirror_connect.app.supervisor.run import Run
+from mirror_connect.app.supervisor.task_run import TaskRun
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.task_protocol import (
     EPOCH_ENDED,
     FAILED,
     FENCED,
     FINISHED,
-    PartitionPosition,
+    SourceOffset,
     TaskId,
     TaskOrders,
     TaskPartition,
     TaskSpec,
 )
 from mirror_connect.kafka_io.client.connection import ConnectionLost
-from mirror_connect.kafka_io.consumer.fetched import Fetched, SourcePartition
+from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError
 from mirror_connect.spark_jobs.task_context import UnderOrders
-from mirror_connect.spark_jobs.tasks import mirror_source
+from mirror_connect.spark_jobs.tasks import mirror_source, task_frame
 from mirror_connect.spark_jobs.worker_client import FINISHING_REPORT_S
 from tests.fakes.encoded_batches import Plain, encode
 from tests.fakes.simulated import Process
@@ -84,7 +86,7 @@ class ConnectorWorker(Worker):
         super().__init__(machines, process)
         self._spark: asyncio.Future[int] | None = None
 
-    def _begin(self, run: Run, number: int) -> Task:
+    def _begin(self, run: TaskRun, number: int) -> Task:
         return SourceProcess(self, run, number)
 
     def _specs(self) -> Specs:
@@ -92,7 +94,7 @@ class ConnectorWorker(Worker):
 
     def hears_of_config(self) -> None:
         """The topic of configs has news."""
-        if self.membership.standing.leader:
+        if self.membership.assignment.leader:
             self.supervisor.want(self.machines.wanted)
 
     # --- supervisor.Application -------------------------------------------------------------------------------------
@@ -141,9 +143,9 @@ class SourceSpecs(Specs):
 class SourceProcess(Task, UnderOrders):
     """One process of a source task, and its worker link (spark_jobs/task_context.py)."""
 
-    def __init__(self, worker: ConnectorWorker, run: Run, number: int) -> None:
+    def __init__(self, worker: ConnectorWorker, run: TaskRun, number: int) -> None:
         self.changed = asyncio.Event()
-        self.standing: tuple[str, ...] = ()
+        self.problems: tuple[Problem, ...] = ()
         self.counters: dict[str, int] = {}
         self.epoch_over = False
         super().__init__(worker, run, number)
@@ -203,15 +205,17 @@ class SourceProcess(Task, UnderOrders):
         return self._lease.valid()
 
     async def spec(self) -> TaskSpec:
-        spec = await self._asked(lambda run: self.worker.supervisor.spec(run, self.attempt))
+        spec = await self._asked(lambda run: self.worker.supervisor.requests.spec(run, self.attempt))
         if spec is None:
             raise RunOverError
         return spec
 
-    async def positions(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[PartitionPosition]:
+    async def source_offsets(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[SourceOffset]:
         asked = [(each.topic, each.partition) for each in partitions]
         supervisor = self.worker.supervisor
-        found = await self._asked(lambda run: supervisor.positions(run, self.attempt, asked, fenceable=fenceable))
+        found = await self._asked(
+            lambda run: supervisor.requests.source_offsets(run, self.attempt, asked, fenceable=fenceable)
+        )
         if found is None:
             raise RunOverError
         machines = cast("LandingMachines", self.worker.machines)
@@ -220,9 +224,9 @@ class SourceProcess(Task, UnderOrders):
             self.terms[self.name, each.partition] = f"{self.name}, term {machines.taken_on}"
         return found
 
-    def notice(self, line: str) -> None: ...
+    def log(self, line: str) -> None: ...
 
-    def incident(self, line: str) -> None: ...
+    def event(self, event: Problem) -> None: ...
 
     def wrote_to(self, topic: str) -> None: ...
 
@@ -230,23 +234,23 @@ class SourceProcess(Task, UnderOrders):
 class SourceState(NamedTuple):
     topic_id: bytes | None = None
     high_watermark: int = -1
-    error: str = ""
+    problem: None = None
     failed: bool = False
 
 
 class NumberedSource:
     """Stands in for the product's Fetcher: numbered records, so many a second since the beginning of the world."""
 
-    def __init__(self, *_: Any, on_records: Callable[[Fetched], None], **__: Any) -> None:
+    def __init__(self, *_: Any, on_records: Callable[[CompletedFetch], None], **__: Any) -> None:
         self._task = present()
         self._put = on_records
-        self._next: dict[SourcePartition, int] = {}
+        self._next: dict[TopicPartition, int] = {}
         self._paused = False
 
-    def add(self, partition: SourcePartition, offset: int | None, topic_id: bytes | None, leader_epoch: int) -> None:
+    def add(self, partition: TopicPartition, offset: int | None, topic_id: bytes | None, leader_epoch: int) -> None:
         self._next[partition] = offset or 0
 
-    def remove(self, partition: SourcePartition) -> None:
+    def remove(self, partition: TopicPartition) -> None:
         self._next.pop(partition, None)
 
     def pause(self) -> None:
@@ -261,22 +265,22 @@ class NumberedSource:
                     self._put(self._fetched(partition, first, there))
             await asyncio.sleep(PACE_S)
 
-    def _fetched(self, partition: SourcePartition, first: int, there: int) -> Fetched:
+    def _fetched(self, partition: TopicPartition, first: int, there: int) -> CompletedFetch:
         key, step = self._task.terms[self._task.name, partition.partition].encode(), -(-(there - first) // BATCHES)
         batches = [
             encode([Plain(each, NOW_MS, key, b"%d" % each, ()) for each in range(at, min(at + step, there))])
             for at in range(first, there, step)
         ]
-        return Fetched(partition, memoryview(b"".join(batches)), first, there, there, there, 0, ())
+        return CompletedFetch(partition, memoryview(b"".join(batches)), first, there, there, there, 0, ())
 
-    def state(self, partition: SourcePartition) -> SourceState:
+    def state(self, partition: TopicPartition) -> SourceState:
         self._next[partition]
         return SourceState()
 
-    def outages(self) -> Collection[str]:
+    def unreachable(self) -> Collection[Problem]:
         return ()
 
-    def in_trouble(self) -> Collection[SourcePartition]:
+    def with_problems(self) -> Collection[TopicPartition]:
         return ()
 
 
@@ -308,6 +312,7 @@ def simulated() -> Iterator[None]:
     """The source tasks find these clusters."""
     with (
         mock.patch.object(mirror_source, "Cluster", connection),
+        mock.patch.object(task_frame, "Cluster", connection),
         mock.patch.object(mirror_source, "Fetcher", NumberedSource),
         mock.patch.object(mirror_source, "COMMIT_S", PACE_S),
     ):

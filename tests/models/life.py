@@ -11,17 +11,19 @@ import random
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 from unittest import mock
 
+from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.records.topic_ids import topic_id_text
-from mirror_connect.connectors.task_protocol import PartitionPosition, TaskPartition, TaskSpec
+from mirror_connect.connectors.task_protocol import SourceOffset, TaskPartition, TaskSpec
 from mirror_connect.kafka_io.producer import batch_producer, target_partition
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
-from mirror_connect.spark_jobs.tasks import mirror_source
+from mirror_connect.spark_jobs.tasks import mirror_source, task_frame
+from tests.fakes.simulated_time import simulated_clock
 from tests.fakes.source_cluster import FakeSource
 from tests.fakes.source_spec import OFFSETS, source_spec
 from tests.fakes.whole_cluster import FakeBroker
@@ -31,9 +33,7 @@ from tests.models.watch import BrokenPromiseError, Place, Watch
 
 # Seconds until a schedule that has come to its end must have been copied: many times what the longest back-off takes.
 PATIENCE_S: Final = 600.0
-TRUNCATED: Final = re.compile(
-    rf"{TOPIC}-(\d+): its log was truncated at .* offsets (\d+) to (\d+), which had been read"
-)
+TRUNCATED: Final = re.compile(rf"{TOPIC}-(\d+) was truncated at .* offsets (\d+) to (\d+), which had been read")
 
 
 @dataclass(frozen=True)
@@ -67,26 +67,26 @@ class LifeLink(FakeWorkerLink):
         self._target = target
         self.read: list[list[Place]] = [[] for _ in target.watches]
 
-    async def positions(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[PartitionPosition]:
+    async def source_offsets(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[SourceOffset]:
         await asyncio.sleep(0.001)
         found = []
         for p in partitions:
             stored = self._target.positions.get(p.partition)
             if stored is None or stored.place is None:
-                found.append(PartitionPosition(p.topic, p.partition, None))
+                found.append(SourceOffset(p.topic, p.partition, None))
                 continue
             self._target.watches[p.partition].committed = stored.place
             self.read[p.partition].append(stored.place)
-            found.append(PartitionPosition(p.topic, p.partition, stored.offset, stored.topic_id, stored.epoch))
+            found.append(SourceOffset(p.topic, p.partition, stored.offset, stored.topic_id, stored.epoch))
         return found
 
-    def incident(self, line: str) -> None:
-        super().incident(line)
-        if lost := TRUNCATED.search(line):
+    def event(self, event: Problem) -> None:
+        super().event(event)
+        if lost := TRUNCATED.search(event.text):
             partition, first, last = map(int, lost.groups())
             self._target.watches[partition].lost(first, last, self.read[partition])
-        elif "was deleted and created again" not in line:
-            raise BrokenPromiseError(f"nothing of that has happened: {line}")
+        elif event.code is not ProblemCode.TOPIC_RECREATED:
+            raise BrokenPromiseError(f"nothing of that has happened: {event.line}")
 
 
 @dataclass
@@ -334,16 +334,6 @@ class Life:
         taker.assign()
 
 
-def _simulated(clock: Callable[[], float], begin: float) -> Callable[[], float]:
-    """In an event loop its own time, which is simulated; other threads have the real one."""
-
-    def now() -> float:
-        loop = asyncio.events._get_running_loop()
-        return clock() if loop is None else begin + loop.time()
-
-    return now
-
-
 @contextmanager
 def patched(life: Life) -> Iterator[None]:
     """The tasks find these clusters and this time; small batches stand for large ones."""
@@ -352,10 +342,11 @@ def patched(life: Life) -> Iterator[None]:
     )
     with (
         mock.patch.object(mirror_source, "Cluster", clusters),
+        mock.patch.object(task_frame, "Cluster", clusters),
         mock.patch.object(target_partition, "MERGE_LIMIT", 4_000),
         mock.patch.object(batch_producer, "MERGE_LIMIT", 4_000),
-        mock.patch("time.time", _simulated(time.time, NOW_S)),
-        mock.patch("time.monotonic", _simulated(time.monotonic, 0.0)),
+        mock.patch("time.time", simulated_clock(time.time, NOW_S)),
+        mock.patch("time.monotonic", simulated_clock(time.monotonic, 0.0)),
         mock.patch.object(FakeSource, "POLL_S", 0.04),
     ):
         yield

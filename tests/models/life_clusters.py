@@ -15,18 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mirror_connect.connectors.records.positions import parse_position_headers
+from mirror_connect.connectors.records.source_offsets import parse_source_offset_headers
 from mirror_connect.connectors.records.topic_ids import topic_id_text
 from mirror_connect.kafka_io.client.connection import ConnectionLost, RequestTimedOut
-from mirror_connect.kafka_io.consumer.fetched import whole_batches
-from mirror_connect.kafka_io.protocol.wire import (
-    FetchedPartition,
-    FetchPartition,
-    Produce,
-    ProducedPartition,
-    ProduceResponse,
-)
-from mirror_connect.kafka_io.protocol.wire_control import InitProducerId, ProducerIdResponse
+from mirror_connect.kafka_io.consumer.completed_fetch import whole_batches
+from mirror_connect.kafka_io.protocol.fetch import FetchedPartition, FetchPartition
+from mirror_connect.kafka_io.protocol.produce import Produce, ProducedPartition, ProduceResponse
+from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId, InitProducerIdResponse
 from tests.fakes.encoded_batches import HEADER, Plain, decode, encode
 from tests.fakes.source_cluster import Log as SourceLog
 from tests.fakes.source_spec import OFFSETS
@@ -116,9 +111,9 @@ class LifeTarget(FakeTarget):
             name = request.transactional_id or ""
             number, epoch = self.ids.get(name, (len(self.ids) + 1, -1))
             if (request.producer_id, request.producer_epoch) not in ((-1, -1), (number, epoch)):
-                return ProducerIdResponse(0, INVALID_EPOCH, -1, -1)
+                return InitProducerIdResponse(0, INVALID_EPOCH, -1, -1)
             self.ids[name] = (number, epoch + 1)
-            return ProducerIdResponse(0, 0, number, epoch + 1)
+            return InitProducerIdResponse(0, 0, number, epoch + 1)
         return await super().send(node_id, request, purpose=purpose)
 
     async def _produce(self, request: Produce) -> ProduceResponse:
@@ -236,7 +231,7 @@ class LifeTarget(FakeTarget):
         for record in decode(payload):
             _, where = json.loads(record.key or b"")
             offset = json.loads(record.value or b"")["offset"]
-            origin = parse_position_headers(record.headers)
+            origin = parse_source_offset_headers(record.headers)
             topic_id = topic_id_text(origin.topic_id or b"")
             watch = self.watches[where["partition"]]
             place = watch.place(self.incarnations[topic_id], origin.leader_epoch, offset)

@@ -13,19 +13,19 @@ from unittest import mock
 import pytest
 from hypothesis import Phase
 
-from mirror_connect.connectors.records.positions import NO_EPOCH, position_headers
-from mirror_connect.kafka_io.consumer.fetch_state import PartitionWork
+from mirror_connect.connectors.records.source_offsets import NO_EPOCH, source_offset_headers
+from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
+from mirror_connect.kafka_io.consumer.fetch_state import PartitionFetchState
 from mirror_connect.kafka_io.consumer.fetch_upkeep import FetchUpkeep
-from mirror_connect.kafka_io.consumer.fetched import Fetched
 from mirror_connect.kafka_io.consumer.leader_epochs import LeaderEpochs
 from mirror_connect.kafka_io.producer.in_flight import InFlight, NotInFlightError
 from mirror_connect.kafka_io.producer.own_records import OwnRecords
 from mirror_connect.kafka_io.producer.target_broker import TargetBroker
-from mirror_connect.kafka_io.producer.target_partition import ProducerId, TargetPartition
-from mirror_connect.kafka_io.records.record_batch import Outgoing
-from mirror_connect.spark_jobs.copy import positions_writer
+from mirror_connect.kafka_io.producer.target_partition import ProducerIdAndEpoch, TargetPartition
+from mirror_connect.kafka_io.records.record_batch import ProducerBatch
+from mirror_connect.spark_jobs.copy import source_offsets_writer
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
-from mirror_connect.spark_jobs.copy.positions_writer import PositionsWriter
+from mirror_connect.spark_jobs.copy.source_offsets_writer import SourceOffsetsWriter
 from tests.fakes.simulated_time import run_simulated
 from tests.models.life import Incident, Schedule, live
 from tests.models.schedules import ALL_SIZES, LARGE, SINGLE, THIN, Sizes, lives
@@ -39,15 +39,15 @@ def counted_batches() -> Iterator[None]:
     acked: dict[PartitionFlow, int] = {}
     take, ack, failed = PartitionFlow.take, PartitionFlow.acked, PartitionFlow.failed
 
-    def counting_take(self: PartitionFlow, limit: int, *, slow_link: bool) -> Outgoing | None:
-        outgoing = take(self, limit, slow_link=slow_link)
-        taken[self] = taken.get(self, 0) + (outgoing is not None)
-        return outgoing
+    def counting_take(self: PartitionFlow, limit: int, *, slow_link: bool) -> ProducerBatch | None:
+        batch = take(self, limit, slow_link=slow_link)
+        taken[self] = taken.get(self, 0) + (batch is not None)
+        return batch
 
-    def counting_ack(self: PartitionFlow, outgoing: Outgoing, base_offset: int) -> None:
+    def counting_ack(self: PartitionFlow, batch: ProducerBatch, base_offset: int) -> None:
         taken[self] -= 1
-        acked[self] = outgoing.last_offset
-        ack(self, outgoing, base_offset)
+        acked[self] = batch.last_offset
+        ack(self, batch, base_offset)
 
     def counting_failed(self: PartitionFlow, error: Any) -> None:
         failed(self, error)
@@ -62,7 +62,7 @@ def counted_batches() -> Iterator[None]:
         mock.patch.object(PartitionFlow, "take", counting_take),
         mock.patch.object(PartitionFlow, "acked", counting_ack),
         mock.patch.object(PartitionFlow, "failed", counting_failed),
-        mock.patch.object(PartitionFlow, "position", property(position)),
+        mock.patch.object(PartitionFlow, "source_offset", property(position)),
     ):
         yield
 
@@ -71,7 +71,7 @@ def counted_batches() -> Iterator[None]:
 def a_piece_for_the_whole() -> Iterator[None]:
     """The first piece of a split batch is taken for all of it."""
 
-    def acked(self: InFlight, outgoing: Outgoing) -> bool:
+    def acked(self: InFlight, batch: ProducerBatch) -> bool:
         if self._covered:
             self._covered.popleft()
         return True
@@ -86,15 +86,15 @@ def a_split_commit_never_ends() -> Iterator[None]:
     given = OwnRecords.take
     counts: dict[tuple[OwnRecords, int], int] = {}
 
-    def take(self: OwnRecords, limit: int, *, slow_link: bool) -> Outgoing | None:
-        outgoing = given(self, limit, slow_link=slow_link)
-        if outgoing is not None:
-            counts[self, outgoing.last_offset] = outgoing.count
-        return outgoing
+    def take(self: OwnRecords, limit: int, *, slow_link: bool) -> ProducerBatch | None:
+        batch = given(self, limit, slow_link=slow_link)
+        if batch is not None:
+            counts[self, batch.last_offset] = batch.count
+        return batch
 
-    def acked(self: OwnRecords, outgoing: Outgoing, _: int) -> None:
-        self._in_flight.acked(outgoing)
-        if outgoing.count == counts.get((self, outgoing.last_offset)):
+    def acked(self: OwnRecords, batch: ProducerBatch, _: int) -> None:
+        self._in_flight.acked(batch)
+        if batch.count == counts.get((self, batch.last_offset)):
             ack = self._acks.popleft()
             if not ack.done():
                 ack.set_result(None)
@@ -108,7 +108,7 @@ def acknowledged_before_the_new_epoch() -> Iterator[None]:
     """With a new epoch all goes again, but what had been acknowledged behind a missing head still counts as there."""
     restamp = TargetPartition.restamp
 
-    def keeping(self: TargetPartition, producer: ProducerId) -> None:
+    def keeping(self: TargetPartition, producer: ProducerIdAndEpoch) -> None:
         known = [sent.acked for sent in self.unacked]
         restamp(self, producer)
         for sent, acked in zip(self.unacked, known, strict=True):
@@ -129,10 +129,10 @@ def remembered_for_ever() -> Iterator[None]:
 def positions_not_withdrawn() -> Iterator[None]:
     """Positions that were not committed in time when a partition was given away stay on their way."""
 
-    async def nothing(self: PositionsWriter) -> None:
+    async def nothing(self: SourceOffsetsWriter) -> None:
         await asyncio.sleep(0)
 
-    with mock.patch.object(PositionsWriter, "withdraw", nothing):
+    with mock.patch.object(SourceOffsetsWriter, "withdraw", nothing):
         yield
 
 
@@ -144,7 +144,7 @@ def new_sequences_at_a_retry() -> Iterator[None]:
     def stamped_anew(self: TargetPartition, batches: Any) -> None:
         again = list(batches)
         for sent in again:
-            restamped = self._stamped(sent.outgoing, ProducerId())
+            restamped = self._stamped(sent.batch, ProducerIdAndEpoch())
             sent.sequence, sent.payload = restamped.sequence, restamped.payload
         send_again(self, again)
 
@@ -155,7 +155,7 @@ def new_sequences_at_a_retry() -> Iterator[None]:
 @contextmanager
 def commits_what_was_fetched() -> Iterator[None]:
     """The position of what was read, not of what is there."""
-    with mock.patch.object(PartitionFlow, "position", property(lambda self: (self.next_offset or 0) - 1)):
+    with mock.patch.object(PartitionFlow, "source_offset", property(lambda self: (self.next_offset or 0) - 1)):
         yield
 
 
@@ -163,7 +163,7 @@ def commits_what_was_fetched() -> Iterator[None]:
 def two_topics_at_once() -> Iterator[None]:
     """What is read behind a topic made again, or behind a truncation, goes while what was read before is still out."""
 
-    def at_once(self: PartitionFlow, following: Fetched) -> bool:
+    def at_once(self: PartitionFlow, following: CompletedFetch) -> bool:
         if following.topic_id not in (None, self.topic_id):
             self._epochs.clear()
             self.topic_id = following.topic_id
@@ -178,7 +178,7 @@ def held_batches_passed() -> Iterator[None]:
     """Batches of one record each are merged past one that was looked at before them and didn't fit."""
     merged_singles = PartitionFlow._merged_singles
 
-    def passing(self: PartitionFlow, limit: int) -> Outgoing | None:
+    def passing(self: PartitionFlow, limit: int) -> ProducerBatch | None:
         held, self._held = self._held, deque()
         try:
             return merged_singles(self, limit)
@@ -197,21 +197,23 @@ def position_passes_what_is_held() -> Iterator[None]:
         oldest = self._in_flight.oldest
         return (self.next_offset or 0) - 1 if oldest is None else oldest - 1
 
-    with mock.patch.object(PartitionFlow, "position", property(position)):
+    with mock.patch.object(PartitionFlow, "source_offset", property(position)):
         yield
 
 
 @contextmanager
 def epochs_ignored() -> Iterator[None]:
     """A position is one of any log: reading goes on at the old offset."""
-    with mock.patch.object(PartitionWork, "last_epoch", NO_EPOCH):
+    with mock.patch.object(PartitionFetchState, "last_epoch", NO_EPOCH):
         yield
 
 
 @contextmanager
 def epochs_not_committed() -> Iterator[None]:
     """Positions without their epochs: what is truncated while no task runs is passed over."""
-    with mock.patch.object(positions_writer, "position_headers", lambda topic_id, _: position_headers(topic_id)):
+    with mock.patch.object(
+        source_offsets_writer, "source_offset_headers", lambda topic_id, _: source_offset_headers(topic_id)
+    ):
         yield
 
 
@@ -231,11 +233,11 @@ def epoch_unknown_where_a_position_goes_back() -> Iterator[None]:
 def metadata_older_than_the_position() -> Iterator[None]:
     """A task that still knows the former topic takes it for a newer one than that of its position."""
 
-    def begin(self: FetchUpkeep, work: PartitionWork) -> None:
+    def begin(self: FetchUpkeep, work: PartitionFetchState) -> None:
         if self._cluster.leader(*work.key) is None:
             self.want_metadata()
         self._check_incarnation(work)
-        self._lanes.place(work)
+        self._queues.place(work)
         self.doubt(work)
 
     with mock.patch.object(FetchUpkeep, "begin", begin):

@@ -1,7 +1,7 @@
 """Who may write a task's records and positions, in simulated time: pauses, cut and late networks, clocks that differ.
 
 The workers and tasks are the product's own: Membership, Supervisor, TaskLease, BatchProducer with ProducerIdentity,
-PositionsWriter (fence_workers.py). What is a model is the broker (fence_broker.py), the network, Spark and time. A failed
+SourceOffsetsWriter (fence_workers.py). The model has the broker (fence_broker.py), the network, Spark and time. A failed
 schedule is printed by hypothesis, smaller than it was found. `MODEL_SEED` chooses the schedules, `MODEL_SCHEDULES` how many.
 
 The last tests put faults back, or take a protection away, and show that such schedules find it. Three protections are not
@@ -22,15 +22,16 @@ import pytest
 
 from mirror_connect.app.herder import membership
 from mirror_connect.app.herder.membership import Membership
-from mirror_connect.app.supervisor.grants import LANDING_S
+from mirror_connect.app.supervisor.partition_assignment import LANDING_S
 from mirror_connect.app.supervisor.supervisor import Supervisor
-from mirror_connect.kafka_io.producer import batch_producer, producer_identity
+from mirror_connect.app.supervisor.task_restarts import TaskRestarts
+from mirror_connect.app.supervisor.task_runs import TaskRuns
+from mirror_connect.connectors.problems import Problems
+from mirror_connect.kafka_io.producer import producer_identity, sender
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
 from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
-from mirror_connect.kafka_io.producer.target_partition import ProducerId
-from mirror_connect.kafka_io.producer.task_lease import TaskLease
-from mirror_connect.kafka_io.protocol.wire import Produce
-from mirror_connect.kafka_io.protocol.wire_control import InitProducerId
+from mirror_connect.kafka_io.producer.target_partition import ProducerIdAndEpoch
+from mirror_connect.kafka_io.producer.task_lease import LeaseCheck, TaskLease
 from tests.models import fence_workers
 from tests.models.fence_life import WORKERS, Setting, live
 from tests.models.watch import BrokenPromiseError
@@ -96,19 +97,24 @@ def test_no_task_writes_behind_its_successors_first_write_and_the_rightful_one_g
 # --- faults put back --------------------------------------------------------------------------------------------------
 
 
+class NoLeaseCheck(LeaseCheck):
+    def __call__(self) -> None:
+        pass
+
+
 def epochs_without_a_lease() -> AbstractContextManager[Any]:
     """The lease is looked at when an epoch is wanted, and not when the request for it is written."""
-    return mock.patch.object(producer_identity._LeasedInit, "encode", InitProducerId.encode)
+    return mock.patch.object(producer_identity, "LeaseCheck", NoLeaseCheck)
 
 
 def batches_without_a_lease() -> AbstractContextManager[Any]:
     """The lease is looked at when batches are taken, and not when their request is written."""
-    return mock.patch.object(batch_producer._LeasedProduce, "encode", Produce.encode)
+    return mock.patch.object(sender, "LeaseCheck", NoLeaseCheck)
 
 
 def fenced_is_failed() -> AbstractContextManager[Any]:
     """As it was: a task that is fenced is FAILED, whoever fenced it."""
-    return mock.patch.object(Supervisor, "_fenced", Supervisor._fail)
+    return mock.patch.object(TaskRestarts, "fenced", lambda self, run, trace: self._runs.fail(run, trace))
 
 
 @contextmanager
@@ -116,7 +122,7 @@ def takes_its_place_back() -> Iterator[None]:
     """A producer that is fenced takes the next epoch, as an idempotent one without a transactional id does."""
     take = ProducerIdentity.take
 
-    async def anew(self: ProducerIdentity, current: ProducerId | None = None) -> ProducerId:
+    async def anew(self: ProducerIdentity, current: ProducerIdAndEpoch | None = None) -> ProducerIdAndEpoch:
         return await take(self)
 
     with (
@@ -130,7 +136,8 @@ def positions_without_a_fence() -> AbstractContextManager[Any]:
     """Positions have a producer of their own, without the task's transactional id."""
 
     async def other(producer: BatchProducer) -> BatchProducer:
-        plain = BatchProducer(producer._cluster, producer._settings, "", producer._lease, lambda _: None)
+        sending = producer._sender
+        plain = BatchProducer(sending._cluster, sending._settings, "", sending._lease, Problems(print))
         plain._identity._transactional_id = None
         await plain.start()
         return plain
@@ -142,9 +149,10 @@ def positions_without_a_lease() -> AbstractContextManager[Any]:
     """Positions are written with the task's epoch, by one that does not look at the lease."""
 
     async def other(producer: BatchProducer) -> BatchProducer:
-        careless = BatchProducer(producer._cluster, producer._settings, "", lambda: True, lambda _: None)
-        careless._producer, careless._halted = producer._producer, False
-        careless._spawn(careless._keep_metadata())
+        sending = producer._sender
+        careless = BatchProducer(sending._cluster, sending._settings, "", lambda: True, Problems(print))
+        careless._sender.producer, careless._sender._halted = sending.producer, False
+        careless._sender.spawn(careless._sender._keep_metadata())
         return careless
 
     return mock.patch.object(fence_workers, "producer_of_positions", other)
@@ -182,7 +190,7 @@ def a_lease_of_the_next_leadership() -> AbstractContextManager[Any]:
 
 def a_predecessor_that_lives() -> AbstractContextManager[Any]:
     """A task's next process begins while the one before, which did not end in time, is there still."""
-    return mock.patch.object(Supervisor, "_gone", return_value=True)
+    return mock.patch.object(TaskRuns, "is_gone", return_value=True)
 
 
 LONG = (11.0, 12.5, 14.0, 25.0)

@@ -1,7 +1,7 @@
 """Partitions that move between the tasks of one connector, in simulated time: kills, pauses, cut and late networks.
 
 A broker fences by transactional id, and each task has its own. So it would write what one task has left on its way behind
-the first batch of the next owner; only the worker's grants hold that off. Membership, Supervisor and SourceTask are the
+the first batch of the next owner; only the worker's assignments hold that off. Membership, Supervisor and SourceTask are the
 product's (landing_tasks.py); brokers, network, source, Spark and time are a model. A failed schedule is printed by
 hypothesis, smaller than it was found. `MODEL_SEED` chooses the schedules, `MODEL_SCHEDULES` how many.
 
@@ -18,16 +18,16 @@ from unittest import mock
 
 import pytest
 
-from mirror_connect.app.supervisor import grants
-from mirror_connect.app.supervisor.grants import Landing
-from mirror_connect.app.supervisor.run import LAST_WORDS, Partitions, Run
-from mirror_connect.app.supervisor.run import Phase as RunPhase
-from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.app.supervisor import partition_assignment
+from mirror_connect.app.supervisor.partition_assignment import Landing
+from mirror_connect.app.supervisor.task_run import LAST_WORDS, Partitions, TaskRun
+from mirror_connect.app.supervisor.task_run import Phase as RunPhase
+from mirror_connect.app.supervisor.task_runs import TaskRuns
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
 from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
-from mirror_connect.kafka_io.producer.target_partition import ProducerId, TargetPartition
-from mirror_connect.kafka_io.protocol.wire_control import ProducerIdResponse
-from mirror_connect.spark_jobs.copy.positions_writer import PositionsWriter
+from mirror_connect.kafka_io.producer.target_partition import ProducerIdAndEpoch, TargetPartition
+from mirror_connect.kafka_io.protocol.producer_ids import InitProducerIdResponse
+from mirror_connect.spark_jobs.copy.source_offsets_writer import SourceOffsetsWriter
 from tests.models.fence_broker import TRANSACTIONAL_ID_DENIED
 from tests.models.landing_life import live
 from tests.models.landing_tasks import TASKS, simulated
@@ -139,23 +139,23 @@ def test_what_a_process_wrote_without_its_fence_does_not_land_behind_a_successor
 # --- faults put back --------------------------------------------------------------------------------------------------
 
 
-def nothing_is_held() -> AbstractContextManager[Any]:
+def nothing_is_withheld() -> AbstractContextManager[Any]:
     """As it was: who gets a partition goes on at once, whatever its former owner has left on its way."""
-    return mock.patch.object(Landing, "held_against", return_value=frozenset())
+    return mock.patch.object(Landing, "withheld_from", return_value=frozenset())
 
 
 def a_hold_that_is_short() -> AbstractContextManager[Any]:
     """Requests that come later than that are written behind the new owner's."""
-    return mock.patch.object(grants, "LANDING_S", 5.0)
+    return mock.patch.object(partition_assignment, "LANDING_S", 5.0)
 
 
 def any_last_word_is_believed() -> AbstractContextManager[Any]:
     """A task that has said how it ended has left nothing, whether or not it says so."""
 
-    def unsettled(run: Run) -> Partitions:
-        return frozenset() if run.report is None or run.report.state in LAST_WORDS else run.held
+    def unsettled(run: TaskRun) -> Partitions:
+        return frozenset() if run.report is None or run.report.state in LAST_WORDS else run.owned
 
-    return mock.patch.object(Run, "unsettled", property(unsettled))
+    return mock.patch.object(TaskRun, "unsettled", property(unsettled))
 
 
 def every_end_is_settled() -> AbstractContextManager[Any]:
@@ -165,33 +165,33 @@ def every_end_is_settled() -> AbstractContextManager[Any]:
 
 def the_killed_leave_nothing() -> AbstractContextManager[Any]:
     """What counts of a run that ends is its last word; without one nothing does."""
-    end = Run.end
+    end = TaskRun.end
 
-    def ended(run: Run) -> None:
+    def ended(run: TaskRun) -> None:
         left = run.left
         end(run)
         if run.report is None or run.report.state not in LAST_WORDS:
             run.left = left
 
-    return mock.patch.object(Run, "end", ended)
+    return mock.patch.object(TaskRun, "end", ended)
 
 
 def the_replaced_leave_nothing() -> AbstractContextManager[Any]:
     """A process that Spark replaces with another one of the same run has left nothing."""
-    drop = Run._drop_attempt
+    drop = TaskRun._drop_attempt
 
-    def dropped(run: Run, now: float) -> None:
+    def dropped(run: TaskRun, now: float) -> None:
         left = run.left
         drop(run, now)
         run.left = left
 
-    return mock.patch.object(Run, "_drop_attempt", dropped)
+    return mock.patch.object(TaskRun, "_drop_attempt", dropped)
 
 
 def granted_before_it_is_given_up() -> AbstractContextManager[Any]:
-    """A run holds what it is granted now; that its process has not confirmed the loss of the rest does not matter."""
-    held = property(lambda run: frozenset() if run.phase is RunPhase.ENDED else run.granted)
-    return mock.patch.object(Run, "held", held)
+    """A run holds what it is assigned now; that its process has not confirmed the loss of the rest does not matter."""
+    owned = property(lambda run: frozenset() if run.phase is RunPhase.ENDED else run.assigned)
+    return mock.patch.object(TaskRun, "owned", owned)
 
 
 def given_up_with_requests_under_way() -> AbstractContextManager[Any]:
@@ -209,13 +209,13 @@ def given_up_with_requests_under_way() -> AbstractContextManager[Any]:
 
 def a_commit_that_is_not_withdrawn() -> AbstractContextManager[Any]:
     """As it was: positions that were not committed in time are left under way when their partition is given up."""
-    return mock.patch.object(PositionsWriter, "withdraw", mock.AsyncMock())
+    return mock.patch.object(SourceOffsetsWriter, "withdraw", mock.AsyncMock())
 
 
 def a_hold_against_the_task_itself() -> AbstractContextManager[Any]:
     """The next run of a task waits, too, although the broker fences off what the one before has left."""
     return mock.patch.object(
-        Landing, "held_against", lambda self, _: frozenset().union(*(left for left in self._until.values()))
+        Landing, "withheld_from", lambda self, _: frozenset().union(*(left for left in self._until.values()))
     )
 
 
@@ -225,7 +225,7 @@ def a_fence_that_nobody_is_told_of() -> AbstractContextManager[Any]:
 
 
 def a_hold_whose_end_nobody_hears_of() -> AbstractContextManager[Any]:
-    """What can't land any more is free, and is granted when something else happens."""
+    """What can't land any more is free, and is assigned when something else happens."""
     over = Landing.over
 
     def silent(self: Landing, now: float) -> set[str]:
@@ -237,21 +237,21 @@ def a_hold_whose_end_nobody_hears_of() -> AbstractContextManager[Any]:
 
 @contextmanager
 def what_the_dead_had_not_given_up() -> Iterator[None]:
-    """As it was: what a process had not given up when it died is granted when something else happens."""
-    begin, regrant = Run.begin_attempt, Supervisor._regrant
-    begun: list[Run] = []
+    """As it was: what a process had not given up when it died is assigned when something else happens."""
+    begin, reassign = TaskRun.begin_attempt, TaskRuns.reassign
+    begun: list[TaskRun] = []
 
-    def beginning(run: Run, attempt: str, now: float) -> None:
+    def beginning(run: TaskRun, attempt: str, now: float) -> None:
         begin(run, attempt, now)
         begun.append(run)
 
-    def once_less(self: Supervisor, connector: str) -> None:
+    def once_less(self: TaskRuns, connector: str) -> None:
         if begun:
             begun.clear()
         else:
-            regrant(self, connector)
+            reassign(self, connector)
 
-    with mock.patch.object(Run, "begin_attempt", beginning), mock.patch.object(Supervisor, "_regrant", once_less):
+    with mock.patch.object(TaskRun, "begin_attempt", beginning), mock.patch.object(TaskRuns, "reassign", once_less):
         yield
 
 
@@ -271,7 +271,7 @@ SPARK = _swaps("late", "spark", "move")
 KILLS = _swaps("late", "kill", "move", fewest=6)
 
 FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Trouble, str]] = {
-    nothing_is_held: (ENDS, BEHIND),
+    nothing_is_withheld: (ENDS, BEHIND),
     a_hold_that_is_short: (ENDS, BEHIND),
     any_last_word_is_believed: (ENDS, BEHIND),
     every_end_is_settled: (ENDS, BEHIND),
@@ -314,7 +314,7 @@ def positions_are_told_at_once() -> AbstractContextManager[Any]:
         ),
         pytest.param(what_no_fence_holds_off_is_passed_over, ("late", "kill"), BEHIND, id="passed_over_behind_a_kill"),
         pytest.param(positions_are_told_at_once, ("late", "kill"), BEHIND, id="told_at_once"),
-        pytest.param(a_hold_against_the_task_itself, ("late", "restart"), WAITS, id="held_against_the_task_itself"),
+        pytest.param(a_hold_against_the_task_itself, ("late", "restart"), WAITS, id="withheld_from_the_task_itself"),
     ],
 )
 def test_a_fault_beside_missing_rights_to_transactional_ids_is_found(
@@ -329,7 +329,9 @@ def a_lost_right_is_passed_over() -> Iterator[None]:
     """As it was: who loses the right to its transactional id goes on without it, and its worker counts on the fence."""
     judge = ProducerIdentity._judge
 
-    def judged(self: ProducerIdentity, answer: ProducerIdResponse, current: ProducerId | None) -> ProducerId | None:
+    def judged(
+        self: ProducerIdentity, answer: InitProducerIdResponse, current: ProducerIdAndEpoch | None
+    ) -> ProducerIdAndEpoch | None:
         return judge(self, answer, None if answer.error == TRANSACTIONAL_ID_DENIED else current)
 
     with mock.patch.object(ProducerIdentity, "_judge", judged):

@@ -60,7 +60,7 @@ def refused_for_their_size() -> int:
 def test_when_one_batch_was_refused_for_its_size_the_following_ones_are_split_before_they_are_sent() -> None:
     # Those that were on their way, and no more.
     assert 0 < refused_for_their_size() <= WINDOW * PARTITIONS
-    with mock.patch.object(TargetPartition, "_fitting", lambda _, outgoing: [outgoing]):
+    with mock.patch.object(TargetPartition, "_fitting", lambda _, batch: [batch]):
         assert refused_for_their_size() > 3 * WINDOW * PARTITIONS
 
 

@@ -179,12 +179,12 @@ class WorkerLife(Generic[W]):
         return all(events.of(task)[-1:] == [RUNNING] for task in self.machines.wanted) and not self.waiting()
 
     def waiting(self) -> dict[TaskId, set[tuple[str, int]]]:
-        """The partitions that are not granted."""
-        runs = [run for run in self.leader().supervisor._runs.values() if not run.is_over]
-        granted = {
-            task: set().union(*(run.granted for run in runs if run.task == task)) for task in self.machines.wanted
+        """The partitions that are not assigned."""
+        runs = [run for run in self.leader().supervisor.runs if not run.is_over]
+        assigned = {
+            task: set().union(*(run.assigned for run in runs if run.task == task)) for task in self.machines.wanted
         }
-        waiting = {task: set(each.partitions) - granted[task] for task, each in self.machines.wanted.items()}
+        waiting = {task: set(each.partitions) - assigned[task] for task, each in self.machines.wanted.items()}
         return {task: partitions for task, partitions in waiting.items() if partitions}
 
 

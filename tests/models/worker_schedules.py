@@ -15,7 +15,7 @@ from unittest import mock
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from mirror_connect.app.supervisor import supervisor
+from mirror_connect.app.supervisor import task_watch
 from tests.models.worker_life import Incident, Schedule
 
 SEED: Final = int(os.environ.get("MODEL_SEED", random.SystemRandom().randrange(1 << 32)))
@@ -84,7 +84,7 @@ def few_looks_and_no_log() -> Iterator[None]:
     logger = logging.getLogger("mirror_connect")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
-    with mock.patch.object(supervisor, "TICK_S", 0.5):
+    with mock.patch.object(task_watch, "TICK_S", 0.5):
         yield
     logger.setLevel(level)
     assert asyncio.events._get_running_loop() is None

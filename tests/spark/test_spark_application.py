@@ -16,7 +16,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from mirror_connect.app.supervisor import idleness, spark_keeper, supervisor
+from mirror_connect.app.supervisor import idleness, spark_keeper, task_requests, task_runs, task_watch
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.spark_jobs.session import ARCHIVE
 from tests.fakes.spark_rig import FAKE_TASKS, SECRET, SparkRig, lives, spark_rig, wanted
@@ -49,7 +49,7 @@ async def rig(shared: SparkRig) -> AsyncIterator[SparkRig]:
     shared.events.states.clear()
     yield shared
     shared.supervisor.want({})
-    await shared.until(lambda: not shared.supervisor._runs, "every run has ended")
+    await shared.until(lambda: not list(shared.supervisor.runs), "every run has ended")
 
 
 async def test_a_task_runs_and_says_what_it_writes_to(rig: SparkRig) -> None:
@@ -92,12 +92,12 @@ async def test_no_secret_is_in_arguments_or_environments_or_files(rig: SparkRig,
 
 async def test_a_task_that_is_told_to_finish_returns_by_itself(rig: SparkRig, monkeypatch: pytest.MonkeyPatch) -> None:
     # On a busy machine a process may take as long as it is given to hear of it.
-    monkeypatch.setattr(supervisor, "FINISH_PATIENCE_S", 60.0)
+    monkeypatch.setattr(task_runs, "FINISH_PATIENCE_S", 60.0)
     rig.supervisor.want({A: wanted("obedient", "t-0")})
     await rig.runs(A)
     run = rig.run(A)
     rig.supervisor.want({})
-    await rig.until(lambda: not rig.supervisor._runs, "it has ended")
+    await rig.until(lambda: not list(rig.supervisor.runs), "it has ended")
     assert (run.killed, run.report and run.report.state) == (None, "FINISHED")
 
 
@@ -137,22 +137,23 @@ async def test_a_task_that_hears_nothing_is_killed(rig: SparkRig) -> None:
     await rig.until(lambda: bool(rig.run(A).pid), "it reports")
     deaf = psutil.Process(rig.pid(A))
     rig.supervisor.want({})
-    await rig.until(lambda: not rig.supervisor._runs, "it has ended")
+    await rig.until(lambda: not list(rig.supervisor.runs), "it has ended")
     assert not lives(deaf)
 
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What stands still is told of and killed within seconds; a slow machine's pauses are shorter still."""
-    for module in (idleness, supervisor):
+    for module in (idleness, task_requests):
         monkeypatch.setattr(module, "UNHEARD_S", 4.0)
+    for module in (idleness, task_watch):
         monkeypatch.setattr(module, "TASK_SILENT_S", 8.0)
 
 
 @pytest.mark.soak
 @pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize(
-    ("kind", "line"), [("obedient", "has said nothing since"), ("deaf", "reports, but has copied nothing since")]
+    ("kind", "line"), [("obedient", "has reported nothing since"), ("deaf", "reports, but has copied nothing since")]
 )
 async def test_a_process_that_stands_still_is_told_of_and_killed_and_the_task_runs_again(
     rig: SparkRig, kind: str, line: str

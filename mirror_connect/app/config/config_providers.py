@@ -1,7 +1,7 @@
 """Config providers: `${provider:path:key}` in a config is replaced by what a file, directory or the environment holds.
 
-Rules and names are Kafka's (ConfigTransformer, AbstractConfig and the three providers of kafka-clients 4.3.1): a reference
-to an unknown provider stays as text, and so does one whose key isn't there; resolved text isn't looked through again.
+Rules and names are Kafka's (ConfigTransformer, AbstractConfig and the three providers of kafka-clients 4.3.1). A reference
+stays as text if its provider or key does not exist. References in resolved values are not replaced.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from typing import Final, NamedTuple, Protocol
 
 from mirror_connect.app.config.properties import UnreadableFile, properties_of
 from mirror_connect.connectors.config.bounded_file import CantRead, OutsideError, read_file
-from mirror_connect.connectors.config.config_table import RefusedConfig
+from mirror_connect.connectors.config.table import RefusedConfig
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.filters import NameFilter
 from mirror_connect.connectors.secrets import secrets_of
 
 log = logging.getLogger(__name__)
 
-# What other things in braces don't begin with: `${1:-x}`.
+# Other things in braces, such as `${1:-x}`, don't begin like this.
 _ALIAS: Final = re.compile(r"[A-Za-z_][\w.-]*")
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 
 
 class Provider(Protocol):
-    """Where values come from."""
+    """Gives the values of keys."""
 
     def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
-        """The values of those keys that there are; ConfigError if the place can't be read."""
+        """The values of the keys that exist; ConfigError if the path can't be read."""
 
 
 class _AllowedPaths:
-    """`allowed.paths`: where files may lie. Without it, anywhere."""
+    """`allowed.paths`: the paths whose files a provider may read; without it, all files."""
 
     def __init__(self, name: str, value: str | None) -> None:
         self._allowed: list[str] | None = None
@@ -52,7 +52,7 @@ class _AllowedPaths:
             self._allowed.append(os.path.normpath(entry))
 
     def permitted(self, path: str) -> str | None:
-        """The path to open, as Kafka makes it of one that a config names: with `..` worked out. None: it may not be read."""
+        """The path to open: the one in the config with `..` resolved, as in Kafka. None if it is not allowed."""
         if self._allowed is None:
             return path
         normal = os.path.normpath(path)
@@ -62,9 +62,9 @@ class _AllowedPaths:
         return None
 
     def read(self, path: str, what: str) -> bytes | None:
-        """A permitted path's file. None if links lead it out of what is allowed, which Kafka would follow.
+        """The file at a permitted path; UnreadableFile names `what` and the path.
 
-        UnreadableFile names `what` and the path.
+        None if links lead out of what is allowed. Kafka would follow them.
         """
         try:
             return read_file(path, self._allowed)
@@ -80,7 +80,7 @@ class _AllowedPaths:
 
 
 class FileProvider:
-    """A properties file per path, read anew each time: a changed secret counts from the next start of a connector."""
+    """A properties file per path, read each time: a changed secret is used from the next start of a connector."""
 
     def __init__(self, alias: str, parameters: Mapping[str, str]) -> None:
         self._allowed = _AllowedPaths(f"config.providers.{alias}.param.allowed.paths", parameters.get("allowed.paths"))
@@ -97,13 +97,13 @@ class FileProvider:
 
 
 class DirectoryProvider:
-    """A file per key, its whole text the value, as secrets are mounted into containers."""
+    """A file per key, whose whole text is the value, as secrets are mounted into containers."""
 
     def __init__(self, alias: str, parameters: Mapping[str, str]) -> None:
         self._allowed = _AllowedPaths(f"config.providers.{alias}.param.allowed.paths", parameters.get("allowed.paths"))
 
     def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
-        """Texts of the files in `path` that are named as the keys."""
+        """Texts of the files in `path` whose names are the keys."""
         folder = self._allowed.permitted(path) if path else None
         if folder is None:
             return {}
@@ -113,7 +113,7 @@ class DirectoryProvider:
         found: dict[str, str] = {}
         for key in keys:
             file = Path(folder) / key
-            # Only a plain name: Kafka lists the directory, so `../x` never names a file of it.
+            # Only plain names: Kafka lists the directory, so `../x` never names a file in it.
             if key in ("", ".", "..") or "/" in key or not file.is_file():
                 continue
             content = self._allowed.read(str(file), "file")
@@ -127,7 +127,7 @@ class DirectoryProvider:
 
 
 class EnvironmentProvider:
-    """Environment variables whose whole name matches `allowlist.pattern` (all, without it)."""
+    """Environment variables whose whole name matches `allowlist.pattern`; without it, all variables."""
 
     def __init__(self, alias: str, parameters: Mapping[str, str], environment: Mapping[str, str] | None = None) -> None:
         pattern = parameters.get("allowlist.pattern")
@@ -139,7 +139,7 @@ class EnvironmentProvider:
         self._variables = {name: value for name, value in everything.items() if allowed.matches(name)}
 
     def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
-        """Values of the variables; a path makes no sense here."""
+        """Values of the variables; ConfigError for a path."""
         if path:
             raise ConfigError("EnvVarConfigProvider", path, f"Path is not supported for EnvVarConfigProvider: {path}")
         return {key: self._variables[key] for key in keys if key in self._variables}
@@ -154,22 +154,22 @@ _PROVIDERS: Final[Mapping[str, type[FileProvider | DirectoryProvider | Environme
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A config with its references replaced, and as it was written: error texts and REST answers quote the latter."""
+    """A config with its references replaced, and as written: error texts and REST answers quote the latter."""
 
     values: dict[str, str] = field(repr=False)
     as_written: dict[str, str] = field(repr=False)
 
     def referenced(self, name: str) -> bool:
-        """Whether this value, or a part of it, came from a provider."""
+        """Whether a provider gave this value or a part of it."""
         return self.values.get(name) != self.as_written.get(name)
 
     def secrets(self) -> frozenset[str]:
-        """Texts that must not be seen, for `redact` and RedactingFilter.learn."""
+        """Texts to hide, for `redact` and RedactingFilter.learn."""
         return secrets_of(self.values)
 
 
 class _Reference(NamedTuple):
-    """`${provider:path:key}` in a text; without a path between, it is empty."""
+    """`${provider:path:key}` in a text; `path` is empty if there is none."""
 
     begin: int
     end: int
@@ -179,7 +179,7 @@ class _Reference(NamedTuple):
 
 
 def _references(text: str) -> Iterator[_Reference]:
-    r"""What Kafka's `\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}` finds, in one pass: that one takes the cube of the time."""
+    r"""What Kafka's `\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}` finds, but in linear time instead of cubic."""
     begin = text.find("${")
     while begin >= 0:
         end = text.find("}", begin)
@@ -192,26 +192,29 @@ def _references(text: str) -> Iterator[_Reference]:
         begin = text.find("${", end + 1)
 
 
+def provider_aliases(properties: Mapping[str, str]) -> list[str]:
+    """The aliases in `config.providers`."""
+    return list(filter(None, re.split(r"\s*,\s*", properties.get("config.providers", "").strip())))
+
+
 class Resolver:
-    """Replaces references. Made once from the worker's properties; safe to use from several threads."""
+    """Replaces references. Thread-safe; made once from the worker's properties."""
 
     def __init__(self, providers: Mapping[str, Provider]) -> None:
         self._providers = dict(providers)
-        self._said: set[str] = set()
-        self._saying = threading.Lock()
+        self._logged: set[str] = set()
+        self._logging = threading.Lock()
         self._learn: Callable[[frozenset[str], str], None] = lambda *_: None
 
-    def tell(self, learn: Callable[[frozenset[str], str], None]) -> None:
-        """`learn` hears the secrets of every config that is resolved, and its name, in the thread that resolves it."""
+    def report_secrets_to(self, learn: Callable[[frozenset[str], str], None]) -> None:
+        """Calls `learn` with the secrets and the name of every resolved config, in the thread that resolves it."""
         self._learn = learn
 
     @classmethod
     def of(cls, properties: Mapping[str, str], environment: Mapping[str, str] | None = None) -> Resolver:
         """The providers that `config.providers` names. ConfigError for an unknown class or a wrong parameter."""
         providers: dict[str, Provider] = {}
-        for alias in re.split(r"\s*,\s*", properties.get("config.providers", "").strip()):
-            if not alias:
-                continue
+        for alias in provider_aliases(properties):
             setting = f"config.providers.{alias}.class"
             class_name = properties.get(setting, "").strip()
             if not class_name:
@@ -233,19 +236,19 @@ class Resolver:
         return cls(providers)
 
     def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
-        """The config with references replaced. ConfigError names a file that can't be read, and what refers to it."""
-        resolved = self.look(config)
+        """The config with references replaced. ConfigError names an unreadable file, and the settings that refer to it."""
+        resolved = self.preview(config)
         self._learn(secrets_of(resolved), resolved.get("name", ""))
         return resolved
 
-    def look(self, config: Mapping[str, str]) -> dict[str, str]:
-        """The same without telling anyone the secrets: of a config that may be anybody's idea, see `Validation`."""
+    def preview(self, config: Mapping[str, str]) -> dict[str, str]:
+        """As `resolve`, but without reporting secrets: for a config that is only validated, see `Validation`."""
         wanted: dict[tuple[str, str], set[str]] = {}
         for value in config.values():
             for reference in _references(value):
                 if reference.provider in self._providers:
                     wanted.setdefault((reference.provider, reference.path), set()).add(reference.key)
-        # One look at each place, so that all values of a file are of the same moment.
+        # Each path is read once, so that all values of a file are from the same moment.
         found: dict[tuple[str, str], Mapping[str, str]] = {}
         for place, keys in wanted.items():
             try:
@@ -268,34 +271,34 @@ class Resolver:
                     unresolved.append((name, reference, written))
             resolved[name] = "".join([*pieces, value[at:]])
         for name, reference, written in unresolved:
-            self._say_unresolved(name, reference.provider, written)
+            self._log_unresolved(name, reference.provider, written)
         return resolved
 
-    def _say_unresolved(self, name: str, provider: str, written: str) -> None:
-        """As in Connect it stays text: a password that is the letters `${fil:…}` is refused later, far from its cause."""
+    def _log_unresolved(self, name: str, provider: str, written: str) -> None:
+        """Names the cause. As in Connect the reference stays text, and a broker refuses the password `${fil:…}` later."""
         if provider in self._providers:
-            line = f"{name}: the reference {written} leads to nothing and stays as text"
+            line = f"{name}: the reference {written} has no value and stays as text"
         else:
-            # No more of it is shown: it may be a secret that only looks like a reference.
+            # The line shows no more of it: it may be a secret that only looks like a reference.
             there = ", ".join(sorted(self._providers)) or "none"
             line = (
                 f"{name}: ${{{provider}:…}} stays as text, there is no config provider {provider} (there are: {there})"
             )
-        with self._saying:
-            if line in self._said:
+        with self._logging:
+            if line in self._logged:
                 return
-            self._said.add(line)
+            self._logged.add(line)
         log.warning(line)
 
     def resolve_with_origin(self, config: Mapping[str, str]) -> Resolved:
-        """As `resolve`, together with the config as written."""
+        """The resolved config, together with the config as written."""
         return Resolved(self.resolve(config), dict(config))
 
 
 def resolve_own(
     properties: Mapping[str, str], environment: Mapping[str, str] | None = None
 ) -> tuple[Resolver, Resolved]:
-    """The worker's own properties resolved by the providers that they define themselves."""
+    """Resolves the worker's own properties with the providers that they define."""
     resolver = Resolver.of(properties, environment)
     resolved = resolver.resolve_with_origin(properties)
     return resolver, resolved

@@ -1,4 +1,4 @@
-"""`access.control.allow.*`: which web pages of other origins may read the answers. Rules of Jetty's CrossOriginHandler."""
+"""`access.control.allow.*`: which web pages of other origins can read answers. Rules of Jetty's CrossOriginHandler."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mirror_connect.connectors.config.config_table import Quote
-from mirror_connect.connectors.user_code.java_regex import JavaRegexError, compile_java, ways_to_match
+from mirror_connect.connectors.config.table import Quote
+from mirror_connect.connectors.user_code.java_characters import JavaRegexError
+from mirror_connect.connectors.user_code.java_regex import compile_java, ways_to_match
 
 _DEFAULT_METHODS: Final = ("GET", "POST", "HEAD")
 _PLAIN_ORIGIN: Final = re.compile(r"[\w.:/\[\]-]+", re.ASCII)
-# A name of DNS, its scheme and its port.
+# A DNS name with its scheme and its port.
 _LONGEST_ORIGIN: Final = 300
 _MOST_WAYS: Final = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class CrossOrigins:
-    """Who may read, and what a preflight tells. `patterns` None: every origin."""
+    """Which origins may read answers, and with which methods. `patterns` None: every origin."""
 
     patterns: tuple[re.Pattern[str], ...] | None
     methods: tuple[str, ...]
 
     @classmethod
     def of(cls, origins: str, methods: str) -> CrossOrigins | None:
-        """From the two settings, comma separated; None without origins. ValueError for what is no Java pattern."""
+        """From the two settings, comma separated; None without origins. ValueError for an entry that is no Java pattern."""
         entries = _entries(origins)
         if not entries:
             return None
@@ -33,7 +34,7 @@ class CrossOrigins:
         return cls(patterns, tuple(dict.fromkeys(_entries(methods))) or _DEFAULT_METHODS)
 
     def allows(self, origin: str) -> bool:
-        """Whether one of the origins in the header's value, parted by blanks, may read."""
+        """Whether one of the origins in the header's value, separated by spaces, may read."""
         if self.patterns is None:
             return True
         return any(
@@ -58,8 +59,8 @@ def _entries(text: str) -> list[str]:
 
 
 def _pattern(entry: str) -> re.Pattern[str]:
-    # A plain origin is meant literally: its dots must not stand for any character, or a page of
-    # https://ui-example.org could read what is for https://ui.example.org.
+    # A plain origin is literal: if its dots matched any character, a page of https://ui-example.org could read what
+    # https://ui.example.org may read.
     if _PLAIN_ORIGIN.fullmatch(entry):
         return re.compile(re.escape(entry), re.IGNORECASE)
     try:
@@ -68,6 +69,6 @@ def _pattern(entry: str) -> re.Pattern[str]:
     except JavaRegexError as error:
         raise ValueError(f"the origin {entry} is no regular expression: {error}") from None
     if ways > _MOST_WAYS:
-        # The text it is matched with comes from whoever sends a request.
+        # Anyone who sends a request chooses the text to match.
         raise ValueError(f"the origin {entry} can take for ever to match: write it with fewer repetitions")
     return re.compile(found.pattern, found.flags | re.IGNORECASE)

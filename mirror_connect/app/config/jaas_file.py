@@ -5,7 +5,7 @@
         file="/etc/connect/users.properties";
     };
 
-Where it is, the worker is told as a Java worker is: by `-Djava.security.auth.login.config=FILE` in KAFKA_OPTS.
+As for a Java worker, `-Djava.security.auth.login.config=FILE` in KAFKA_OPTS names the file.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ PROPERTY: Final = "-Djava.security.auth.login.config="
 
 
 def find_jaas_file(environment: Mapping[str, str]) -> Path | None:
-    """The file named in KAFKA_OPTS; the last of several counts, as in a JVM. None if none is named."""
+    """The file that KAFKA_OPTS names, or None; the last of several counts, as in a JVM."""
     try:
         named = system_property("java.security.auth.login.config", environment)
     except ConfigError as error:
         raise StartupError(str(error)) from None
-    # A second = is Java's way of saying "this file and no other"; a file: URL is as good as a path.
+    # In Java a second = means "this file and no other"; a file: URL is allowed, too.
     path = (named or "").lstrip("=")
     return Path(re.sub(r"^file:(//)?(?=/)", "", path)) if path else None
 
@@ -49,7 +49,7 @@ def read_text(path: Path, what: str) -> str:
 
 
 def login_modules(path: Path, section: str) -> list[LoginModule]:
-    """The modules of a section; StartupError for a file that is unreadable, malformed or without that section."""
+    """The modules of a section; StartupError if the file is unreadable, malformed or without that section."""
     text = read_text(path, "The login configuration file")
     try:
         sections = parse_sections(text)

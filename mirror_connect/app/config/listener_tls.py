@@ -1,7 +1,7 @@
-"""The TLS of https listeners: `listeners.https.ssl.*` or the worker's `ssl.*`, all of them from one place or the other.
+"""The TLS of https listeners: all settings come from `listeners.https.ssl.*`, or all from the worker's `ssl.*`.
 
-As in Connect (AbstractConfig.valuesWithPrefixAllOrNothing): one setting with the prefix, and those without count no more.
-Read when the worker's properties are, so that a wrong store or password ends the start.
+As in Connect (AbstractConfig.valuesWithPrefixAllOrNothing), one setting with the prefix disables those without it. The
+stores are read together with the worker's properties, so that a wrong store or password ends the start.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import ssl
 from collections.abc import Mapping
 from typing import Final, cast
 
-from mirror_connect.connectors.config.config_table import LOW, STRING, ConfigTable, Key, RefusedConfig
 from mirror_connect.connectors.config.security_settings import TLS_KEYS
+from mirror_connect.connectors.config.table import LOW, STRING, ConfigTable, Key, RefusedConfig
 from mirror_connect.connectors.config.validators import one_of
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.kafka_io.client.tls import ClientAuth, TlsSettings
@@ -31,7 +31,7 @@ LISTENER_TLS_KEYS: Final = TLS_KEYS + ConfigTable(CLIENT_AUTH_KEY)
 
 
 def listener_context(values: Mapping[str, str], prefix: str) -> ssl.SSLContext:
-    """The context of a worker's https listeners. ConfigError names the setting as it stands in the file."""
+    """The context of a worker's https listeners. ConfigError names the setting as in the file."""
     given = {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
     prefix = prefix if given else ""
     options = given or {name: value for name, value in values.items() if name in LISTENER_TLS_KEYS}

@@ -1,4 +1,4 @@
-"""Where REST is served and under which address other workers find it: `listeners`, `admin.listeners`, `rest.advertised.*`.
+"""The addresses where REST is served and where other workers reach it: `listeners`, `admin.listeners`, `rest.advertised.*`.
 
 Rules of Connect's RestServer and RestServerConfig (4.3.1).
 """
@@ -18,7 +18,7 @@ _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One URL to listen on. `host` empty: every address; `port` 0: a free one."""
+    """One URL to listen on. Empty `host`: every address; `port` 0: a free port."""
 
     scheme: str
     host: str
@@ -50,10 +50,10 @@ def advertised(
     host: str | None = None,
     port: int | None = None,
 ) -> Listener:
-    """The address that this worker tells others, made of rest.advertised.listener, .host.name and .port.
+    """The address that this worker advertises, from rest.advertised.listener, .host.name and .port.
 
-    Without them: the first listener of the scheme (http before https), and for its empty host this machine's address.
-    `bound_ports`: what the listeners, in order, got of the system; needed for those with port 0.
+    Without them: the first listener of the scheme (http before https), and this machine's address if its host is empty.
+    `bound_ports`: the ports that the listeners got, in their order; needed for those with port 0.
     """
     wanted = scheme or ("http" if any(each.scheme == "http" for each in listeners) else "https")
     for number, each in enumerate(listeners):
@@ -73,7 +73,7 @@ def _bracketed(host: str) -> str:
 
 
 def _own_address() -> str:
-    """This machine's address as its own name resolves, like Java's InetAddress.getLocalHost()."""
+    """The address that this machine's own name resolves to, like Java's InetAddress.getLocalHost()."""
     try:
         return socket.gethostbyname(socket.gethostname())
     except OSError:

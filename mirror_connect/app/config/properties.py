@@ -1,9 +1,9 @@
 """Java `.properties` files, read as Kafka reads them.
 
-The grammar (separators `=`, `:` or white space, continuation lines, `\\uXXXX` and other escapes, `#` and `!` comments, the
-last of several equal keys counts) is the javaproperties library's. What is Kafka's: a worker's own file is read as
-ISO-8859-1 (Utils.loadProps hands Java's Properties a byte stream), a config provider's file as UTF-8 (FileConfigProvider
-opens a reader); both seen on kafka-clients 4.3.1.
+The javaproperties library does the grammar (separators `=`, `:` or white space, continuation lines, `\\uXXXX` and other
+escapes, `#` and `!` comments, the last of several equal keys counts). The encodings are Kafka's, as in kafka-clients 4.3.1:
+ISO-8859-1 for a worker's own file (Utils.loadProps gives Java's Properties a byte stream), UTF-8 for the file of a config
+provider (FileConfigProvider opens a reader).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Encoding = Literal["iso-8859-1", "utf-8"]
 
 
 class UnreadableFile(ConfigError):
-    """A file that a setting or the command line names can't be used: `Could not read <what> <path>: <reason>`."""
+    """A file that a setting or the command line names is unusable: `Could not read <what> <path>: <reason>`."""
 
     def __init__(self, what: str, path: str | Path, reason: str) -> None:
         super().__init__(str(path), None, reason)
@@ -31,16 +31,16 @@ def parse_properties(text: str) -> dict[str, str]:
     try:
         loaded: dict[str, str] = javaproperties.loads(text)
     except javaproperties.InvalidUEscapeError as error:
-        # The escape itself isn't shown: it may be a part of a password.
+        # The text does not show the escape: it may be a part of a password.
         line = text.count("\n", 0, max(text.find(error.escape), 0)) + 1
         raise ValueError(f"line {line} has a \\u without four hexadecimal digits (write a backslash as \\\\)") from None
     return loaded
 
 
 def read_properties(path: str | Path, *, what: str = "the properties file") -> dict[str, str]:
-    """The properties of a file that whoever starts the program names. UnreadableFile names `what`, the path and the reason.
+    """The properties of a file named at the program's start. UnreadableFile names `what`, the path and the reason.
 
-    Of any kind: a shell's `<(…)` is a pipe. Nothing that comes over REST is read so, but by bounded_file.py.
+    Pipes are allowed: a shell's `<(…)` is one. Files that a REST request names are read by bounded_file.py instead.
     """
     try:
         content = Path(path).read_bytes()
@@ -54,7 +54,7 @@ def read_properties(path: str | Path, *, what: str = "the properties file") -> d
 def properties_of(
     content: bytes, path: str | Path, *, what: str = "the properties file", encoding: Encoding = "iso-8859-1"
 ) -> dict[str, str]:
-    """The properties in a file's content. UnreadableFile names `what`, the path and the reason; never any of the content."""
+    """The properties in a file's content. UnreadableFile names `what`, the path and the reason, but shows no content."""
     try:
         return parse_properties(content.decode(encoding))
     except UnicodeDecodeError as error:

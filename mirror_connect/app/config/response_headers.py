@@ -1,8 +1,8 @@
 """`response.http.headers.config`: headers that every answer of the main listeners gets, errors too.
 
-Rules `[action] [header name]:[header value]`, comma separated, quoted where a rule holds a comma. Split, checked and worded
-as Connect does it (RestServerConfig, Jetty's StringUtil.csvSplit and HeaderFilter), but for what would break every answer:
-that is refused at the start here, and not when the first answer is sent.
+Rules `[action] [header name]:[header value]`, comma separated; a rule with a comma needs quotes. Splits, checks and error
+texts are Connect's (RestServerConfig, Jetty's StringUtil.csvSplit and HeaderFilter). Unlike Connect, a header that would
+break every answer is refused at the start, not when the first answer is sent.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Any, Final
 
-from mirror_connect.connectors.config.config_table import Quote
+from mirror_connect.connectors.config.table import Quote
 
 ACTIONS: Final = ("set", "add", "setDate", "addDate")
 
 _EXPECTED: Final = "'[action] [header name]:[header value]'"
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-# They say where an answer ends: another value would let one answer be read as two.
+# They mark where an answer ends: with another value a client could read one answer as two.
 _FRAMING: Final = frozenset({"connection", "content-length", "transfer-encoding", "upgrade", "trailer"})
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderRule:
-    """One header for every answer. `value` of a date: milliseconds from now. `adds`: beside others of the same name."""
+    """One header for every answer. `value` of a date: milliseconds from now. `adds`: keeps others of the same name."""
 
     name: str
     value: str
@@ -43,7 +43,7 @@ def header_rules(text: str) -> tuple[HeaderRule, ...]:
 
 
 def valid_header_rules(name: str, value: Any, quote: Quote) -> str | None:
-    """A validator of the setting, for its table. Connect names neither the setting nor, then, the file."""
+    """A validator of the setting, for its table. Unlike Connect's text, the error names the setting."""
     try:
         header_rules(value or "")
     except ValueError as error:
@@ -57,7 +57,7 @@ def _rule(entry: str) -> HeaderRule:
         raise ValueError(f"Invalid format of header config '{entry}'. Expected: {_EXPECTED}")
     if action.lower() not in {known.lower() for known in ACTIONS}:
         raise ValueError(f"Invalid header config action: '{action}'. Expected one of [{', '.join(ACTIONS)}]")
-    # Java's split: empty parts at the end are none.
+    # Java's split drops empty parts at the end.
     parts = re.sub(":+$", "", header.strip()).split(":")
     if len(parts) != 2:
         raise ValueError(
@@ -89,12 +89,12 @@ def _at_blank(entry: str) -> tuple[str, str, str]:
 
 
 def _csv(text: str) -> list[str]:
-    """The entries, by the rules of Jetty's csvSplit: quotes only at an entry's beginning, what follows them is dropped."""
+    """The entries, by the rules of Jetty's csvSplit: it knows quotes only at an entry's beginning and drops what follows."""
     entries: list[str] = []
     rest = text.lstrip()
     while rest:
         if rest.startswith('"'):
-            # Not by `*+`, as a possessive group finds too little before Python 3.11.5.
+            # No `*+`: before Python 3.11.5 a possessive group finds too little.
             match = re.match(r'"((?>(?:[^"\\]|\\.)*))(\\?)(?:"|$)', rest, re.DOTALL)
             assert match is not None
             entries.append(re.sub(r"\\(.)", r"\1", match[1], flags=re.DOTALL))

@@ -1,4 +1,4 @@
-"""A worker's settings, read from its properties file: checked once at the start, then plain values."""
+"""A worker's settings: read from its properties file, checked once at the start, then plain values."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mirror_connect.app.config.listeners import Listener, advertised, parse_list
 from mirror_connect.app.config.properties import read_properties
 from mirror_connect.app.config.response_headers import HeaderRule, header_rules
 from mirror_connect.app.config.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
-from mirror_connect.connectors.config.config_table import RefusedConfig, Settings
-from mirror_connect.connectors.config.near_names import unknown_names_line
+from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS
+from mirror_connect.connectors.config.table import RefusedConfig, Settings
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.mirror.unapplied_converters import CONVERTER_SETTINGS
+from mirror_connect.connectors.wording import unknown_names_line
 from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, CLIENT_NAMES, prefixed
 from mirror_connect.kafka_io.client.client_settings import librdkafka_config
 
@@ -31,15 +31,15 @@ Kind = Literal["consumer", "producer", "admin"]
 Storage = Literal["config", "offset", "status"]
 
 _POLICIES: Final = ("All", "None", "Principal", "Allowlist")
-# Spark's own forms of a master on this machine. Its slots are threads: none would run nothing.
+# Spark's forms of a local master. Slots are threads: with none, nothing would run.
 _LOCAL_MASTER: Final = re.compile(r"local(\[\s*(\*|0*[1-9]\d*)\s*(,\s*0*[1-9]\d*\s*)?\])?")
-# Settings that a worker and a client both have, and mean different things by.
+# Settings that mean one thing for a worker and another for a client.
 _NOT_OF_CLIENTS: Final = frozenset({"group.id", "session.timeout.ms", "heartbeat.interval.ms", "config.providers"})
 
 
 @dataclass(frozen=True, slots=True)
 class StorageTopic:
-    """An internal topic as it is to be created: -1 for the broker's default; `configs` from `<kind>.storage.*`."""
+    """How to create an internal topic: -1 for the broker's default; `configs` from `<kind>.storage.*`."""
 
     name: str
     partitions: int
@@ -49,9 +49,9 @@ class StorageTopic:
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """Typed worker settings. Times in milliseconds as their names say. `repr` shows no value that may be secret.
+    """Typed worker settings. `repr` shows no value that may be secret.
 
-    `admin_listeners`: None for those of `listeners`, empty for none. `tls`, `admin_tls`: of https listeners, if there are.
+    `admin_listeners`: None for those of `listeners`, empty for none. `tls`, `admin_tls`: None without https listeners.
     """
 
     bootstrap_servers: str
@@ -94,7 +94,7 @@ class WorkerConfig:
 
     @property
     def offset_topic(self) -> str:
-        """Name of the topic of source positions."""
+        """Name of the topic of source offsets."""
         return self.offset_storage.name
 
     @property
@@ -109,7 +109,7 @@ class WorkerConfig:
         return {name: values[name] for name in CONVERTER_SETTINGS if values.get(name)}
 
     def advertised_url(self, bound_ports: Sequence[int] = ()) -> Listener:
-        """The address told to other workers; `bound_ports`: what listeners with port 0 got, in their order."""
+        """The address that other workers use; `bound_ports`: the ports that the listeners got, in their order."""
         return advertised(
             self.listeners,
             bound_ports=bound_ports,
@@ -123,19 +123,19 @@ class WorkerConfig:
         return worker_id(self.advertised_url(bound_ports))
 
     def own_client(self, kind: Kind) -> dict[str, str]:
-        """Java client properties of the clients that serve the internal topics and the group: top-level ones only.
+        """Java client properties for the clients of the internal topics and the group: top-level settings only.
 
-        As in Connect, `producer.*`, `consumer.*` and `admin.*` are not for these. `kind` is for what may come to differ.
+        As in Connect, `producer.*`, `consumer.*` and `admin.*` do not apply to them. `kind` has no effect yet.
         """
         del kind
         return self._top_level()
 
     def client(self, kind: Kind) -> dict[str, str]:
-        """Java client properties that connectors' clients on the worker's cluster begin with: `<kind>.*` over top-level.
+        """Java client properties for connectors' clients on the worker's cluster: `<kind>.*` over top-level settings.
 
-        Connect hands down bootstrap.servers alone and fails where the cluster wants a login that only the top level
-        has; taking it from there as well changes nothing for configs that work. A `<kind>.bootstrap.servers` leads to
-        another cluster perhaps, and then nothing of the top level's security is shown to it.
+        Connect passes only bootstrap.servers on, and fails if the cluster needs a login that only the top level has.
+        Taking the login as well changes nothing for configs that work. `<kind>.bootstrap.servers` may name another cluster,
+        which must not get the logins of the top level.
         """
         own = _with_prefix(self.resolved.values, f"{kind}.")
         base = self._top_level()
@@ -156,13 +156,13 @@ def load_worker_config(path: str | Path, environment: Mapping[str, str] | None =
 def worker_config(properties: Mapping[str, str], environment: Mapping[str, str] | None = None) -> WorkerConfig:
     """From properties as written, with references to config providers. ConfigError names the setting.
 
-    Key stores and logins are read and checked here too, so that a wrong one ends the start and not a later connection.
+    Key stores and logins are read and checked here too, so that a wrong one ends the start.
     """
     resolver, resolved = resolve_own(properties, environment)
     try:
         return _checked(resolver, resolved)
     except ConfigError as error:
-        # What a provider gave is quoted as the reference that stands in the file: it may be a secret.
+        # A provider's value may be a secret: the text quotes the reference instead.
         value = resolved.values.get(error.name)
         if not value or not resolved.referenced(error.name):
             raise
@@ -231,7 +231,7 @@ def _warn_of_exposed_providers(config: WorkerConfig, values: Mapping[str, str]) 
 
 def _storage(settings: Settings, kind: Storage) -> StorageTopic:
     prefix = f"{kind}.storage."
-    # What isn't the worker's own becomes a setting of the topic, should it be created (KIP-605).
+    # All others become configs of the topic if the worker creates it (KIP-605).
     own = {f"{prefix}{name}" for name in ("topic", "partitions", "replication.factor")}
     configs = {
         name.removeprefix(prefix): value
@@ -262,7 +262,7 @@ def _advertised_scheme(settings: Settings) -> str | None:
 
 
 def _policy(settings: Settings) -> str:
-    """Aliases and class names alike: `None` or org.apache.kafka…NoneConnectorClientConfigOverridePolicy."""
+    """From an alias or a class name: `None` or org.apache.kafka…NoneConnectorClientConfigOverridePolicy."""
     given = settings.text("connector.client.config.override.policy")
     simple = given.rsplit(".", 1)[-1].removesuffix("ConnectorClientConfigOverridePolicy")
     if simple not in _POLICIES:
@@ -323,7 +323,7 @@ def _unknown_behind_prefix(name: str, kinds: tuple[str, ...]) -> bool:
 
 
 def _check_clients(resolved: Resolved) -> None:
-    """`producer.*`, `consumer.*` and `admin.*`, by the clients' own definitions, under the names that the file has."""
+    """Checks `producer.*`, `consumer.*` and `admin.*` by the clients' own definitions; errors use the names in the file."""
     for kind, table in CLIENT_KEYS.items():
         prefix = f"{kind}."
         keys = prefixed(prefix, table, _with_prefix(resolved.values, prefix))

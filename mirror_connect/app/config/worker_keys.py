@@ -7,7 +7,8 @@ from typing import Any, Final
 from mirror_connect.app.config.cross_origins import valid_origins
 from mirror_connect.app.config.listener_tls import ADMIN_PREFIX, CLIENT_AUTH_KEY, MAIN_PREFIX
 from mirror_connect.app.config.response_headers import valid_header_rules
-from mirror_connect.connectors.config.config_table import (
+from mirror_connect.connectors.config.security_settings import SASL_KEYS, SECURITY_PROTOCOL_KEY, TLS_KEYS
+from mirror_connect.connectors.config.table import (
     BOOLEAN,
     CLASS,
     HIGH,
@@ -24,7 +25,6 @@ from mirror_connect.connectors.config.config_table import (
     Quote,
     Validator,
 )
-from mirror_connect.connectors.config.security_settings import SASL_KEYS, SECURITY_PROTOCOL_KEY, TLS_KEYS
 from mirror_connect.connectors.config.validators import between, distinct, one_of, one_of_in_any_case, stands_for
 from mirror_connect.connectors.user_code.known_classes import CONVERTER, HEADER_CONVERTER
 
@@ -65,7 +65,7 @@ _OWN_KEYS: Final = ConfigTable(
     Key("config.storage.topic", STRING, REQUIRED, HIGH, "Topic of connector configs."),
     Key("config.storage.replication.factor", SHORT, 3, LOW, "Its replication factor, if it is created.",
         validator=_REPLICATION),
-    Key("offset.storage.topic", STRING, REQUIRED, HIGH, "Topic of source positions."),
+    Key("offset.storage.topic", STRING, REQUIRED, HIGH, "Topic of source offsets."),
     Key("offset.storage.partitions", INT, 25, LOW, "Its partitions, if it is created.", validator=_PARTITIONS),
     Key("offset.storage.replication.factor", SHORT, 3, LOW, "Its replication factor, if it is created.",
         validator=_REPLICATION),
@@ -83,7 +83,7 @@ _OWN_KEYS: Final = ConfigTable(
     Key("worker.unsync.backoff.ms", INT, 300000, MEDIUM, _JAVA),
     Key("exactly.once.source.support", STRING, "disabled", HIGH, "Exactly-once delivery; only `disabled` for now.",
         validator=one_of_in_any_case("DISABLED", "ENABLED", "PREPARING")),
-    Key("offset.flush.interval.ms", LONG, 60000, LOW, "How often, at least, positions are committed.",
+    Key("offset.flush.interval.ms", LONG, 60000, LOW, "How often, at least, source offsets are committed.",
         validator=between(1)),
     Key("offset.flush.timeout.ms", LONG, 5000, LOW,
         "No effect: a commit holds nothing up here, and a task's last one has 0.4 s."),
@@ -135,7 +135,7 @@ _REST_KEYS: Final = ConfigTable(
 )
 
 _SPARK_KEYS: Final = ConfigTable(
-    # Four tries: a killed Python worker is replaced at once, in the same query.
+    # Four tries: Spark replaces a killed Python worker at once, in the same query.
     Key("spark.master", STRING, "local[64,4]", MEDIUM,
         "Where tasks run: local[SLOTS,TRIES] alone so far. All other spark.* settings are handed to Spark, too."),
     Key("spark.driver.host", STRING, "127.0.0.1", LOW, "Address of Spark's driver."),
@@ -146,7 +146,7 @@ _NETWORK_KEYS: Final = ConfigTable(
     Key("client.dns.lookup", STRING, "use_all_dns_ips", MEDIUM, "How names with several addresses are tried.",
         validator=one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")),
     Key("connections.max.idle.ms", LONG, 540000, MEDIUM, "Connections unused for so long are closed."),
-    Key("metadata.max.age.ms", LONG, 300000, LOW, "Milliseconds after which metadata are asked for anew.",
+    Key("metadata.max.age.ms", LONG, 300000, LOW, "Milliseconds after which metadata are asked for again.",
         validator=between(0)),
     Key("metadata.recovery.strategy", STRING, "rebootstrap", LOW, "What to do when no known broker answers.",
         validator=one_of_in_any_case("REBOOTSTRAP", "NONE")),
@@ -177,7 +177,7 @@ _NETWORK_KEYS: Final = ConfigTable(
 WORKER_KEYS: Final = (
     _OWN_KEYS + _REST_KEYS + _SPARK_KEYS + _NETWORK_KEYS + ConfigTable(SECURITY_PROTOCOL_KEY) + TLS_KEYS + SASL_KEYS
 )
-# What may follow these is another's business: converters, providers, Spark, client kinds, topics, listeners' TLS.
+# Other tables check what follows these: converters, providers, Spark, client kinds, topics, listeners' TLS.
 KNOWN_PREFIXES: Final = (
     "key.converter.",
     "value.converter.",

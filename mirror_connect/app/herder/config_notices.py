@@ -1,4 +1,4 @@
-"""What a valid connector config asks for that will not happen, or not as its writer may think: said once in the log."""
+"""Warnings for valid connector configs with settings that have no effect, or another effect than expected; logged once."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Final
 
 from mirror_connect.app.herder.client_properties import PREFIXES, split
 from mirror_connect.connectors import DEFINITIONS
-from mirror_connect.connectors.config.near_names import unknown_names_line
+from mirror_connect.connectors.config.converter_settings import unapplied_converters
 from mirror_connect.connectors.definition import ConnectorDefinition
-from mirror_connect.connectors.mirror.unapplied_converters import unapplied_converters
+from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
 from mirror_connect.connectors.secrets import redact
+from mirror_connect.connectors.wording import unknown_names_line
 from mirror_connect.kafka_io.client.client_keys import CLIENT_NAMES
 
 log = logging.getLogger(__name__)
 
-# Settings of all three MirrorMaker connectors: people hand one file to each of them.
+# Settings of all three MirrorMaker connectors: people use one file for all of them.
 _OF_MIRROR_MAKER: Final = frozenset(
     {
         "use.defaults.from",
@@ -25,11 +26,11 @@ _OF_MIRROR_MAKER: Final = frozenset(
         *(name for definition in DEFINITIONS for name in definition.validation_order.keys),
     }
 )
-# Written into task configs by connectors, and so found in configs that were copied from there.
+# Connectors write these into task configs, so configs that were copied from there have them.
 _OF_TASKS: Final = frozenset(
-    {"task.class", "task.index", "task.assigned.partitions", "task.assigned.groups", "task.assigned.groups.json"}
+    {"task.class", "task.index", ASSIGNED_PARTITIONS, "task.assigned.groups", "task.assigned.groups.json"}
 )
-# What may follow these is another's business.
+# Other tables check what follows these.
 _OPEN: Final = (
     "config.providers.",
     "header.converter.",
@@ -47,31 +48,31 @@ _KNOWN: Final = (
 
 
 class ConfigNotices:
-    """Says each line once for a connector, however often its config is put or started, until the lines change.
+    """Logs each line once for a connector, however often its config is written or started, until the lines change.
 
-    `offsets_topic` is the worker's; so are `converters`, by their settings, which count where a connector names none.
+    `offsets_topic` is the worker's. `converters`: the worker's, by their settings, for connectors that name none.
     """
 
     def __init__(self, offsets_topic: str = "", converters: Mapping[str, str] = MappingProxyType({})) -> None:
         self._offsets_topic = offsets_topic
         self._converters = converters
-        self._said: dict[str, frozenset[str]] = {}
+        self._logged: dict[str, frozenset[str]] = {}
 
-    def say(
+    def log_once(
         self,
         name: str,
         definition: ConnectorDefinition,
         config: Mapping[str, str],
         as_written: Mapping[str, str | None],
     ) -> None:
-        """Looks through a resolved config; what a config provider gave is not shown. In any thread."""
+        """Checks a resolved config, in any thread. Values from config providers are not shown."""
         provided = {value for setting, value in config.items() if value != as_written.get(setting)}
         found = [*definition.warnings(config), *self._lines(config)]
         lines = dict.fromkeys(redact(line, provided) for line in found)
         for line in lines:
-            if line not in self._said.get(name, ()):
+            if line not in self._logged.get(name, ()):
                 log.warning("Connector %s: %s", name, line)
-        self._said[name] = frozenset(lines)
+        self._logged[name] = frozenset(lines)
 
     def _lines(self, config: Mapping[str, str]) -> Iterator[str]:
         unapplied = unapplied_converters(config, self._converters)
@@ -80,7 +81,7 @@ class ConfigNotices:
         topic = config.get("offsets.storage.topic", self._offsets_topic)
         if topic != self._offsets_topic:
             yield (
-                f"offsets.storage.topic={topic} is not used: positions are read from and written to "
+                f"offsets.storage.topic={topic} is not used: source offsets are read from and written to "
                 f"{self._offsets_topic or 'the worker’s offset topic'}, and a Java worker that takes over would read "
                 f"older ones in {topic}"
             )
@@ -98,7 +99,7 @@ class ConfigNotices:
             yield line
         if misplaced:
             yield (
-                f"Not for the clients of their prefix, and without effect: {', '.join(sorted(misplaced))} "
-                "(source.cluster.* and target.cluster.* hand on bootstrap.servers, security.protocol, ssl.* and sasl.* "
-                "alone, the rest needs source.consumer.*, target.producer.* …)"
+                f"Without effect, as their prefix does not take them: {', '.join(sorted(misplaced))} (source.cluster.* and "
+                "target.cluster.* take only bootstrap.servers, security.protocol, ssl.* and sasl.*; others need "
+                "source.consumer.*, target.producer.* …)"
             )

@@ -1,18 +1,30 @@
-"""What the herder needs of the parts around it; app/worker.py plugs the real ones in, tests plug in memory."""
+"""What the herder needs from the rest of the worker: app/worker.py passes the real parts, tests pass fakes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
-from mirror_connect.app.herder.last_heard import Silence
 from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
-from mirror_connect.app.worker_connectors.host import ConnectorPart, PartHost
+from mirror_connect.app.worker_connectors.connector_context import ConnectorContext, WorkerConnector
+from mirror_connect.connectors.clock import utc
 from mirror_connect.connectors.task_protocol import TaskId
 
 
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """The worker's cluster does not answer. `since`: the last answer, in seconds since 1970; `why`: one line."""
+
+    since: float
+    why: str
+
+    def __str__(self) -> str:
+        return f"This worker has had no contact with its own cluster since {utc(self.since)}: {self.why}"
+
+
 class Membership(Protocol):
-    """The worker's place in its group. Its owner calls `Herder.standing_changed` whenever that changes."""
+    """The worker's place in its group. Its owner calls `Herder.membership_changed` whenever that changes."""
 
     @property
     def is_leader(self) -> bool:
@@ -20,7 +32,7 @@ class Membership(Protocol):
 
     @property
     def leader_url(self) -> str | None:
-        """The leader, this worker or another; None while there is none, or it is not known."""
+        """The leader, this worker or another; None while there is no leader or it is unknown."""
 
     @property
     def generation(self) -> int:
@@ -28,7 +40,7 @@ class Membership(Protocol):
 
     @property
     def silence(self) -> Silence | None:
-        """Since when and why there is no word from the group's cluster; None while the place in the group is certain."""
+        """Since when and why the group's cluster does not answer; None while the group assignment is certain."""
 
 
 class Resolver(Protocol):
@@ -37,28 +49,30 @@ class Resolver(Protocol):
     def resolve(self, config: Mapping[str, str]) -> Mapping[str, str]:
         """The config with its references replaced. ConfigError names a reference that can't be read. May block."""
 
-    def look(self, config: Mapping[str, str]) -> Mapping[str, str]:
-        """The same of a config that is only judged: its secrets are not told to the log, which would hide them."""
+    def preview(self, config: Mapping[str, str]) -> Mapping[str, str]:
+        """The same for a config that is only validated: the log does not hide its secrets."""
 
 
-class PartFactory(Protocol):
-    """Makes the part of a connector that runs in the worker."""
+class ConnectorFactory(Protocol):
+    """Makes a connector that runs in the worker."""
 
-    def __call__(self, name: str, raw: Mapping[str, str], resolved: Mapping[str, str], host: PartHost) -> ConnectorPart:
-        """Not started yet. Task configs are made from `raw`, so that secrets stay references in the config topic."""
+    def __call__(
+        self, raw: Mapping[str, str], resolved: Mapping[str, str], context: ConnectorContext
+    ) -> WorkerConnector:
+        """A connector, not started yet. Task configs come from `raw`, so that secrets stay references in the topic."""
 
 
 class Supervisor(Protocol):
     """The running Spark tasks."""
 
     def listen(self, events: TaskEvents) -> None:
-        """Names who is told of states."""
+        """Sets the receiver of task events."""
 
     def want(self, tasks: Mapping[TaskId, WantedTask]) -> None:
         """Makes these the tasks that run."""
 
     def retire(self) -> None:
-        """Ends what runs, because another worker may lead by now. None of it writes any more."""
+        """Ends all tasks, because another worker may lead by now. None of them writes any more."""
 
     def restart(self, task: TaskId) -> None:
-        """Runs a task anew."""
+        """Starts a task again."""

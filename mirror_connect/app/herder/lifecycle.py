@@ -1,6 +1,6 @@
-"""States of connectors and tasks, and which may follow which.
+"""States of connectors and tasks, and which state may follow which.
 
-What is asked (the target state, in the config topic) and what is observed (the state, in the status topic) are two things.
+The target state (in the config topic) is what a user asked for. The state (in the status topic) is what was observed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class TargetState(StrEnum):
 
 
 class State(StrEnum):
-    """What is; names as in the status topic. Tasks are never STOPPED: a stopped connector has none."""
+    """The observed state; names as in the status topic. Tasks are never STOPPED: a stopped connector has none."""
 
     UNASSIGNED = "UNASSIGNED"
     RUNNING = "RUNNING"
@@ -30,7 +30,7 @@ class State(StrEnum):
 
 
 class IllegalMove(Exception):
-    """A state can't follow another; a late report of something that is over, as a rule."""
+    """A state can't follow another; usually a late report of something that is over."""
 
     def __init__(self, before: State | None, after: State) -> None:
         super().__init__(f"{before} is not followed by {after}")
@@ -43,13 +43,13 @@ MOVES: Final[Mapping[State | None, frozenset[State]]] = {
     State.PAUSED: frozenset(State) - {State.PAUSED},
     State.STOPPED: frozenset(State) - {State.STOPPED},
     State.RESTARTING: frozenset(State) - {State.RESTARTING},
-    # Never RUNNING or PAUSED unasked: pausing and resuming something that failed leaves it failed.
+    # Never RUNNING or PAUSED without a restart: what has failed stays failed when it is paused and resumed.
     State.FAILED: frozenset({State.STOPPED, State.RESTARTING, State.UNASSIGNED}),
 }
 
 
 def move(before: State | None, after: State) -> State:
-    """The state after the move; IllegalMove where the table has none. `before` is None while nothing is known."""
+    """The state after the move; IllegalMove if the table has no such move. `before` is None if the state is unknown."""
     if after not in MOVES[before]:
         raise IllegalMove(before, after)
     return after

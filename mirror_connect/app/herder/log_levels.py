@@ -1,8 +1,8 @@
-"""Log levels as Kafka Connect's REST tells and sets them, over Python's loggers.
+"""Log levels as Kafka Connect's REST shows and sets them, over Python's loggers.
 
-Loggers keep their Python names (`mirror_connect.app.rest`). Some of Connect's own names stand for the part of this product
-that does the same, so that what people know by heart (`org.apache.kafka.connect` at DEBUG) does what they mean by it. Any
-other name is a logger of its own, as log4j makes one, and nothing logs to it.
+Loggers keep their Python names (`mirror_connect.app.rest`). Some of Connect's names stand for the part of this product that
+does the same, so that well-known requests work (`org.apache.kafka.connect` at DEBUG). As in log4j, any other name makes a
+logger of its own, and nothing logs to it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from mirror_connect.app.errors import ConnectError
+from mirror_connect.app.herder.leadership import Leadership
+from mirror_connect.app.storage.config_view import Change, LoggerLevelSet
+from mirror_connect.app.storage.configs import ConfigStore
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+
 log = logging.getLogger(__name__)
 
 ROOT: Final = "root"
 OFF: Final = "OFF"
-# log4j's levels, from the one that lets everything through to the one that lets nothing.
+# log4j's levels, from the one that logs everything to the one that logs nothing.
 LEVELS: Final[Mapping[str, int]] = MappingProxyType(
     {
         "ALL": 1,
@@ -45,7 +51,7 @@ STANDS_FOR: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 
 
-# Names that nobody logs by, each a logger for ever; Python also makes something for each part between two dots.
+# For names that nothing logs to. Each is a logger for ever, and Python makes an object for each part between two dots.
 MOST_NAMED: Final = 1_000
 LONGEST_NAME: Final = 300
 
@@ -59,7 +65,7 @@ class LoggerLevel:
 
 
 def level_named(text: str) -> str | None:
-    """log4j's level of this name, in any case; None if there is none."""
+    """log4j's level of this name, in upper or lower case; None if there is none."""
     name = text.strip().upper()
     return name if name in LEVELS else None
 
@@ -74,17 +80,17 @@ class LogLevels:
         self._named: set[str] = set()
 
     def levels(self) -> dict[str, LoggerLevel]:
-        """Every logger that is not switched off, by name."""
-        levels = {name: self._told(name) for name in sorted(self._names())}
-        return {name: told for name, told in levels.items() if told.level != OFF}
+        """Every logger that is not off, by name."""
+        levels = {name: self._level_of(name) for name in sorted(self._names())}
+        return {name: found for name, found in levels.items() if found.level != OFF}
 
     def level(self, name: str) -> LoggerLevel | None:
-        """One logger; None for one that nobody has used or named."""
+        """One logger; None if nobody has used or named it."""
         name = _key(name)
-        return self._told(name) if name in self._names() else None
+        return self._level_of(name) if name in self._names() else None
 
     def change(self, namespace: str, level: str) -> list[str]:
-        """Sets a logger and all below it; the names of those that had another level. `level` is one of LEVELS."""
+        """Sets a logger and all below it; returns the names of those that changed. `level` is one of LEVELS."""
         namespace = _key(namespace)
         if namespace not in self._names() and not self._room_for(namespace):
             return []
@@ -95,13 +101,13 @@ class LogLevels:
         chosen = self._below(namespace)
         for alias in chosen & STANDS_FOR.keys():
             for name in STANDS_FOR[alias]:
-                # Also one that is not there yet: those below it get their level from it.
+                # Also if it does not exist yet: loggers below it get their level from it.
                 self._manager.getLogger(name)
                 chosen |= self._below(name)
         if namespace not in STANDS_FOR and level != OFF:
-            # What is silent on purpose stays so, unless it is meant.
+            # A logger that is off stays off, unless the request names it.
             chosen = {name for name in chosen if name == namespace or self._level(name) != OFF}
-        # As in Connect, which knows no level of a logger that is off: OFF is news each time.
+        # As in Connect, which has no level for a logger that is off: OFF counts as a change each time.
         changed = sorted(name for name in chosen if level == OFF or self._level(name) != level)
         now = int(self._clock() * 1000)
         self._modified |= dict.fromkeys(changed, now)
@@ -113,8 +119,8 @@ class LogLevels:
         if len(name) <= LONGEST_NAME and len(self._named) < MOST_NAMED:
             return True
         log.warning(
-            "The level of logger %r%s is not set: nothing logs by that name, and no more than %d such names of %d "
-            "characters are taken",
+            "The level of logger %r%s is not set: nothing logs under that name, and at most %d such names of up to %d "
+            "characters are accepted",
             name[:LONGEST_NAME],
             "…" * (len(name) > LONGEST_NAME),
             MOST_NAMED,
@@ -135,12 +141,42 @@ class LogLevels:
         return self._manager.root if name == ROOT else self._manager.getLogger(name)
 
     def _level(self, name: str) -> str:
-        # Of several, the one that lets through most: whoever asks wonders why so much is logged.
+        # Of several, the one that logs most: people ask because they see too many lines.
         number = min(self._logger(each).getEffectiveLevel() for each in STANDS_FOR.get(name, (name,)))
         return next((level for level, highest in LEVELS.items() if number <= highest), OFF)
 
-    def _told(self, name: str) -> LoggerLevel:
+    def _level_of(self, name: str) -> LoggerLevel:
         return LoggerLevel(self._level(name), self._modified.get(name))
+
+
+class ClusterLogLevels:
+    """The levels of this worker, and changes for all workers, which arrive in the config topic."""
+
+    def __init__(self, levels: LogLevels, configs: ConfigStore, leadership: Leadership) -> None:
+        self.here = levels
+        self._configs = configs
+        self._leadership = leadership
+
+    def start(self) -> None:
+        """Begins to follow the config topic."""
+        self._configs.add_listener(self._changed)
+
+    async def change_everywhere(self, name: str, level: str) -> None:
+        """Sets a logger on all running workers, this one included. As in Connect, any member of the group may write it."""
+        await self._leadership.until_ready()
+        try:
+            await self._configs.put_logger_level(name, level)
+        except (ClusterUnreachable, NotAuthorized) as error:
+            raise ConnectError(str(error)) from error
+
+    def _changed(self, change: Change) -> None:
+        if not isinstance(change, LoggerLevelSet):
+            return
+        level = level_named(change.level)
+        if level is None:
+            log.warning("The config topic has an unknown level for logger %r: %r", change.namespace, change.level)
+        else:
+            self.here.change(change.namespace, level)
 
 
 def _key(name: str) -> str:

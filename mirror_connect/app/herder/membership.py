@@ -1,11 +1,13 @@
-"""The worker group: who leads, how to reach the leader, and how long this worker may count on its place.
+"""The worker group: which member leads, how to reach it, and how long this worker's group assignment is certain.
+
+The broker's group coordinator chooses the leader.
 
 The group's leader runs every connector; the other members stand by and answer reads. The protocol name is our own, so
 the broker keeps Java workers and us out of one group: they could not agree on who runs what.
 
-**Lease.** A place in the group is certain only for session.timeout.ms after a heartbeat *was sent* that the
-coordinator accepted; two seconds less leave time for what is on its way. After that another worker may lead, so nothing
-may be written. The clock goes on while the process is stopped or the machine sleeps.
+**Lease.** A group assignment is certain only for session.timeout.ms after the worker *sent* a heartbeat that the coordinator
+accepted, minus two seconds for requests in flight. After that another worker may lead, so this worker must not write. The
+clock also counts while the process is stopped or the machine sleeps.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from mirror_connect.app.herder.last_heard import Silence
-from mirror_connect.connectors.boot_clock import boot_clock
+from mirror_connect.app.herder.interfaces import Silence
+from mirror_connect.connectors.clock import boot_clock
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.client.connection import UnsupportedByBroker
 from mirror_connect.kafka_io.client.group_membership import (
@@ -32,7 +34,7 @@ from mirror_connect.kafka_io.client.group_membership import (
     MembershipLost,
     RebalanceNeeded,
 )
-from mirror_connect.kafka_io.protocol.wire_group import Joined
+from mirror_connect.kafka_io.protocol.group_protocol import JoinGroupResponse
 
 log = logging.getLogger(__name__)
 
@@ -44,31 +46,31 @@ _VERSION: Final = 1
 _RETRY_SECONDS: Final = 0.25
 _REFUSED_RETRY_SECONDS: Final = 5.0
 _LEAVE_SECONDS: Final = 3.0
-# What a broker may take beyond a dead member's session until it lets others in.
+# How long after the end of a dead member's session a broker may still keep others out.
 _SESSION_END_SECONDS: Final = 3.0
 _NO_GENERATION: Final = -1
 _TOPICS_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """This worker's place in the group. Outside of it: generation -1, no leader."""
+class GroupAssignment:
+    """This worker's place in the group. Outside the group: generation -1, no leader."""
 
     generation: int = _NO_GENERATION
     leader: bool = False
     leader_url: str | None = None
 
 
-OUTSIDE: Final = Standing()
+OUTSIDE: Final = GroupAssignment()
 
 
 class GroupSteps(Protocol):
     """The steps of the group protocol, see GroupClient."""
 
-    async def join(self, member_id: str, metadata: bytes) -> Joined:
+    async def join(self, member_id: str, metadata: bytes) -> JoinGroupResponse:
         """See GroupClient."""
 
-    async def sync(self, joined: Joined, assignments: Mapping[str, bytes]) -> bytes:
+    async def sync(self, joined: JoinGroupResponse, assignments: Mapping[str, bytes]) -> bytes:
         """See GroupClient."""
 
     async def heartbeat(self, generation: int, member_id: str) -> None:
@@ -85,10 +87,10 @@ class GroupSteps(Protocol):
 
 
 class Membership:
-    """This worker's membership. After `join` it keeps itself up, whatever happens to brokers, until `leave`.
+    """This worker's membership. From `join` to `leave` it keeps itself up, whatever happens to brokers.
 
-    `on_change` is called on the loop with the new standing whenever that changes: leadership gained or lost, another
-    leader, a new generation, the lease over (OUTSIDE) or regained. `url` is this worker's advertised REST URL.
+    `on_change` is called on the loop with each new assignment: leadership gained or lost, another leader, a new generation,
+    the lease over (OUTSIDE) or regained. `url` is this worker's advertised REST URL.
     """
 
     def __init__(
@@ -96,24 +98,26 @@ class Membership:
         steps: GroupSteps,
         url: str,
         *,
+        group_id: str,
         session_timeout_ms: int,
         heartbeat_interval_ms: int,
-        on_change: Callable[[Standing], None] | None = None,
+        on_change: Callable[[GroupAssignment], None] | None = None,
         clock: Callable[[], float] = boot_clock,
     ) -> None:
         self._steps = steps
         self._url = url
+        self._group_id = group_id
         self._session = session_timeout_ms / 1000
         self._interval = heartbeat_interval_ms / 1000
         self._on_change = on_change
         self._clock = clock
         self._member_id = ""
         self._place = OUTSIDE
-        self._told = OUTSIDE
+        self._reported = OUTSIDE
         self._lease_until = float("-inf")
         self._last_beat = float("-inf")
-        # The last word from the coordinator, in seconds since 1970 and by the clock, and why none has come since.
-        self._word: tuple[float, float] | None = None
+        # When the coordinator last answered, in seconds since 1970 and by the clock; and why it has not answered since.
+        self._last_answer: tuple[float, float] | None = None
         self._problem: str | None = None
         self._lease_timer: asyncio.TimerHandle | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -127,24 +131,25 @@ class Membership:
         url: str,
         *,
         client_id: str = "mirror-connect",
-        session_timeout_ms: int = 10_000,
-        heartbeat_interval_ms: int = 3_000,
-        rebalance_timeout_ms: int = 60_000,
-        on_change: Callable[[Standing], None] | None = None,
+        session_timeout_ms: int,
+        heartbeat_interval_ms: int,
+        rebalance_timeout_ms: int,
+        on_change: Callable[[GroupAssignment], None] | None = None,
     ) -> Membership:
         """A membership over real connections; `client` are Java client properties."""
         group = GroupSettings(group_id, PROTOCOL_TYPE, PROTOCOL, session_timeout_ms, rebalance_timeout_ms)
         return cls(
             GroupClient(client, client_id, group),
             url,
+            group_id=group_id,
             session_timeout_ms=session_timeout_ms,
             heartbeat_interval_ms=heartbeat_interval_ms,
             on_change=on_change,
         )
 
     @property
-    def standing(self) -> Standing:
-        """The place in the group, OUTSIDE once the lease is over."""
+    def assignment(self) -> GroupAssignment:
+        """The group assignment, OUTSIDE once the lease is over."""
         return self._place if self.lease_remaining() > 0 else OUTSIDE
 
     @property
@@ -160,44 +165,44 @@ class Membership:
     @property
     def is_leader(self) -> bool:
         """Whether this worker leads, for certain, now."""
-        return self.standing.leader
+        return self.assignment.leader
 
     @property
     def leader_url(self) -> str | None:
-        """The REST URL of the leader, None while it is not known."""
-        return self.standing.leader_url
+        """The REST URL of the leader, None while it is unknown."""
+        return self.assignment.leader_url
 
     @property
     def refusal(self) -> GroupRefusedError | NotAuthorized | None:
-        """Why the broker does not let this worker back into the group, None if it does."""
+        """Why the broker does not let this worker back into the group; None if it is not refused."""
         return self._refusal
 
     @property
     def silence(self) -> Silence | None:
-        """Since when and why this worker has no word from its group; None while its place is certain, and before it."""
-        if self._word is None or self.lease_remaining() > 0:
+        """Since when and why the coordinator does not answer; None while the group assignment is certain, and before it."""
+        if self._last_answer is None or self.lease_remaining() > 0:
             return None
-        since, at = self._word
-        overdue = "its heartbeats are not answered" if self._clock() - at > self._session else ""
+        since, at = self._last_answer
+        overdue = "its heartbeats get no answer" if self._clock() - at > self._session else ""
         why = self._problem or str(self._refusal or overdue)
         return Silence(since, why) if why else None
 
     def lease_remaining(self) -> float:
-        """Seconds for which its place in the group is certain, leading or standing by; 0 when it is not."""
+        """Seconds for which the group assignment is certain, as the leader or on standby; 0 if it is not certain."""
         return max(0.0, self._lease_until - self._clock())
 
     def leads_for(self) -> float:
-        """Seconds for which this worker and its tasks may still write: for which it surely leads. 0 when it stands by.
+        """Seconds for which this worker surely leads, so it and its tasks may write; 0 on standby.
 
-        A former leader that stands by has a certain place again before what it ran has ended.
+        The assignment alone says too little: a former leader has a certain one again before its tasks have ended.
         """
         return self.lease_remaining() if self._place.leader else 0.0
 
     async def join(self, timeout: float = 60.0) -> None:
-        """Join the group and stay in it. Call it before anything is written.
+        """Joins the group and stays in it. Call it before any write.
 
-        Members of another kind are waited for as long as a dead one may stay: the broker tells neither whether they are
-        alive nor their session.timeout.ms, so it is taken for ours, which a Java worker has of the same properties file.
+        If members of another kind are in the group, this waits as long as a dead member may stay. The broker shows neither
+        whether they are alive nor their session.timeout.ms. We assume our own: a Java worker has the same properties file.
 
         Raises GroupRefusedError (one line with what to do), NotAuthorized, ClusterUnreachable after `timeout` seconds
         without a coordinator.
@@ -214,7 +219,7 @@ class Membership:
                 if self._clock() + _RETRY_SECONDS > deadline:
                     raise ClusterUnreachable(str(problem)) from None
                 await asyncio.sleep(_RETRY_SECONDS)
-                # The next coordinator counts the session of a dead member from its beginning.
+                # The next coordinator counts the session of a dead member again.
                 since = self._clock()
             except MembershipLost:
                 self._member_id = ""
@@ -227,21 +232,21 @@ class Membership:
                     log.warning("%s. %s", problem, _waits(patience))
                 elif now - since > patience:
                     raise HeldByOthers(
-                        f"{problem} (this worker has waited {patience:g} s for them, so they are alive, or were killed and "
-                        f"have a longer session.timeout.ms than this worker)"
+                        f"{problem} (this worker waited {patience:g} s: they are alive, or have a longer "
+                        f"session.timeout.ms than this worker ({self._session * 1000:.0f}))"
                     ) from None
                 deadline = now + timeout
                 await asyncio.sleep(_RETRY_SECONDS)
         if held:
             log.info(
-                "The members of another kind have left the group after %.0f s; this worker is in it",
+                "The members of another kind have left the group after %.0f s; this worker has joined it",
                 self._clock() - begun,
             )
         self._keeper = asyncio.create_task(self._keep(), name="group-membership")
         await self._warn_of_consumers()
 
     async def leave(self) -> None:
-        """Leave the group, so that another worker takes over at once; the lease ends before the broker is told."""
+        """Leaves the group, so that another worker takes over at once. The lease ends before the request is sent."""
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             keeper.cancel()
@@ -256,7 +261,7 @@ class Membership:
         await self._steps.close()
 
     async def _warn_of_consumers(self) -> None:
-        """The broker gives the name of a group that nobody is in at present to whoever comes; its consumers miss it."""
+        """Warns if group.id names a consumer group. The broker lets a worker into one that has no members now."""
         try:
             topics = await self._steps.consumed_topics()
         except (CoordinatorLost, NotAuthorized, UnsupportedByBroker) as problem:
@@ -265,8 +270,9 @@ class Membership:
         if topics:
             shown = ", ".join(topics[:_TOPICS_SHOWN]) + (", …" if len(topics) > _TOPICS_SHOWN else "")
             log.warning(
-                "This worker's group.id is the name of a consumer group, too, which has positions in %s: its consumers are "
-                "refused while a worker runs; choose another group.id, or delete that group if nobody needs it",
+                "group.id=%s is also a consumer group with committed offsets in %s. The broker refuses its consumers while "
+                "a worker runs. Choose another group.id, or delete that group if it is unused",
+                self._group_id,
                 shown,
             )
 
@@ -282,10 +288,10 @@ class Membership:
                     await self._beat()
                 self._refusal = None
             except RebalanceNeeded:
-                # The place is kept while everybody joins again; a leader that does so stays the leader.
+                # The assignment stays while all members join again; a leader that joins again stays the leader.
                 rejoin = True
             except MembershipLost:
-                # The others went on without us, perhaps with another leader: nothing of the old place counts.
+                # The others continued without us, perhaps with another leader: the old assignment is void.
                 self._member_id = ""
                 self._end_lease()
                 rejoin = True
@@ -301,23 +307,23 @@ class Membership:
                 self._end_lease()
                 await asyncio.sleep(_REFUSED_RETRY_SECONDS)
             except Exception:
-                # A mistake of ours, or an answer that nobody foresaw: a worker out of its group for ever would be worse.
-                log.exception("Group membership: the group is joined anew after an error of this program")
+                # A bug, or an unforeseen answer. It is worse to stay out of the group for ever.
+                log.exception("Group membership: unexpected error; joining the group again")
                 self._member_id, rejoin = "", True
                 self._end_lease()
                 await asyncio.sleep(_REFUSED_RETRY_SECONDS)
 
     async def _enter(self) -> None:
-        """Join and sync once."""
+        """Joins and syncs once."""
         joined = await self._steps.join(self._member_id, _metadata(self._url))
         self._member_id = joined.member_id
         leads = joined.leader == joined.member_id
         if not leads and self._place.leader:
-            # Before anything else: whoever leads now may start at any moment.
+            # Before anything else: the new leader may start at any moment.
             self._end_lease()
         sent = self._clock()
         assignment = await self._steps.sync(joined, _assignments(joined) if leads else {})
-        self._place = Standing(joined.generation, leads, _leader_url(assignment))
+        self._place = GroupAssignment(joined.generation, leads, _leader_url(assignment))
         self._renew(sent)
 
     async def _beat(self) -> None:
@@ -327,37 +333,37 @@ class Membership:
 
     def _renew(self, sent: float) -> None:
         self._last_beat = sent
-        self._word, self._problem = (time.time(), self._clock()), None
+        self._last_answer, self._problem = (time.time(), self._clock()), None
         self._lease_until = sent + self._session - MARGIN_SECONDS
-        self._tell()
+        self._report()
 
     def _end_lease(self) -> None:
         self._lease_until = float("-inf")
-        self._place = Standing(self._place.generation)
-        self._tell()
+        self._place = GroupAssignment(self._place.generation)
+        self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self._lease_timer is not None:
             self._lease_timer.cancel()
             self._lease_timer = None
-        standing = self.standing
-        if standing is not OUTSIDE:
-            self._lease_timer = asyncio.get_running_loop().call_later(self.lease_remaining() + 0.01, self._tell)
-        if standing != self._told:
-            self._told = standing
+        assignment = self.assignment
+        if assignment is not OUTSIDE:
+            self._lease_timer = asyncio.get_running_loop().call_later(self.lease_remaining() + 0.01, self._report)
+        if assignment != self._reported:
+            self._reported = assignment
             if self._on_change is not None:
                 try:
-                    self._on_change(standing)
+                    self._on_change(assignment)
                 except Exception:
-                    # Heartbeats must go on: the herder's mistake would otherwise cost the group its leader.
-                    log.exception("Group membership: the listener failed on %s", standing)
+                    # Heartbeats must continue, or a bug in the herder would cost the group its leader.
+                    log.exception("A bug while handling a change of group membership: %s", assignment)
 
 
 def _waits(seconds: float) -> str:
     until = time.strftime("%H:%M:%S UTC", time.gmtime(time.time() + seconds))
     return (
-        f"One that was killed stays a member until its session.timeout.ms is over: this worker waits until {until} "
-        f"({seconds:g} s) for that, and ends if they are there still"
+        f"A killed worker stays a member until its session.timeout.ms is over. This worker waits until {until} "
+        f"({seconds:g} s), and exits if they are still members"
     )
 
 
@@ -365,8 +371,8 @@ def _metadata(url: str) -> bytes:
     return json.dumps({"version": _VERSION, "url": url}).encode()
 
 
-def _assignments(joined: Joined) -> dict[str, bytes]:
-    """What the leader tells all: who it is and where. Members of later versions may add to it, never take away."""
+def _assignments(joined: JoinGroupResponse) -> dict[str, bytes]:
+    """The leader's id and URL, for each member. Later versions may add to it, but never remove anything."""
     url = json.loads(joined.members[joined.member_id])["url"]
     assignment = json.dumps({"version": _VERSION, "leader": joined.member_id, "leader_url": url}).encode()
     return dict.fromkeys(joined.members, assignment)

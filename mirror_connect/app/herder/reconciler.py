@@ -1,7 +1,7 @@
-"""Makes what runs equal to what the config topic asks for, while this worker leads; tells the status topic what is.
+"""Starts and stops connectors and tasks as the config topic asks, while this worker leads; writes their statuses.
 
-Everything here happens on the event loop and at once, except that task configs are written in the herder's turn. Changes
-come from the config topic only, this worker's own too: what is not written is not done.
+Everything here runs at once on the event loop; only task configs are written under the herder's lock. Changes come only from
+the config topic, this worker's own changes too: a change that is not written has no effect.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from mirror_connect.app.herder.config_notices import ConfigNotices
-from mirror_connect.app.herder.interfaces import PartFactory, Resolver, Supervisor
+from mirror_connect.app.herder.interfaces import ConnectorFactory, Resolver, Supervisor
 from mirror_connect.app.herder.lifecycle import State, TargetState
 from mirror_connect.app.herder.restart_plan import RestartPlan
-from mirror_connect.app.herder.running_parts import RunningParts
+from mirror_connect.app.herder.running_connectors import RunningConnectors
 from mirror_connect.app.herder.status_book import StatusBook, Subject
+from mirror_connect.app.herder.views import set_values
 from mirror_connect.app.storage.config_records import RestartRequest
 from mirror_connect.app.storage.config_view import (
     Change,
@@ -35,15 +36,15 @@ from mirror_connect.connectors.task_protocol import TaskId
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
-# Why something is UNASSIGNED, for its trace, until the next that is known of it.
-TAKEN_OVER: Final = "It is being taken over by this worker."
+# Why a connector or task is UNASSIGNED, for its trace, until there is a newer reason.
+TAKEN_OVER: Final = "This worker is taking it over."
 RECONFIGURED: Final = "It is being started with its changed config."
 RESTARTED: Final = "It is being restarted."
-GIVEN_UP: Final = "Its worker has stopped; another worker of its group takes it over, or the next one that is started."
+GIVEN_UP: Final = "Its worker has stopped. Another worker of the group takes over, or the next one that starts."
 
 
 class Reconciler:
-    """PartHost of the connector parts and TaskEvents of the supervisor. `turn` is held by whoever writes configs."""
+    """Receives ConnectorEvents and TaskEvents. `turn` is the lock that writers of configs hold."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class Reconciler:
         statuses: StatusStore,
         book: StatusBook,
         supervisor: Supervisor,
-        make_part: PartFactory,
+        new_connector: ConnectorFactory,
         resolver: Resolver,
         notices: ConfigNotices,
         turn: asyncio.Lock,
@@ -62,11 +63,11 @@ class Reconciler:
         self._statuses = statuses
         self._book = book
         self._supervisor = supervisor
-        self._parts = RunningParts(make_part, resolver, self, notices)
+        self._connectors = RunningConnectors(new_connector, resolver, self, notices)
         self._turn = turn
         self._track_topics = track_topics
         self._wanted: dict[TaskId, WantedTask] = {}
-        # Tasks that may still write: wanted, and neither failed nor told to be over.
+        # Tasks that may still write: wanted ones that have not failed, and others until they have ended.
         self._live: set[TaskId] = set()
         self._newest_tasks: dict[str, Sequence[Mapping[str, str]]] = {}
         self._waiting: dict[Subject, list[asyncio.Future[bool]]] = {}
@@ -84,7 +85,7 @@ class Reconciler:
         self._configs.add_listener(self._changed)
 
     def lead(self) -> None:
-        """Takes over everything in the config topic, which has been read to its end after leadership was gained."""
+        """Takes over everything in the config topic. Call it when this worker leads and has read the topic to its end."""
         snapshot = self._configs.snapshot()
         self._leading = True
         count = len(snapshot.connectors)
@@ -96,33 +97,33 @@ class Reconciler:
             try:
                 self._take_over(name, snapshot)
             except Exception as error:
-                # One that can't be taken over is its own trouble alone: the others run.
+                # Only this connector fails: the others run.
                 log.exception("Connector %s can't be taken over", name)
-                self.failed(name, f"{type(error).__name__}: {error}")
+                self.connector_failed(name, f"{type(error).__name__}: {error}")
         self._want_all()
 
     async def retire(self) -> None:
-        """Stops what runs here, because another worker leads from now on or none at all. Says nothing of it."""
+        """Stops everything that runs here, because this worker no longer leads. Writes no statuses."""
         self._leading = False
         self._newest_tasks.clear()
         self._live.clear()
         self._wanted = {}
         self._supervisor.retire()
         self._book.forget_all()
-        await self._parts.stop_all()
+        await self._connectors.stop_all()
 
     def secrets(self) -> frozenset[str]:
         """The secrets of the connectors that run in this worker."""
-        return self._parts.secrets()
+        return self._connectors.secrets()
 
-    async def end_parts(self) -> None:
-        """Shutdown, first half: connectors are stopped, tasks may still be ending."""
-        await self._parts.stop_all()
+    async def stop_connectors(self) -> None:
+        """Shutdown, first half: stops connectors. Tasks may still be ending."""
+        await self._connectors.stop_all()
         for task in list(self._background):
             task.cancel()
 
     def give_up_all(self) -> None:
-        """Shutdown, second half, when no task of the group runs any more: everything that has a status is UNASSIGNED."""
+        """Shutdown, second half: sets everything with a status to UNASSIGNED. Call it when no task of the group runs."""
         self._leading = False
         snapshot = self._configs.snapshot()
         for name in snapshot.connectors:
@@ -130,36 +131,36 @@ class Reconciler:
             subjects: list[Subject] = [name, *(TaskId(name, number) for number in sorted(known))]
             for subject in subjects:
                 if self._book.state(subject) is not None:
-                    self._book.say(subject, State.UNASSIGNED, GIVEN_UP)
+                    self._book.put(subject, State.UNASSIGNED, GIVEN_UP)
 
     def expect(self, subject: Subject) -> asyncio.Future[bool]:
-        """Becomes true when the connector or task runs next, false when it fails."""
+        """A future: true when the connector or task runs next, false when it fails."""
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(subject, []).append(future)
         return future
 
     def may_write(self, name: str) -> bool:
-        """Whether a task of this connector may still write records and positions, asked for or not any more."""
+        """Whether a task of this connector may still write records and source offsets, wanted or not."""
         return any(task.connector == name for task in self._live)
 
     def restart_connector(self, name: str, *, announced: bool = False) -> None:
-        """Starts a connector instance anew, as far as its target state lets it run."""
+        """Starts a connector instance again, if its target state lets it run."""
         snapshot = self._configs.snapshot()
-        self._book.say(name, State.UNASSIGNED, RESTARTED)
+        self._book.put(name, State.UNASSIGNED, RESTARTED)
         if announced:
-            self._book.say(name, State.RESTARTING)
+            self._book.put(name, State.RESTARTING)
         self._begin(name, snapshot)
 
     def restart_task(self, task: TaskId, *, announced: bool = False) -> None:
-        """Starts a task anew; one of a paused connector stays paused."""
-        self._book.say(task, State.UNASSIGNED, RESTARTED)
+        """Starts a task again; a task of a paused connector stays paused."""
+        self._book.put(task, State.UNASSIGNED, RESTARTED)
         if announced:
-            self._book.say(task, State.RESTARTING)
+            self._book.put(task, State.RESTARTING)
         if task in self._wanted:
             self._live.add(task)
             self._supervisor.restart(task)
         else:
-            self._book.say(task, State.PAUSED)
+            self._book.put(task, State.PAUSED)
             self._answer(task, True)
 
     # --- the config topic -------------------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ class Reconciler:
                 self._connector_updated(name)
             case ConnectorRemoved(name):
                 self._newest_tasks.pop(name, None)
-                self._parts.stop(name)
+                self._connectors.stop(name)
                 self._book.forget_connector(name)
                 self._want_all()
             case TargetStateChanged(name):
@@ -186,13 +187,13 @@ class Reconciler:
 
     def _connector_updated(self, name: str) -> None:
         if self._book.state(name) is not None:
-            self._book.say(name, State.UNASSIGNED, RECONFIGURED)
+            self._book.put(name, State.UNASSIGNED, RECONFIGURED)
         self._begin(name, self._configs.snapshot())
 
     def _target_changed(self, name: str) -> None:
         snapshot = self._configs.snapshot()
         if not snapshot.contains(name):
-            # An initial state, which is written in front of the connector.
+            # An initial state, which is written before the connector.
             return
         failed = self._book.state(name) is State.FAILED
         if not failed or snapshot.target_state(name) == TargetState.STOPPED:
@@ -205,26 +206,26 @@ class Reconciler:
             if number >= snapshot.task_count(name):
                 self._book.forget_task(TaskId(name, number))
             else:
-                self._book.say(TaskId(name, number), State.UNASSIGNED, TAKEN_OVER)
+                self._book.put(TaskId(name, number), State.UNASSIGNED, TAKEN_OVER)
         if self._book.state(name) is not None:
-            self._book.say(name, State.UNASSIGNED, TAKEN_OVER)
+            self._book.put(name, State.UNASSIGNED, TAKEN_OVER)
         self._begin(name, snapshot)
         if snapshot.target_state(name) == TargetState.PAUSED:
             for number in range(snapshot.task_count(name)):
-                self._book.say(TaskId(name, number), State.PAUSED)
+                self._book.put(TaskId(name, number), State.PAUSED)
 
     def _begin(self, name: str, snapshot: ConfigSnapshot) -> None:
         """Brings a connector instance to its target state."""
         match snapshot.target_state(name):
             case TargetState.STARTED:
-                self._parts.start(name, _texts(snapshot.connectors[name]))
+                self._connectors.start(name, set_values(snapshot.connectors[name]))
             case TargetState.PAUSED:
-                self._parts.stop(name)
-                self._book.say(name, State.PAUSED)
+                self._connectors.stop(name)
+                self._book.put(name, State.PAUSED)
                 self._answer(name, True)
             case TargetState.STOPPED:
-                self._parts.stop(name)
-                self._book.say(name, State.STOPPED)
+                self._connectors.stop(name)
+                self._book.put(name, State.STOPPED)
                 self._answer(name, True)
 
     def _restart(self, request: RestartRequest) -> None:
@@ -236,10 +237,10 @@ class Reconciler:
             self.restart_connector(request.connector, announced=True)
 
     def _want_all(self) -> None:
-        """Tells the supervisor all tasks that should run now, and settles those that no longer should."""
+        """Gives the supervisor all tasks that should run now, and settles those that should not run any more."""
         snapshot = self._configs.snapshot()
         wanted = {
-            TaskId(name, number): WantedTask(_texts(config))
+            TaskId(name, number): WantedTask(set_values(config))
             for name in snapshot.connectors
             if snapshot.target_state(name) == TargetState.STARTED
             for number, config in enumerate(snapshot.tasks(name))
@@ -247,18 +248,18 @@ class Reconciler:
         before, self._wanted = self._wanted, wanted
         for task, now in wanted.items():
             if self._book.state(task) is None:
-                # Seen from now on, however long it takes until it runs.
-                self._book.say(task, State.UNASSIGNED, STARTING)
+                # REST shows it from now on, however long it takes until it runs.
+                self._book.put(task, State.UNASSIGNED, STARTING)
             then = before.get(task)
             failed = self._book.state(task) is State.FAILED
             if then is not None and (now.identity != then.identity or (failed and now != then)):
-                self._book.say(task, State.UNASSIGNED, RECONFIGURED)
+                self._book.put(task, State.UNASSIGNED, RECONFIGURED)
                 self._live.add(task)
             elif then is None and not failed:
                 self._live.add(task)
             elif then is None:
-                # Failed, paused, resumed: the supervisor tries it again.
-                self._book.say(task, State.UNASSIGNED, STARTING)
+                # It had failed, and was paused and resumed since: the supervisor tries it again.
+                self._book.put(task, State.UNASSIGNED, STARTING)
                 self._live.add(task)
         self._supervisor.want(wanted)
         gone = (before.keys() - wanted.keys()) | {
@@ -271,45 +272,45 @@ class Reconciler:
             self._settle(task)
 
     def _settle(self, task: TaskId) -> None:
-        """A task runs no more: paused, or no longer there."""
+        """Writes the status of a task that no longer runs: paused, or deleted."""
         snapshot = self._configs.snapshot()
         if task.task >= snapshot.task_count(task.connector) or not snapshot.contains(task.connector):
             if self._book.state(task) is not None:
                 self._book.forget_task(task)
         elif snapshot.target_state(task.connector) == TargetState.PAUSED:
-            self._book.say(task, State.PAUSED)
+            self._book.put(task, State.PAUSED)
         elif snapshot.target_state(task.connector) == TargetState.STOPPED:
             self._book.forget_task(task)
         else:
-            self._book.say(task, State.UNASSIGNED)
+            self._book.put(task, State.UNASSIGNED)
 
-    # --- PartHost ---------------------------------------------------------------------------------------------------
+    # --- ConnectorEvents --------------------------------------------------------------------------------------------
 
-    def started(self, name: str) -> None:
-        """See PartHost."""
+    def connector_started(self, name: str) -> None:
+        """See ConnectorEvents."""
         if self._leading:
             if self._book.state(name) is not State.RUNNING:
                 log.info("Connector %s is RUNNING", name)
-            self._book.say(name, State.RUNNING)
+            self._book.put(name, State.RUNNING)
             self._answer(name, True)
 
-    def failed(self, name: str, trace: str) -> None:
-        """See PartHost."""
+    def connector_failed(self, name: str, trace: str) -> None:
+        """See ConnectorEvents."""
         if self._leading:
-            log.error("Connector %s is FAILED: %s", name, last_line(trace))
-            self._book.say(name, State.FAILED, trace if trace.endswith("\n") else trace + "\n")
+            log.error("Connector %s is FAILED: %s", name, (trace.splitlines() or [""])[0])
+            self._book.put(name, State.FAILED, trace if trace.endswith("\n") else trace + "\n")
             self._answer(name, False)
 
-    def troubled(self, name: str, line: str | None) -> None:
-        """See PartHost. The line is shown as the trace of the state the connector is in."""
+    def connector_problem(self, name: str, line: str | None) -> None:
+        """See ConnectorEvents. REST shows the line as the trace of the connector's present state."""
         if not self._leading:
             return
         state = self._book.state(name)
         if state is not State.FAILED:
-            self._book.say(name, state or State.UNASSIGNED, line)
+            self._book.put(name, state or State.UNASSIGNED, line)
 
-    def reconfigure(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
-        """See PartHost."""
+    def task_configs_changed(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
+        """See ConnectorEvents."""
         if self._leading:
             self._newest_tasks[name] = task_configs
             task = asyncio.create_task(self._store_tasks(name, task_configs))
@@ -317,11 +318,11 @@ class Reconciler:
             task.add_done_callback(self._background.discard)
 
     async def _store_tasks(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
-        """Writes task configs if they differ from those in force, again until it is done or they are outdated."""
+        """Writes task configs if they differ from those in force; retries until they are written or outdated."""
         while True:
             async with self._turn:
                 snapshot = self._configs.snapshot()
-                outdated = self._newest_tasks.get(name) is not task_configs or name not in self._parts.names()
+                outdated = self._newest_tasks.get(name) is not task_configs or name not in self._connectors.names()
                 if not self._leading or outdated or snapshot.target_state(name) != TargetState.STARTED:
                     return
                 if not tasks_changed(snapshot, name, task_configs):
@@ -329,13 +330,11 @@ class Reconciler:
                 try:
                     if not self._configs.claimed:
                         await self._configs.claim()
-                        continue  # with what another leader may have written
+                        continue  # another leader may have written meanwhile
                     await self._configs.put_task_configs(name, task_configs)
                     return
                 except (ClusterUnreachable, NotAuthorized) as error:
-                    log.warning(
-                        "The task configs of connector %s can't be written yet and are tried again: %s", name, error
-                    )
+                    log.warning("The task configs of connector %s cannot be written yet; trying again: %s", name, error)
             await asyncio.sleep(RETRY_S)
 
     # --- TaskEvents -------------------------------------------------------------------------------------------------
@@ -346,7 +345,7 @@ class Reconciler:
             return
         if state == State.UNASSIGNED and self._book.state(task) is State.RESTARTING:
             state = State.RESTARTING
-        self._book.say(task, State(state), trace)
+        self._book.put(task, State(state), trace)
         if state == State.FAILED:
             self._live.discard(task)
             self._answer(task, False)
@@ -372,17 +371,8 @@ class Reconciler:
                 future.set_result(runs)
 
 
-def last_line(trace: str) -> str:
-    """What a stack trace comes to: its last line."""
-    return (trace.strip().splitlines() or [""])[-1]
-
-
 def tasks_changed(snapshot: ConfigSnapshot, name: str, task_configs: Sequence[Mapping[str, str]]) -> bool:
-    """Connect's rule: other task configs, or another connector config than when they were committed."""
+    """Whether the task configs differ, or the connector config is another one than at their commit: Connect's rule."""
     if name in snapshot.inconsistent or snapshot.applied_configs.get(name) != snapshot.connectors.get(name):
         return True
     return [dict(config) for config in snapshot.tasks(name)] != [dict(config) for config in task_configs]
-
-
-def _texts(config: Mapping[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in config.items() if value is not None}

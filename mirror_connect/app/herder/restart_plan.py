@@ -1,4 +1,4 @@
-"""What a restart request with parameters restarts: decided from the states, the same way when asked and when done."""
+"""What a restart request with parameters restarts, decided from the states: the same for the answer and for the restart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class States(Protocol):
     """Present states."""
 
     def state(self, subject: str | TaskId) -> State | None:
-        """Of a connector (by name) or task."""
+        """The state of a connector (by name) or task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class RestartPlan:
 
     @classmethod
     def of(cls, request: RestartRequest, snapshot: ConfigSnapshot, states: States) -> RestartPlan:
-        """Everything that is asked for, or only what has failed of it."""
+        """Everything that the request names, or only the failed part of it."""
         name = request.connector
         if not snapshot.contains(name):
             return cls(False, ())

@@ -1,7 +1,7 @@
 """The source offsets of connectors, as REST lists, sets and resets them (KIP-875).
 
-They may be changed only while nobody else writes them: the connector is asked to be STOPPED, has no tasks, and the last one
-has committed and returned. Where they lie is where the connector's tasks write them, which may be another cluster.
+REST can change them only while no task writes them: the connector's target state is STOPPED, it has no tasks, and the last
+task has committed and returned. They are where the connector's tasks write them, which may be another cluster.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import Final
 from mirror_connect.app.config.config_reads import ConfigReads
 from mirror_connect.app.errors import BadRequest, ConnectError, ConnectorNotFound, NotStopped, StaleConfiguration
 from mirror_connect.app.herder.interfaces import Resolver
+from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.lifecycle import TargetState
+from mirror_connect.app.herder.plugins import CLASS
 from mirror_connect.app.herder.reconciler import Reconciler
-from mirror_connect.app.herder.standing import Standing
-from mirror_connect.app.herder.validation import CLASS
-from mirror_connect.app.herder.views import Config
+from mirror_connect.app.herder.views import Config, set_values
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.offsets import Offset, OffsetEntry, OffsetStore, Partition, record_size
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.config.java_maps import in_hash_order
-from mirror_connect.connectors.counted import counted
 from mirror_connect.connectors.definition import UnknownConnectorClass
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.mirror.offset_checks import RefusedOffset
+from mirror_connect.connectors.mirror.checks import RefusedOffset
 from mirror_connect.connectors.secrets import redact
-from mirror_connect.kafka_io.admin.admin import AdminError
+from mirror_connect.connectors.wording import counted
+from mirror_connect.kafka_io.admin.admin_errors import AdminError
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +37,9 @@ log = logging.getLogger(__name__)
 StoreOf = Callable[[Mapping[str, str]], Awaitable[OffsetStore]]
 Change = tuple[Partition | None, Offset | None]
 
-# Tasks commit and return within two seconds, and are killed after that; a machine may be slow.
+# Tasks commit and return within two seconds, or they are killed; a machine may be slow.
 TASKS_WAIT_S: Final = 30.0
-LOOK_S: Final = 0.05
+POLL_S: Final = 0.05
 RECORD_LIMIT: Final = 900_000
 
 
@@ -49,20 +49,20 @@ class SourceOffsets:
     def __init__(
         self,
         configs: ConfigStore,
-        standing: Standing,
+        leadership: Leadership,
         reconciler: Reconciler,
         resolver: Resolver,
         store_of: StoreOf,
     ) -> None:
         self._configs = configs
-        self._standing = standing
+        self._leadership = leadership
         self._reconciler = reconciler
         self._reads = ConfigReads(resolver.resolve, "offsets")
         self._store_of = store_of
 
     async def list(self, name: str) -> list[OffsetEntry]:
-        """All that is committed for a connector, read to the topic's present end."""
-        await self._standing.until_ready()
+        """All committed source offsets of a connector, read to the topic's present end."""
+        await self._leadership.until_ready()
         snapshot = self._configs.snapshot()
         if not snapshot.contains(name):
             raise ConnectorNotFound(name)
@@ -72,11 +72,11 @@ class SourceOffsets:
         try:
             return await store.entries(name)
         except (ClusterUnreachable, NotAuthorized) as error:
-            raise _told(error, config, resolved) from error
+            raise _redacted(error, config, resolved) from error
 
     async def alter(self, name: str, changes: Sequence[Change]) -> None:
-        """Sets offsets, all or none of them; None forgets one, whatever its partition looks like."""
-        # As a Java worker would write them: it looks offsets up by the exact bytes of the key.
+        """Sets offsets, all or none of them; None removes one, whatever its partition looks like."""
+        # In the bytes of a Java worker, which finds offsets by the exact bytes of the key.
         ordered: list[Change] = [(in_hash_order(partition), in_hash_order(offset)) for partition, offset in changes]
         for partition, offset in ordered:
             if record_size(name, partition, offset) > RECORD_LIMIT:
@@ -97,11 +97,11 @@ class SourceOffsets:
         await self._change(name, check, lambda store: store.put(name, ordered))
         removed = sum(offset is None for _, offset in ordered)
         done = ((len(ordered) - removed, "set"), (removed, "removed"))
-        said = [f"{counted(count, 'source offset')} {what}" for count, what in done if count]
-        log.info("Connector %s: %s", name, ", ".join(said) or "no source offset is changed")
+        parts = [f"{counted(count, 'source offset')} {what}" for count, what in done if count]
+        log.info("Connector %s: %s", name, ", ".join(parts) or "no source offset changed")
 
     async def reset(self, name: str) -> None:
-        """Forgets every offset of a connector."""
+        """Removes every offset of a connector."""
         await self._change(name, lambda *_: None, lambda store: store.forget(name))
         log.info("Connector %s: all source offsets removed", name)
 
@@ -112,35 +112,34 @@ class SourceOffsets:
         write: Callable[[OffsetStore], Awaitable[None]],
     ) -> None:
         while True:
-            async with self._standing.writing() as snapshot:
+            async with self._leadership.writing() as snapshot:
                 config = _stopped(name, snapshot)
-            # Files, clusters and tasks may take their time, and others have their turn meanwhile.
+            # Without the lock: files, clusters and tasks may be slow, and others may write meanwhile.
             resolved = await self._resolved(config)
             check(config, resolved)
             await self._tasks_gone(name)
             store = await self._store(config, resolved)
-            async with self._standing.writing() as snapshot:
+            async with self._leadership.writing() as snapshot:
                 if _stopped(name, snapshot) != config or self._reconciler.may_write(name):
                     continue
-                # In the turn: nobody resumes the connector before this is written, and its tasks read to the end.
+                # Under the lock: nobody resumes the connector before this is written, and its tasks read to the end.
                 try:
                     await write(store)
                 except (ClusterUnreachable, NotAuthorized) as error:
-                    raise _told(error, config, resolved) from error
+                    raise _redacted(error, config, resolved) from error
                 return
 
     async def _tasks_gone(self, name: str) -> None:
         try:
             async with asyncio.timeout(TASKS_WAIT_S):
                 while self._reconciler.may_write(name):
-                    await asyncio.sleep(LOOK_S)
+                    await asyncio.sleep(POLL_S)
         except TimeoutError:
             raise StaleConfiguration from None
 
     async def _resolved(self, config: Config) -> Mapping[str, str]:
-        given = {name: value for name, value in config.items() if value is not None}
         try:
-            return await self._reads.resolve(given)
+            return await self._reads.resolve(set_values(config))
         except ConfigError as error:
             raise BadRequest(str(error)) from None
 
@@ -148,11 +147,11 @@ class SourceOffsets:
         try:
             return await self._store_of(resolved)
         except (ClusterUnreachable, NotAuthorized, AdminError, ConfigError) as error:
-            raise _told(error, config, resolved) from error
+            raise _redacted(error, config, resolved) from error
 
 
-def _told(error: Exception, config: Config, resolved: Mapping[str, str]) -> ConnectError:
-    # It names the cluster by its addresses, which may come from a config provider.
+def _redacted(error: Exception, config: Config, resolved: Mapping[str, str]) -> ConnectError:
+    # The text names the addresses of the cluster, which may come from a config provider.
     provided = {value for name, value in resolved.items() if value and value != config.get(name)}
     return ConnectError(redact(str(error), provided))
 

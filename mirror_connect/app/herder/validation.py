@@ -1,4 +1,4 @@
-"""Whether a connector config is good, in Connect's words; secrets of config providers are never quoted, only references."""
+"""Validates connector configs, with Connect's texts. They quote references to config providers, never the secrets."""
 
 from __future__ import annotations
 
@@ -9,67 +9,29 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mirror_connect.app.config.config_reads import ConfigReads
-from mirror_connect.app.errors import BadRequest, InvalidConfig, NotFound
+from mirror_connect.app.errors import BadRequest, InvalidConfig
 from mirror_connect.app.herder.client_properties import OverridePolicy, check_client_properties
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.interfaces import Resolver
-from mirror_connect.app.herder.plugin_versions import check_available, check_form
-from mirror_connect.app.herder.views import Config, PluginInfo
-from mirror_connect.connectors import CONNECTORS, DEFINITIONS, connector_definition
+from mirror_connect.app.herder.plugins import CLASS
+from mirror_connect.app.herder.views import Config, set_values
+from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.config.alias_settings import check_aliases
-from mirror_connect.connectors.config.config_table import NULL_REFUSED, ValidatedKey, infos
-from mirror_connect.connectors.config.config_values import parse
-from mirror_connect.connectors.config.converter_settings import check_converters, converter_table
+from mirror_connect.connectors.config.converter_settings import check_converters
 from mirror_connect.connectors.config.framework_settings import CONNECTOR_KEYS, SOURCE_KEYS
 from mirror_connect.connectors.config.plugin_version import KAFKA_VERSION, NoVersion, unavailable
+from mirror_connect.connectors.config.table import NULL_REFUSED, ValidatedKey, infos
+from mirror_connect.connectors.config.values import parse
 from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.mirror.mirror_settings import PRODUCER_OVERRIDE
+from mirror_connect.connectors.mirror.settings import PRODUCER_OVERRIDE
 from mirror_connect.connectors.secrets import HIDDEN, is_secret, redact, secrets_of
-from mirror_connect.connectors.user_code.known_classes import (
-    CONVERTER,
-    CONVERTER_ALIASES,
-    HEADER_CONVERTER,
-    KNOWN_CLASSES,
-)
 from mirror_connect.connectors.user_code.user_class import SETTINGS, Limits, class_problem, is_user_class
 
-CLASS: Final = "connector.class"
 VERSION: Final = "connector.plugin.version"
 EXACTLY_ONCE: Final = "exactly.once.support"
-# A request waits no longer than that for a class of the user's to be made.
+# The longest that a request waits until a class of the user's is made.
 CLASS_LIMITS: Final = Limits(start_s=10.0, wait_s=10.0)
-
-
-def connector_type(config: Config | None) -> str:
-    """source, sink or unknown."""
-    definition = CONNECTORS.get((config or {}).get(CLASS) or "")
-    return definition.type if definition is not None else "unknown"
-
-
-def plugins(*, connectors_only: bool) -> list[PluginInfo]:
-    """Every connector class there is, and all converters that configs may name; there are no transformations yet."""
-    found = [PluginInfo(definition.class_name, definition.type, definition.version) for definition in DEFINITIONS]
-    found.sort(key=lambda plugin: plugin.class_name)
-    if not connectors_only:
-        for interface, kind in ((CONVERTER, "converter"), (HEADER_CONVERTER, "header_converter")):
-            names = sorted(name for name, interfaces in KNOWN_CLASSES.items() if interface in interfaces)
-            found += [PluginInfo(name, kind, KAFKA_VERSION) for name in names]
-    return found
-
-
-def plugin_settings(plugin: str, version: str | None) -> list[dict[str, Any]]:
-    """The definitions of a connector's settings, or of a converter's."""
-    if version is not None:
-        check_form(version)
-    definition = CONNECTORS.get(plugin)
-    class_name = definition.class_name if definition is not None else CONVERTER_ALIASES.get(plugin, plugin)
-    table = converter_table(class_name)
-    if definition is None and table is None:
-        raise NotFound(f"Unknown plugin {plugin}.")
-    if version is not None:
-        check_available(class_name, version, kinds=len(KNOWN_CLASSES[class_name]))
-    return definition.describe() if definition is not None else [key.definition() for key in table or ()]
 
 
 async def _no_errors(_: Mapping[str, str]) -> list[str]:
@@ -78,9 +40,9 @@ async def _no_errors(_: Mapping[str, str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRules:
-    """What the worker has to say of connectors' configs. `converters`: its own, by their settings.
+    """The worker's rules for connectors' configs. `converters`: its own, by their settings.
 
-    `target_errors` looks at a resolved config for what leads to another cluster than the rest of it; it may ask clusters.
+    `target_errors` finds settings of a resolved config that lead to another cluster than the rest; it may ask clusters.
     """
 
     override_policy: OverridePolicy = field(default_factory=OverridePolicy)
@@ -90,16 +52,16 @@ class ConfigRules:
 
 
 class Validation:
-    """Validates with the worker's config providers and rules; what is valid and surprising goes to `notices`."""
+    """Validates with the worker's config providers and rules; `notices` logs what is valid but surprising."""
 
     def __init__(self, resolver: Resolver, rules: ConfigRules, notices: ConfigNotices) -> None:
-        self._reads = ConfigReads(resolver.look, "validation")
+        self._reads = ConfigReads(resolver.preview, "validation")
         self._accepted = ConfigReads(resolver.resolve, "accepted")
         self._rules = rules
         self._notices = notices
-        # Threads of their own: classes that are slow to make keep nobody waiting but those who name classes.
+        # Threads of their own: slow classes of users delay only requests that name such classes.
         self._making = ThreadPoolExecutor(max_workers=2, thread_name_prefix="user-classes")
-        # A config of megabytes takes seconds: on the loop, heartbeats would wait for it, and the leader's place be lost.
+        # A config of megabytes takes seconds: on the loop it would delay heartbeats until the worker loses its leadership.
         self._judging = ThreadPoolExecutor(max_workers=2, thread_name_prefix="validation")
 
     async def infos(self, plugin: str, config: Config) -> dict[str, Any]:
@@ -127,7 +89,7 @@ class Validation:
         return answer
 
     async def check(self, config: Config) -> None:
-        """Raises InvalidConfig with every error of a config that is to be stored."""
+        """Raises InvalidConfig with every error of a config that a request wants to store."""
         definition, resolved = await self._resolved(config)
 
         def judge() -> dict[str, ValidatedKey]:
@@ -139,20 +101,22 @@ class Validation:
         judged = await asyncio.get_running_loop().run_in_executor(self._judging, judge)
         errors = [error for result in judged.values() for error in result.errors]
         errors += [error for each in (await self._of_user_classes(judged, resolved, config)).values() for error in each]
-        # Connect would store these, and could never start the connector.
+        # Connect would store a config with nulls, and could never start the connector.
         nulls = [name for name, value in config.items() if value is None and not judged[name].errors]
         errors += [NULL_REFUSED] * len(nulls)
         if not errors and (resolved.get(EXACTLY_ONCE) or "").lower() == "required":
-            # Better refused than promised: no worker copies exactly once yet.
+            # Refused, not ignored: no worker copies exactly once yet.
             errors.append("This worker does not have exactly-once source support enabled.")
         if not errors:
-            # From here on it is a connector's, and clusters hear of it: its secrets are hidden in the log.
-            await self._accepted.resolve(_texts(config))
-            errors.extend(await self._rules.target_errors(_texts(resolved)))
+            # From here on clients log in with this config, so the log hides its secrets.
+            await self._accepted.resolve(set_values(config))
+            errors.extend(await self._rules.target_errors(set_values(resolved)))
         if errors:
             raise InvalidConfig(errors)
-        # Not on the loop: it looks for names alike.
-        await asyncio.to_thread(self._notices.say, config.get("name") or "", definition, _texts(resolved), config)
+        # Not on the loop: to find similar names takes time.
+        await asyncio.to_thread(
+            self._notices.log_once, config.get("name") or "", definition, set_values(resolved), config
+        )
 
     def _of_clients(self, resolved: Config, config: Config) -> dict[str, ValidatedKey]:
         return check_client_properties(resolved, config, self._rules.override_policy)
@@ -160,8 +124,8 @@ class Validation:
     async def _of_user_classes(
         self, judged: Mapping[str, ValidatedKey], resolved: Config, config: Config
     ) -> dict[str, list[str]]:
-        """What is wrong with classes of the user's, by the setting that names them; whose name is wrong has its error."""
-        texts = _texts(resolved)
+        """Errors of classes of the user's, by the setting that names them; a setting with an error already is left out."""
+        texts = set_values(resolved)
         found = {}
         for name in SETTINGS:
             if name not in judged or judged[name].errors or not is_user_class(texts.get(name)):
@@ -176,7 +140,7 @@ class Validation:
 
     async def _resolved(self, config: Config) -> tuple[ConnectorDefinition, Config]:
         try:
-            resolved: Config = {**config, **await self._reads.resolve(_texts(config))}
+            resolved: Config = {**config, **await self._reads.resolve(set_values(config))}
         except ConfigError as error:
             raise BadRequest(str(error)) from None
         class_name = resolved.get(CLASS)
@@ -191,7 +155,7 @@ class Validation:
 def _judged(
     definition: ConnectorDefinition, resolved: Config, config: Config, of_clients: Mapping[str, ValidatedKey]
 ) -> dict[str, ValidatedKey]:
-    """Every setting in Connect's order: its own, those of what it plugs in, the connector's, of clients, of converters."""
+    """Every setting in Connect's order: the framework's, those of aliases, the connector's, of clients, of converters."""
     judged = definition.validate(resolved, config)
     plugged = check_aliases(judged, resolved, config)
     framework = {key.name: judged.pop(key.name) for key in (*CONNECTOR_KEYS, *SOURCE_KEYS)}
@@ -208,9 +172,9 @@ def _judged(
 def _of_another_version(
     definition: ConnectorDefinition, resolved: Config, config: Config
 ) -> dict[str, ValidatedKey] | None:
-    """What is wrong with a config that asks for a version of its connector that there is not; None if it doesn't.
+    """The errors of a config that asks for a connector version that does not exist; None if it asks for none such.
 
-    Connect then looks at its own settings alone, and says it twice. BadRequest for a version that is none.
+    Connect then validates only its own settings, and reports the error twice. BadRequest for a malformed version.
     """
     given = {resolved.get(VERSION) or ""} if resolved.get(VERSION) != config.get(VERSION) else set()
     try:
@@ -227,18 +191,14 @@ def _of_another_version(
 
 
 def _check_override_types(judged: Mapping[str, ValidatedKey], resolved: Config) -> None:
-    """As in Connect, which can't read an override of a wrong type, such a one is an error of the whole request."""
+    """Refuses the whole request if an override has a wrong type, as in Connect, which cannot read it then."""
     for name, result in judged.items():
         if name.startswith(PRODUCER_OVERRIDE) and result.key is not None and parse(resolved[name], result.key.type)[0]:
             raise BadRequest(result.errors[0])
 
 
-def _texts(config: Config) -> dict[str, str]:
-    return {name: value for name, value in config.items() if value is not None}
-
-
 def _shown(config: Config) -> str:
-    """As Java prints a map, without what looks like a secret: without a class no table tells."""
+    """As Java prints a map, but without anything that looks like a secret: no table applies, as the class is unknown."""
     texts = {name: "null" if value is None else value for name, value in config.items()}
     shown = (f"{name}={HIDDEN if is_secret(name) else text}" for name, text in texts.items())
     return "{" + ", ".join(shown) + "}"

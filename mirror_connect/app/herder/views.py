@@ -1,4 +1,4 @@
-"""What the herder answers: plain values, named as Connect names them on the wire."""
+"""The herder's answers: plain values with Connect's names on the wire."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from mirror_connect.connectors.task_protocol import TaskId
 Config = Mapping[str, str | None]
 
 
+def set_values(config: Config) -> dict[str, str]:
+    """The settings whose value is not null."""
+    return {name: value for name, value in config.items() if value is not None}
+
+
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """`commit` is one word; `kafka_cluster_id` is that of the cluster with the internal topics."""
+    """`commit` is one word; `kafka_cluster_id` is the id of the cluster with the internal topics."""
 
     version: str
     commit: str
@@ -29,7 +34,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorInfo:
-    """A connector as it is configured. `config` is as stored: secrets are references, or in clear if given so."""
+    """A connector as configured. `config` is as stored: secrets are references, or clear text if a user gave them so."""
 
     name: str
     config: Config = field(repr=False)
@@ -39,7 +44,7 @@ class ConnectorInfo:
 
 @dataclass(frozen=True, slots=True)
 class StateInfo:
-    """`trace` is None unless there is something to show, which is FAILED as a rule."""
+    """`trace` says why it failed, or what it waits for; None if there is nothing to show."""
 
     state: str
     worker_id: str
@@ -49,7 +54,7 @@ class StateInfo:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorStatus:
-    """A connector as it is, with its tasks by number."""
+    """The status of a connector, with its tasks by number."""
 
     name: str
     connector: StateInfo

@@ -1,1 +1,1 @@
-"""The REST interface of Kafka Connect: parses requests, calls the herder, renders answers. HTTP appears only here."""
+"""The REST interface of Kafka Connect: parses requests, calls the herder, renders answers. Only this room knows HTTP."""

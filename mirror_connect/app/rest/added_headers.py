@@ -1,4 +1,4 @@
-"""Headers that answers get on their way out, whatever made them: the configured ones, and those of cross-origin requests."""
+"""Headers that every answer gets before it is sent: the configured headers, and those of cross-origin requests."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mirror_connect.app.config.response_headers import HeaderRule
 
 RawHeaders = list[tuple[bytes, bytes]]
 
-# As Connect sets Jetty's CrossOriginHandler up.
+# As Connect configures Jetty's CrossOriginHandler.
 _PREFLIGHT_HEADERS: Final = b"Content-Type"
 _PREFLIGHT_AGE_S: Final = b"60"
-# What the resource says of these is truer than a rule; Jetty's resources put theirs in the place of a rule's, too.
+# For these the resource's own header wins over a rule, as in Jetty.
 _OF_THE_RESOURCE: Final = frozenset({b"cache-control", b"content-type", b"content-length"})
 
 
@@ -43,15 +43,15 @@ class ConfiguredHeaders:
             if not rule.adds:
                 made = [header for header in made if header[0] != name]
             made.append((name, rule.text(now).encode("latin-1")))
-        kept = {name for name, _ in own} & _OF_THE_RESOURCE
-        return [header for header in made if header[0] not in kept] + own
+        replaced = {name for name, _ in own} & _OF_THE_RESOURCE
+        return [header for header in made if header[0] not in replaced] + own
 
 
 class CrossOrigin:
-    """Tells browsers which pages may read an application's answers.
+    """Adds the headers by which browsers know which pages may read an application's answers.
 
-    Who may not gets the same answer without the header: it is the browser that keeps it from the page. A preflight goes on
-    to the resource, so its OPTIONS needs credentials where everything does.
+    For other origins the answer is the same, without the header: the browser hides it from the page. A preflight reaches
+    the resource, so its OPTIONS needs credentials if other requests do.
     """
 
     def __init__(self, application: ASGIApp, allowed: CrossOrigins) -> None:
@@ -75,7 +75,7 @@ class CrossOrigin:
 
 
 def _before(send: Send, changed: Callable[[RawHeaders], RawHeaders]) -> Send:
-    """`send`, with the headers of an answer changed."""
+    """`send` with changed headers of an answer."""
 
     async def changing(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""/admin/loggers …: what is logged, on this worker or on all of them."""
+"""/admin/loggers …: the log levels of this worker, or of all workers."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def add_admin_routes(application: FastAPI, herder: Herder) -> None:
 
     @application.get("/admin/loggers", responses={200: {"model": LoggersBody}, **errors()})
     async def list_loggers() -> Response:
-        """All loggers that are not switched off, with their levels."""
-        return answer(LoggersBody.of(herder.logger_levels()))
+        """All loggers that are not off, with their levels."""
+        return answer(LoggersBody.of(herder.log_levels.here.levels()))
 
     @application.get("/admin/loggers/{logger}", responses={200: {"model": LoggerLevelBody}, **errors(404)})
     async def get_logger(logger: str) -> Response:
         """The level of a logger."""
-        found = herder.logger_level(logger)
+        found = herder.log_levels.here.level(logger)
         if found is None:
             raise LoggerNotFound(logger)
         return answer(LoggerLevelBody.of(found))
@@ -53,7 +53,7 @@ def add_admin_routes(application: FastAPI, herder: Herder) -> None:
         openapi_extra=_LEVEL_BODY,
         responses={
             200: {"model": list[str], "description": "The loggers whose level has changed"},
-            204: {"description": "It was told to all workers"},
+            204: {"description": "All workers get the change"},
             **errors(404, 413),
         },
     )
@@ -74,6 +74,6 @@ def add_admin_routes(application: FastAPI, herder: Herder) -> None:
         if level is None:
             raise InvalidLogLevel(asked)
         if scope.lower() == "cluster":
-            await herder.set_cluster_logger_level(logger, level)
+            await herder.log_levels.change_everywhere(logger, level)
             return no_body(204)
-        return JSONResponse(herder.set_logger_level(logger, level))
+        return JSONResponse(herder.log_levels.here.change(logger, level))

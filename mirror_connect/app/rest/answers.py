@@ -1,4 +1,4 @@
-"""How answers leave: JSON on one line (old consoles read lists line by line), and the errors each route may give."""
+"""Answers: JSON on one line (old consoles read lists line by line), and the errors that each route can give."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from starlette.responses import JSONResponse, Response
 from mirror_connect.app.rest.bodies import ErrorBody, RefusalBody
 
 _ERRORS = {
-    400: "What was sent makes no sense; of a bad path or header only GET, POST and HEAD are told so in a body",
-    401: "No or wrong credentials (a plain sentence, no challenge)",
-    403: "Switched off in the worker's properties",
-    404: "There is no such thing",
-    406: "The answer would be JSON, which the request does not accept",
-    409: "There already is one, or another worker leads; the latter passes",
+    400: "The request makes no sense. For a bad path or header, only GET, POST and HEAD get a body",
+    401: "No credentials or wrong ones (a plain sentence, no challenge)",
+    403: "The worker's properties switch this off",
+    404: "It does not exist",
+    406: "The answer is JSON, which the request does not accept",
+    409: "It exists already, another worker leads (the message names it), or this worker cannot do it now",
     413: "The body is too large",
-    415: "Only application/json is read",
-    500: "It failed; the message says why",
+    415: "The body must be application/json",
+    500: "The request failed; the message says why",
     503: "The worker is starting or ending",
 }
 _ALWAYS = (400, 401, 406, 415, 500, 503)
-# By their names in the contract (ERROR_BODIES), not as models: FastAPI would make a validator of each error of each route,
+# By their names in the contract (ERROR_BODIES), not as models: FastAPI would make a validator for each error of each route,
 # two hundred of them, and use none.
 _ERROR: dict[str, Any] = {"$ref": "#/components/schemas/ErrorBody"}
 _REFUSAL: dict[str, Any] = {"$ref": "#/components/schemas/RefusalBody"}
@@ -33,14 +33,14 @@ ERROR_BODIES: tuple[type[BaseModel], ...] = (ErrorBody, RefusalBody)
 
 
 def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """`responses` of a route: these errors beside those that any route gives."""
+    """`responses` of a route: these errors, and those that every route can give."""
     described: dict[int | str, dict[str, Any]] = {}
     for code in sorted({*codes, *_ALWAYS}):
         described[code] = {"description": _ERRORS[code], "content": _json({"schema": _ERROR})}
-    # What Jetty refuses before a resource hears of it is answered as Jetty does: refusals.py.
+    # Requests that Jetty refuses before they reach a resource get Jetty's answer: jetty_errors.py.
     refused = _json({"schema": {"anyOf": [_ERROR, _REFUSAL]}})
     described[400]["content"] = {"text/html": {"schema": {"type": "string"}}, **refused}
-    # Without a schema: it says that it is JSON, and is none, as Connect's.
+    # Without a schema: as in Connect, its content type is JSON, but its text is not.
     described[401]["content"] = _json({})
     return described
 
@@ -50,7 +50,7 @@ def _json(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer(body: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> JSONResponse:
-    """A body without the members that were not set."""
+    """An answer with a body, without the members that were not set."""
     return JSONResponse(body.model_dump(mode="json", exclude_unset=True), status_code=status, headers=headers)
 
 
@@ -60,9 +60,9 @@ def no_body(status: int) -> Response:
 
 
 def location(request: Request, name: str) -> dict[str, str]:
-    """Where a connector is found; absolute, by the host that the request named.
+    """The header with a connector's URL: absolute, with the host that the request named.
 
-    Escaped as Java's UriBuilder does, and semicolons too: what stands behind one would be no part of the name.
+    Escaped like Java's UriBuilder, and semicolons too: text behind a semicolon is not part of the name.
     """
     path = "/connectors/" + quote(name, safe="/:@!$&'()*+,=-._~")
     host = request.headers.get("host") or request.url.netloc

@@ -1,8 +1,8 @@
 """Builds the ASGI application: routes, the order of checks before them, and one way to render every error.
 
 Order, as in Connect: path, method, content types, credentials, then the resource. So an unknown path is 404 and a wrong
-method 405 for everybody, and nothing of a resource is told without credentials. What can't be read at all, of a path or
-of a header with content types, is 400 before any of it.
+method 405 for everybody, and without credentials no answer shows anything of a resource. A path, or a header with content
+types, that can't be read at all is 400 before everything else.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.rest.added_headers import ConfiguredHeaders, CrossOrigin
 from mirror_connect.app.rest.admin import add_admin_routes
 from mirror_connect.app.rest.basic_auth import Authenticator
-from mirror_connect.app.rest.between_workers import add_worker_routes, is_signed
 from mirror_connect.app.rest.body_budget import BodyBudget
 from mirror_connect.app.rest.connectors import add_connector_routes
 from mirror_connect.app.rest.docs import add_docs_routes
-from mirror_connect.app.rest.media_types import BadMediaType, accepted
-from mirror_connect.app.rest.negotiation import negotiate
+from mirror_connect.app.rest.jetty_errors import bad_header
+from mirror_connect.app.rest.media_types import BadMediaType, accepted, negotiate
 from mirror_connect.app.rest.offsets import add_offset_routes
 from mirror_connect.app.rest.plugins import add_plugin_routes
-from mirror_connect.app.rest.refusals import bad_header
 from mirror_connect.app.rest.server import add_server_routes
 from mirror_connect.app.rest.uris import UriGate, whole_names
+from mirror_connect.app.rest.worker_requests import add_worker_routes, is_signed
 from mirror_connect.app.version import API_VERSION
 
 log = logging.getLogger(__name__)
@@ -46,22 +45,22 @@ _REASONS = {413: "Request Entity Too Large"}
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """What the main listeners serve beside Connect's resources, and what they add to every answer."""
+    """What the main listeners serve besides Connect's resources, and what they add to every answer."""
 
     admin: bool = True
     docs: bool = True
     header_rules: tuple[HeaderRule, ...] = ()
     cross_origins: CrossOrigins | None = None
-    # Shared with what other listeners serve; one of its own where there is none.
+    # Shared with the other listeners; None: a budget of its own.
     budget: BodyBudget | None = None
 
 
 def create_application(
     herder: Herder, authenticators: Sequence[Authenticator] = (), surface: Surface = Surface()
 ) -> ASGIApp:
-    """The REST interface. Credentials have to please every one of `authenticators` (app/rest/basic_auth.py)."""
+    """The REST interface. Every one of `authenticators` must accept the credentials (app/rest/basic_auth.py)."""
     budget = BodyBudget() if surface.budget is None else surface.budget
-    application: ASGIApp = budget.guard(UriGate(create_api(herder, authenticators, surface), herder.has))
+    application: ASGIApp = budget.guard(UriGate(create_api(herder, authenticators, surface), herder.connectors.has))
     if surface.cross_origins is not None:
         application = CrossOrigin(application, surface.cross_origins)
     return ConfiguredHeaders(application, surface.header_rules) if surface.header_rules else application
@@ -70,14 +69,14 @@ def create_application(
 def create_admin_application(
     herder: Herder, authenticators: Sequence[Authenticator] = (), budget: BodyBudget | None = None
 ) -> ASGIApp:
-    """What `admin.listeners` of their own serve: /admin alone, without CORS and configured headers, as in Connect."""
+    """What separate `admin.listeners` serve: only /admin, without CORS and configured headers, as in Connect."""
     application = _without_routes(authenticators)
     add_admin_routes(application, herder)
-    return (budget or BodyBudget()).guard(UriGate(application, herder.has))
+    return (budget or BodyBudget()).guard(UriGate(application, herder.connectors.has))
 
 
 def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), surface: Surface = Surface()) -> FastAPI:
-    """The routes without the gate in front of them; openapi.yaml is made from this."""
+    """The routes, without the gate before them; openapi.yaml is made from this."""
     application = _without_routes(authenticators)
     add_server_routes(application, herder)
     add_connector_routes(application, herder)
@@ -109,7 +108,7 @@ def _without_routes(authenticators: Sequence[Authenticator]) -> FastAPI:
     @application.exception_handler(ConnectError)
     async def render(_: Request, error: ConnectError) -> Response:
         if isinstance(error, Unauthorized):
-            # The bare sentence without a challenge, as Connect has it: consoles must not pop up a prompt.
+            # Only the sentence, without a challenge, as in Connect: browsers must not show a login prompt.
             return Response(str(error), status_code=401, media_type="application/json")
         return _error(error.status, str(error))
 
@@ -140,12 +139,12 @@ def _without_routes(authenticators: Sequence[Authenticator]) -> FastAPI:
 
     @application.exception_handler(ClientDisconnect)
     async def render_nothing(_: Request, __: ClientDisconnect) -> Response:
-        # Whoever asked has gone in the middle of the body; that is no mistake of ours, and nobody reads an answer.
+        # The client left in the middle of the body. That is not a bug, and nobody reads an answer.
         return Response(status_code=400)
 
     @application.exception_handler(Exception)
-    async def render_mistake(request: Request, error: Exception) -> Response:
-        # Its text may hold anything, so it goes to the log (the server writes it there) and not to the caller.
+    async def render_bug(request: Request, error: Exception) -> Response:
+        # The error's text may hold anything, so only the log gets it (the server writes it there), not the caller.
         return _error(500, f"{type(error).__name__} while answering {request.method}; the worker's log has the details")
 
     return application
@@ -167,7 +166,7 @@ def _reason(status: int) -> str:
 
 
 def _methods(application: FastAPI, request: Request) -> list[str]:
-    """What may be done with a path: the methods of all routes that match it."""
+    """The methods of all routes that match a path."""
     found: set[str] = set()
     for route in application.routes:
         if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:

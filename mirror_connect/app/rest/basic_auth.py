@@ -1,7 +1,7 @@
-"""Connect's Basic authentication extension: every existing resource needs a name and password of a users file.
+"""Connect's Basic authentication extension: every existing resource needs a name and password from a users file.
 
-Like Connect's own: it runs after routing (an unknown path is 404 without credentials), answers 401 without
-WWW-Authenticate, and an empty users file lets everybody in.
+As in Connect, it runs after routing (an unknown path is 404 without credentials), answers 401 without WWW-Authenticate,
+and accepts everybody if the users file is empty.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _BASE64: Final = frozenset(string.ascii_letters + string.digits + "+/=")
 
 
 class Authenticator(Protocol):
-    """Decides who may ask."""
+    """Checks the credentials of requests."""
 
     def check(self, authorization: str | None) -> None:
-        """Raises Unauthorized unless the Authorization header's value is good."""
+        """Raises Unauthorized unless the value of the Authorization header is valid."""
 
 
 class UsersFile:
-    """Names and passwords, compared in a time that does not depend on either."""
+    """Names and passwords. The time of a check depends on neither."""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._key = secrets.token_bytes(32)
@@ -58,13 +58,11 @@ class UsersFile:
 
 
 def authenticators(extension_classes: Sequence[str], environment: Mapping[str, str]) -> list[Authenticator]:
-    """What `rest.extension.classes` asks for; StartupError for an unknown class or unreadable files."""
+    """The authenticators that `rest.extension.classes` names; StartupError for an unknown class or unreadable files."""
     found: list[Authenticator] = []
     for name in extension_classes:
         if name not in (EXTENSION, EXTENSION.rpartition(".")[2]):
-            raise StartupError(
-                f"rest.extension.classes: there is no class {name} here; the only one known is {EXTENSION}"
-            )
+            raise StartupError(f"rest.extension.classes: class {name} is unknown; the only known class is {EXTENSION}")
         found.append(_from_environment(environment))
     return found
 
@@ -73,7 +71,7 @@ def _from_environment(environment: Mapping[str, str]) -> UsersFile:
     jaas = find_jaas_file(environment)
     if jaas is None:
         raise StartupError(
-            f"Basic authentication needs a login configuration file; name it by {PROPERTY}FILE in the environment "
+            f"Basic authentication needs a login configuration file; name it with {PROPERTY}FILE in the environment "
             "variable KAFKA_OPTS"
         )
     modules = login_modules(jaas, SECTION)
@@ -90,7 +88,7 @@ def _read_users(path: Path) -> dict[str, str]:
     try:
         users: dict[str, str] = javaproperties.loads(text)
     except ValueError:
-        raise StartupError(f"The users file {path} is malformed: it holds a broken \\u escape") from None
+        raise StartupError(f"The users file {path} is malformed: it has a broken \\u escape") from None
     if not users:
         log.warning("The users file %s is empty: everybody may use the REST interface", path)
     return users
@@ -107,7 +105,7 @@ def _credentials(authorization: str | None) -> tuple[str, str]:
 
 
 def _decoded(encoded: str) -> str:
-    # Connect answers 500 here, with these words.
+    # Connect answers 500 here, with these texts.
     illegal = next((character for character in encoded if character not in _BASE64), None)
     if illegal is not None:
         raise ConnectError(f"Illegal base64 character {ord(illegal):x}")

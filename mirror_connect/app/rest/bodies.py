@@ -1,4 +1,4 @@
-"""Answers on the wire, with the member names and order of Kafka Connect; and what openapi.yaml says of them.
+"""The answers on the wire, with Kafka Connect's member names and order; openapi.yaml is made from their texts.
 
 Members that are not set are left out (`trace`), others may be null (`version`).
 """
@@ -24,20 +24,20 @@ from mirror_connect.connectors.task_protocol import TaskId
 
 
 class Body(BaseModel):
-    """What all answers have in common."""
+    """The base of all answers."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class ErrorBody(Body):
-    """Every error that the resources make."""
+    """Every error of a resource."""
 
     error_code: int = Field(examples=[404])
     message: str = Field(examples=["Connector orders not found"])
 
 
 class RefusalBody(Body):
-    """What Jetty says of a request that no resource hears of, to who accepts nothing but JSON."""
+    """Jetty's answer to a request that reaches no resource, if the client accepts only JSON."""
 
     message: str = Field(examples=["Bad Request"])
     url: str
@@ -121,7 +121,7 @@ class TaskStateBody(Body):
 
 
 class ConnectorStatusBody(Body):
-    """A connector as it is."""
+    """The status of a connector."""
 
     name: str
     connector: StateBody
@@ -152,7 +152,7 @@ class TasksBody(RootModel[list[TaskInfoBody]]):
 
 
 class ExpandedBody(Body):
-    """One connector of GET /connectors with `expand`; only what was asked for."""
+    """One connector of GET /connectors with `expand`; only the members that the request names."""
 
     status: ConnectorStatusBody | None = None
     info: ConnectorInfoBody | None = None
@@ -165,7 +165,7 @@ class TopicsBody(Body):
 
 
 class OffsetBody(Body):
-    """A source partition and the offset committed for it; what they hold is the connector's matter."""
+    """A source partition and its committed offset; the connector defines their members."""
 
     partition: dict[str, Any] = Field(examples=[{"cluster": "A", "partition": 0, "topic": "orders"}])
     offset: dict[str, Any] = Field(examples=[{"offset": 41}])
@@ -178,7 +178,7 @@ class OffsetsBody(Body):
 
 
 class NewOffsetBody(Body):
-    """An offset to set, or null to forget it. Read by hand (app/rest/offsets.py): numbers as they were written."""
+    """An offset to set, or null to remove it. Parsed in app/rest/offsets.py, with numbers as written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -254,7 +254,7 @@ class DefinitionBody(Body):
 
 
 class SettingValueBody(Body):
-    """What validation says of the value of a setting."""
+    """The validation of a setting's value."""
 
     name: str
     value: str | None
@@ -264,7 +264,7 @@ class SettingValueBody(Body):
 
 
 class ValidatedSettingBody(Body):
-    """A setting judged; no definition for a name that none exists of."""
+    """A validated setting; without a definition if the name is unknown."""
 
     definition: DefinitionBody | None
     value: SettingValueBody
@@ -279,7 +279,7 @@ class ValidationBody(Body):
     configs: list[ValidatedSettingBody]
 
 
-# Enough of one to copy: what people try first.
+# A small config to copy from the page: people try this first.
 SOURCE_CONFIG: Final[dict[str, str]] = {
     "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
     "source.cluster.alias": "A",
@@ -291,7 +291,7 @@ SOURCE_CONFIG: Final[dict[str, str]] = {
 
 
 class CreateBody(Body):
-    """POST /connectors. Read by hand (app/rest/json_bodies.py): numbers and booleans become text as written."""
+    """POST /connectors. Parsed in app/rest/json_bodies.py: numbers and booleans become text as written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,8 +1,7 @@
-"""Room for the bodies of requests: what all of them together may take of the worker's memory, and how long one may come.
+"""Limits for the bodies of requests: the memory of all together, and the time of each.
 
-A worker that is sent hundreds of large bodies at once, byte by byte, neither grows with them nor loses its lease: who comes
-when the room is taken is told to come again. Small bodies always have room; how many connections there are is bounded
-elsewhere (app/rest/http_servers.py).
+Hundreds of clients that send large bodies byte by byte neither fill the worker's memory nor cost it its lease: when the
+budget is used up, new requests get 503. Small bodies are not counted; http_servers.py limits the number of connections.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mirror_connect.app.errors import BodyTooSlow, TooManyBodies
 
-# Of all requests that have not been answered yet: two of the largest there may be.
+# Of all requests that are not answered yet: two of the largest bodies.
 BUDGET: Final = 32 << 20
-# So much of a body is not counted. A connector's config is smaller as a rule.
+# This much of each body is not counted. A connector's config is usually smaller.
 SMALL: Final = 64 << 10
 # From the first byte of a body to its last.
 WHOLE_BODY_S: Final = 60.0
 
 
 class BodyBudget:
-    """Counts what requests hold; for one event loop. All applications of a worker share one."""
+    """Counts the bytes that requests hold; for one event loop. All applications of a worker share one."""
 
     def __init__(self, total: int = BUDGET, whole_body_s: float = WHOLE_BODY_S) -> None:
         self.total = total
@@ -31,7 +30,7 @@ class BodyBudget:
         self.taken = 0
 
     def guard(self, application: ASGIApp) -> ASGIApp:
-        """The application with bodies counted while it reads and answers them."""
+        """The application, with the bodies of its requests counted until they are answered."""
 
         async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http":
@@ -47,7 +46,7 @@ class BodyBudget:
 
 
 class _Share:
-    """What one request holds."""
+    """The part of the budget that one request holds."""
 
     def __init__(self, budget: BodyBudget, receive: Receive) -> None:
         self._budget = budget

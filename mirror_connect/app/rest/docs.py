@@ -1,7 +1,7 @@
-"""/docs and /openapi.json: the REST contract to read and to try out, unless `rest.docs.enabled` says no.
+"""/docs and /openapi.json: the REST contract to read and to try out, unless `rest.docs.enabled` is false.
 
-Kafka Connect has nothing of the kind, so what is asked of other resources doesn't bind these: they don't negotiate content
-types, and where credentials are needed they challenge the browser, which could not log in otherwise.
+Kafka Connect has no such pages, so its rules don't apply to them: they don't negotiate content types. If credentials are
+needed, they send the browser a challenge, or it could not log in.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mirror_connect.app.errors import Unauthorized
 from mirror_connect.app.rest.answers import ERROR_BODIES
 
 _CDN: Final = "https://cdn.jsdelivr.net/npm/swagger-ui-dist@5.35.0"
-# The page stands where credentials are typed in, so it runs exactly these files or none.
+# People type credentials into this page, so it runs exactly these files or none.
 _SCRIPT: Final = "sha384-gjRm0bEPMeTmMh5jT2cHccIwCUZSTd8YC+j0d0sXw0MdGEfScduGpSyF3ZSSLkX9"
 _STYLE: Final = "sha384-WlYgdmXYOOBWL5apwjDEZwN+U3HmXSSu5R6V5aGxEcf7z+KuRNwBhoxKVN1i3D5I"
 _PAGE: Final = f"""<!DOCTYPE html>
@@ -31,7 +31,7 @@ _PAGE: Final = f"""<!DOCTYPE html>
 </head>
 <body>
 <div id="swagger-ui"><p>The REST contract: <a href="openapi.json">openapi.json</a>.
-To be tried out here it needs Swagger UI, which the browser gets from the internet.</p></div>
+To try it out here, the browser needs Swagger UI from the internet.</p></div>
 <script src="{_CDN}/swagger-ui-bundle.js" integrity="{_SCRIPT}" crossorigin="anonymous"></script>
 <script>
 if (window.SwaggerUIBundle) SwaggerUIBundle({{url: "openapi.json", dom_id: "#swagger-ui", deepLinking: true}});
@@ -42,7 +42,7 @@ if (window.SwaggerUIBundle) SwaggerUIBundle({{url: "openapi.json", dom_id: "#swa
 
 
 def add_docs_routes(application: FastAPI, authenticate: Callable[[Request], Awaitable[None]]) -> None:
-    """Adds both; they describe what the application has when they are asked."""
+    """Adds both routes. They describe the routes that the application has at the time of the request."""
 
     async def page(request: Request) -> Response:
         return await _unless_refused(request, lambda: HTMLResponse(_PAGE))
@@ -63,7 +63,7 @@ def add_docs_routes(application: FastAPI, authenticate: Callable[[Request], Awai
 
 
 def contract(application: FastAPI) -> dict[str, Any]:
-    """What openapi.yaml says of an application. FastAPI's own 422 is taken out: no route of ours gives it."""
+    """The contract of an application, as in openapi.yaml. Without FastAPI's own 422, which no route of ours gives."""
     found = application.openapi()
     for path in found["paths"].values():
         for operation in path.values():
@@ -74,6 +74,6 @@ def contract(application: FastAPI) -> dict[str, Any]:
     schemas |= {body.__name__: body.model_json_schema(mode="serialization") for body in ERROR_BODIES}
     found["components"]["schemas"] = dict(sorted(schemas.items()))
     found["components"]["securitySchemes"] = {"basic": {"type": "http", "scheme": "basic"}}
-    # Credentials are asked for only if the worker's properties say so.
+    # Credentials are needed only if the worker's properties say so.
     found["security"] = [{}, {"basic": []}]
     return found

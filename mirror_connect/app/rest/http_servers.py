@@ -1,7 +1,7 @@
 """The worker's HTTP servers: on sockets that are open already, in the worker's own loop, ended together.
 
-A server here waits for nobody for ever. Who opens a connection and dawdles, byte by byte or in the middle of a TLS
-handshake, keeps nobody else from an answer, loses the connection after a while, and does not hold up the worker's end.
+All waits have a limit. A client that sends byte by byte, or stops in the middle of a TLS handshake, delays no other client,
+loses its connection after a while, and does not delay the worker's end.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mirror_connect.app.errors import ShuttingDown
-from mirror_connect.connectors.counted import counted
+from mirror_connect.connectors.wording import counted
 
 log = logging.getLogger(__name__)
 
-# Longest wait for the whole head of a request, and for the next byte of its body. Connect closes what is idle for 90 s.
+# Longest wait for the whole head of a request, and for the next byte of its body. Connect closes an idle one after 90 s.
 PATIENCE_S: Final = 30.0
-# Of one server. A connection that nobody uses takes some 50 KiB.
+# Of one server. An idle connection takes about 50 KiB.
 MOST_CONNECTIONS: Final = 512
-# What is still read of a body after the answer that refused it, so that its sender gets to read that answer.
+# How much of a refused body the server still reads, so that the sender can read the answer.
 LEFTOVER_BYTES: Final = 32 << 20
-# What requests in work have when the worker ends, before they are told so.
+# The time that open requests have when the worker ends, before they get 503.
 END_PATIENCE_S: Final = 1
 
 
 class HttpServers:
-    """Servers that are started one by one and ended all at once."""
+    """Servers that start one by one and end together."""
 
     def __init__(self) -> None:
         self._servers: list[uvicorn.Server] = []
@@ -56,7 +56,7 @@ class HttpServers:
         self._serving.append(asyncio.create_task(server.serve(sockets=list(sockets))))
 
     async def end(self) -> None:
-        """Closes every socket and returns when requests in work are answered, or were told of the end."""
+        """Closes every socket; returns when open requests are answered or cancelled."""
         for server in self._servers:
             server.should_exit = True
         await asyncio.gather(*self._serving)
@@ -65,7 +65,7 @@ class HttpServers:
 def server_settings(
     application: ASGIApp, tls: ssl.SSLContext | None = None, most_connections: int | None = MOST_CONNECTIONS
 ) -> uvicorn.Config:
-    """How an application is served, loaded."""
+    """uvicorn's settings for an application, loaded."""
     settings = uvicorn.Config(
         _Ended(_Capitalised(application)),
         http=type("Bounded", (_Impatient,), {"most_connections": most_connections}),
@@ -74,9 +74,9 @@ def server_settings(
         log_config=None,
         access_log=False,
         server_header=False,
-        # Connect doesn't believe X-Forwarded-… either: anybody can send them.
+        # As in Connect: X-Forwarded-… has no effect, because anybody can send it.
         proxy_headers=False,
-        # Never to be reached, see _Server.
+        # Never reached, see _Server.
         timeout_graceful_shutdown=END_PATIENCE_S + 1,
     )
     settings.load()
@@ -85,7 +85,7 @@ def server_settings(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers: the worker's own end tasks first."""
+    """uvicorn without its signal handlers: the worker's own handlers end its tasks first."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -96,17 +96,17 @@ class _Server(uvicorn.Server):
             async with asyncio.timeout(END_PATIENCE_S):
                 await super()._wait_tasks_to_complete()
                 return
-        # As uvicorn itself would when its own time is over; but that is an error to it, and here it is how it goes.
+        # uvicorn does the same when its own time is over, but logs an error; here it is expected.
         if open_requests := list(self.server_state.tasks):
-            log.info("%s not answered at the worker's end, and told so", counted(len(open_requests), "request"))
+            log.info("%s cancelled, because the worker stops", counted(len(open_requests), "request"))
         for request in open_requests:
             request.cancel()
 
 
 class _Impatient(H11Protocol):
-    """A connection that is closed when its other side lets it wait for the rest of a request.
+    """A connection that the server closes when the client is too slow to send the rest of a request.
 
-    When there are too many, the one goes whose other side has kept it waiting longest.
+    If there are too many connections, the server closes the one that has waited longest for its client.
     """
 
     most_connections: int | None = None
@@ -136,7 +136,7 @@ class _Impatient(H11Protocol):
                 self.transport.abort()
                 return
         super().data_received(data)
-        # More of a head is no reason to wait longer for its end; a head's end and each piece of a body are.
+        # More bytes of a head do not extend the wait for its end. The end of a head, and each piece of a body, do.
         if self._reading_body() or self.cycle is not before:
             self._wait()
 
@@ -147,7 +147,7 @@ class _Impatient(H11Protocol):
 
     @property
     def kept_waiting(self) -> bool:
-        """Whether it is the other side's turn: a request is being answered otherwise."""
+        """Whether the server waits for the client. Otherwise it is answering a request."""
         return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
     def _reading_body(self) -> bool:
@@ -156,7 +156,7 @@ class _Impatient(H11Protocol):
     def _wait(self) -> None:
         self._wait_no_longer()
         if not (self._reading_body() and self._waits_since):
-            # A body's bytes, dripped, make nobody younger.
+            # Single bytes of a body do not make the connection count as newer.
             self._waits_since = self.loop.time()
         self._watch = self.loop.call_later(PATIENCE_S, self._overdue)
 
@@ -166,14 +166,14 @@ class _Impatient(H11Protocol):
 
     def _overdue(self) -> None:
         if self._reading_body() and not self.cycle.more_body:
-            return  # it is we who are slow; the answer's end begins the next wait
+            return  # the server is slow, not the client; the end of the answer begins the next wait
         if not self.transport.is_closing():
-            # At once: a goodbye in TLS would wait for the other side again.
+            # At once: to close TLS cleanly would wait for the client again.
             self.transport.abort()
 
 
 class _Capitalised:
-    """Writes the names of headers as Connect does (`Location`): scripts look for them with grep."""
+    """Capitalises the names of headers as Connect does (`Location`): scripts find them with grep."""
 
     def __init__(self, application: ASGIApp) -> None:
         self._application = application
@@ -181,7 +181,7 @@ class _Capitalised:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def capitalised(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # But for `connection`, for which uvicorn looks to add its own.
+                # Except `connection`: uvicorn checks for it before it adds its own.
                 headers = [
                     (name if name == b"connection" else name.title(), value) for name, value in message["headers"]
                 ]
@@ -192,7 +192,7 @@ class _Capitalised:
 
 
 class _Ended:
-    """Tells requests that the server's end finds unanswered that the worker ends, instead of logging each as a mistake."""
+    """Answers 503 to requests that the server's end cancels, instead of logging each as a bug."""
 
     def __init__(self, application: ASGIApp) -> None:
         self._application = application

@@ -1,7 +1,7 @@
 """Request bodies: JSON as Kafka Connect takes it.
 
-Config values are text; a number or boolean is taken as the text it was written with (`1.50`, `1e3`). A key given twice:
-the last one counts. Where Connect answers 500 by accident (malformed JSON, a wrong type, no body) this answers 400.
+Config values are text; a number or boolean becomes its text as written (`1.50`, `1e3`). If a key occurs twice, the last one
+counts. For malformed JSON, a wrong type or no body Connect answers 500 by accident; this answers 400.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from starlette.requests import Request
 
 from mirror_connect.app.errors import BadRequest, BodyTooLarge
 
-# Connector configs of some MB are legal (long topic lists); what the config topic then takes, the broker decides.
+# Connector configs of some MB are valid (long topic lists); the broker decides how much the config topic takes.
 BODY_LIMIT: Final = 16 * 1024 * 1024
 
 
-# Larger ones are parsed in a thread, one after the other: the loop keeps the lease, and what is parsed takes many times
-# the memory of its text.
+# Larger bodies are parsed in a thread, one after the other: the loop must keep the lease, and a parsed body takes many
+# times the memory of its text.
 SMALL_BODY: Final = 64 << 10
 _PARSING: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parsing")
 
@@ -32,7 +32,7 @@ class NumberText(str):
 
 
 async def read_body(request: Request, limit: int = BODY_LIMIT) -> bytes:
-    """The whole body; BodyTooLarge as soon as it is longer than `limit`."""
+    """Reads the whole body; BodyTooLarge as soon as it is longer than `limit`."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -42,23 +42,23 @@ async def read_body(request: Request, limit: int = BODY_LIMIT) -> bytes:
 
 
 async def parsed(body: bytes) -> Any:
-    """As `parse_json`, off the event loop if it may take a while."""
+    """As `parse_json`, but in a thread if it may take long."""
     if len(body) <= SMALL_BODY:
         return parse_json(body)
     return await asyncio.get_running_loop().run_in_executor(_PARSING, parse_json, body)
 
 
 def parse_json(body: bytes) -> Any:
-    """The JSON value, numbers as NumberText. BadRequest says where it breaks off, without quoting the body."""
+    """The JSON value, numbers as NumberText. BadRequest names the position of the error, without quoting the body."""
     if not body.strip():
         raise BadRequest("The request has no body; a JSON object is needed")
     try:
         text = body.decode(json.detect_encoding(body))
         value = json.loads(text, parse_int=NumberText, parse_float=NumberText, parse_constant=_no_constant)
-        # Lone surrogates can be written in JSON but not into a topic.
+        # JSON can hold lone surrogates, a topic cannot.
         _refuse_surrogates(text)
     except json.JSONDecodeError as error:
-        # error.doc may hold passwords: only the position is told.
+        # error.doc may hold passwords: the answer has only the position.
         place = f"line {error.lineno}, column {error.colno}"
         raise BadRequest(f"The request body is not valid JSON: {error.msg} at {place}") from None
     except UnicodeDecodeError:
@@ -69,7 +69,7 @@ def parse_json(body: bytes) -> Any:
 
 
 def config_from(value: Any, what: str = "The request body") -> dict[str, str | None]:
-    """A connector config, `null` kept as None (only PATCH has a use for it); its order stays."""
+    """A connector config in its order, with None for `null`, which only PATCH uses."""
     if not isinstance(value, dict):
         raise BadRequest(f"{what} must be a JSON object of settings and not {_kind(value)}")
     return {name: text_of(member, f"The value of '{name}'") for name, member in value.items()}

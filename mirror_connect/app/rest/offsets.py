@@ -1,4 +1,4 @@
-"""/connectors/{name}/offsets: how far a connector has come, listed, set and reset."""
+"""/connectors/{name}/offsets: lists, sets and resets a connector's source offsets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ALTER_BODY: dict[str, Any] = {
     }
 }
 _INTEGER: Final = re.compile(r"-?\d{1,19}")
-# A sane partition has one level; each takes some of the interpreter's stack where it is written.
+# A normal partition has one level. Each level takes some of the interpreter's stack when it is encoded.
 _DEPTH: Final = 50
 
 
@@ -52,8 +52,8 @@ def add_offset_routes(application: FastAPI, herder: Herder) -> None:
     @application.get("/connectors/{name}/offsets", responses={200: {"model": OffsetsBody}, **errors(404)})
     async def get_offsets(name: str) -> Response:
         """The committed source offsets of a connector, whether it runs or not."""
-        entries = await herder.offsets(name)
-        # Not through the model: of a hundred thousand it would take a second, of the loop on which the lease is kept.
+        entries = await herder.source_offsets.list(name)
+        # Not through the model: for a hundred thousand it would block the loop, which keeps the lease, for a second.
         return JSONResponse({"offsets": [{"partition": each.partition, "offset": each.offset} for each in entries]})
 
     @application.patch(
@@ -62,15 +62,15 @@ def add_offset_routes(application: FastAPI, herder: Herder) -> None:
         responses={200: {"model": MessageBody}, **errors(404, 409, 413)},
     )
     async def alter_offsets(name: str, request: Request) -> Response:
-        """Sets source offsets of a stopped connector; a null offset forgets one. All of them or none."""
+        """Sets source offsets of a stopped connector; a null offset removes one. All of them or none."""
         changes = _changes(await json_body(request))
-        await herder.alter_offsets(name, changes)
+        await herder.source_offsets.alter(name, changes)
         return answer(MessageBody(message="The offsets for this connector have been altered successfully"))
 
     @application.delete("/connectors/{name}/offsets", responses={200: {"model": MessageBody}, **errors(404, 409)})
     async def reset_offsets(name: str) -> Response:
-        """Forgets all source offsets of a stopped connector."""
-        await herder.reset_offsets(name)
+        """Removes all source offsets of a stopped connector."""
+        await herder.source_offsets.reset(name)
         return answer(MessageBody(message="The offsets for this connector have been reset successfully"))
 
 

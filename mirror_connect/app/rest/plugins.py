@@ -1,4 +1,4 @@
-"""/connector-plugins …: the connector classes there are, their settings, and the judgement of a config."""
+"""/connector-plugins …: the connector classes, their settings, and the validation of a config."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fastapi import FastAPI, Query, Request, Response
 from starlette.responses import JSONResponse
 
 from mirror_connect.app.herder.herder import Herder
+from mirror_connect.app.herder.plugins import plugin_settings, plugins
 from mirror_connect.app.rest.answers import answer, errors
 from mirror_connect.app.rest.bodies import DefinitionBody, PluginsBody, ValidationBody
 from mirror_connect.app.rest.connectors import CONFIG_BODY, json_body
@@ -23,7 +24,7 @@ def add_plugin_routes(application: FastAPI, herder: Herder) -> None:
         connectors_only: Annotated[str, Query(alias="connectorsOnly", description="false: converters too")] = "true",
     ) -> Response:
         """All connector classes, or all plugins."""
-        return answer(PluginsBody.of(herder.plugins(connectors_only=connectors_only.lower() == "true")))
+        return answer(PluginsBody.of(plugins(connectors_only=connectors_only.lower() == "true")))
 
     @application.get(
         "/connector-plugins/{plugin}/config", responses={200: {"model": list[DefinitionBody]}, **errors(404)}
@@ -31,8 +32,8 @@ def add_plugin_routes(application: FastAPI, herder: Herder) -> None:
     async def get_plugin_config(
         plugin: str, version: Annotated[str | None, Query(description="A version or a range of versions")] = None
     ) -> Response:
-        """The settings of a connector or converter class, which may be named in full, simply, or by its alias."""
-        settings: list[dict[str, Any]] = herder.plugin_settings(plugin, version)
+        """The settings of a connector or converter class, by its full name, simple name or alias."""
+        settings: list[dict[str, Any]] = plugin_settings(plugin, version)
         return JSONResponse(settings)
 
     @application.put(
@@ -41,7 +42,7 @@ def add_plugin_routes(application: FastAPI, herder: Herder) -> None:
         responses={200: {"model": ValidationBody}, **errors(413)},
     )
     async def validate(plugin: str, request: Request) -> Response:
-        """Every setting of a config judged; nothing is stored."""
-        judged = await herder.validate(plugin, config_from(await json_body(request)))
-        # Of a config of megabytes it takes seconds to write.
+        """Validates every setting of a config; stores nothing."""
+        judged = await herder.validation.infos(plugin, config_from(await json_body(request)))
+        # To encode the answer for a config of megabytes takes seconds.
         return await asyncio.to_thread(JSONResponse, judged)

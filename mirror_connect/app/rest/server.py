@@ -24,11 +24,11 @@ def add_server_routes(application: FastAPI, herder: Herder) -> None:
         responses={
             200: {"model": HealthBody},
             **errors(),
-            500: {"model": HealthBody, "description": "Nothing gets its turn"},
+            500: {"model": HealthBody, "description": "The worker cannot handle requests now"},
             503: {"model": HealthBody, "description": "The worker is still starting"},
         },
     )
     async def get_health() -> Response:
-        """Whether the worker can do what it is asked."""
+        """Whether the worker can handle requests."""
         health = await herder.health()
         return answer(HealthBody.of(health), _HEALTH_STATUS[health.status])

@@ -1,12 +1,11 @@
-"""Which request paths and hosts are refused before routing, and what the router sees of the others.
+"""Which request paths and hosts are refused before routing, and the path that the router sees for the others.
 
-The rules are those of the Jetty and the Jersey under Kafka Connect: a path that different servers read differently (an
-encoded slash, percent or dot segment, an empty segment, characters that no URI has) is refused instead of guessed at. So
-is one that is no UTF-8. What stands behind a semicolon means nothing; dot segments are not followed, they are names; and
-the words of a path must not be encoded.
+The rules are those of the Jetty and the Jersey under Kafka Connect. A path that servers may read differently is refused: an
+encoded slash, percent or dot segment, an empty segment, characters that no URI has, bytes that are not UTF-8. Text behind a
+semicolon has no effect. Dot segments are names and are not resolved. The fixed words of a path must not be encoded.
 
-One exception: POST makes a connector of any name, `a/b` and `..` too, which in Kafka Connect hardly anybody can read, change
-or delete ever after. Here its percent-encoded path leads to it, as long as it exists.
+One exception: POST creates connectors with names like `a/b` and `..`, which Kafka Connect can hardly read, change or delete
+afterwards. Here the percent-encoded path of such a connector works as long as the connector exists.
 """
 
 from __future__ import annotations
@@ -19,30 +18,30 @@ from urllib.parse import unquote_to_bytes
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mirror_connect.app.rest.jetty_errors import bad_header, bad_uri
 from mirror_connect.app.rest.media_types import BadMediaType, content_type
-from mirror_connect.app.rest.refusals import bad_header, bad_uri
 
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})|%")
-# What a Location is made of: a name or an address, and perhaps a port.
+# The host of a Location: a name or an address, and perhaps a port.
 _HOST: Final = re.compile(rb"(?:\[[0-9A-Fa-f:.]+(?:%[\w.~-]+)?\]|[\w.~!$&'()*+,;=%-]*)(?::[0-9]*)?", re.ASCII)
 _ABSOLUTE: Final = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/]*)(/.*)?")
 _CONNECTOR: Final = re.compile(rb"/connectors/([^/]+)(/.*)?")
 _ILLEGAL: Final = re.compile(rb"[^!$-;=?-Z_a-z~]")
 _SUSPICIOUS: Final = re.compile(rb"%(?:0[1-9a-f]|1[0-9a-f]|5c|7f)", re.IGNORECASE)
-# Only these query parameters are lists; of any other the first one counts.
+# Only these query parameters are lists; of all others the first value counts.
 _LISTS: Final = frozenset({b"expand"})
-# Stands for a slash of a name between the gate and the routes, which end a name at a slash. No text has this character.
+# Replaces a slash in a name between the gate and the routes, which end a name at a slash. No text has this character.
 _SLASH: Final = "\ufdd0"
-# In front of a segment that was written with escapes: it may be a name, and is none of the words that routes are made of.
+# Marks a segment that was written with escapes: it may be a name, but not one of the fixed words of routes.
 _ESCAPED: Final = "\ufdd1"
 
 
 class RefusedPath(Exception):
-    """A path that is answered with 400; the text says why."""
+    """The path is refused with 400; the text says why."""
 
 
 def routed_path(raw_path: bytes) -> str:
-    """The decoded path as routes are matched with it, without a trailing slash and path parameters; RefusedPath."""
+    """The decoded path for the routes, without a trailing slash and path parameters; RefusedPath."""
     raw_path = raw_path.partition(b"#")[0]
     if not raw_path.startswith(b"/"):
         raise RefusedPath("Bad URI path")
@@ -60,7 +59,7 @@ def routed_path(raw_path: bytes) -> str:
 
 
 def _segment(raw: bytes, *, last: bool) -> str | None:
-    """A segment decoded, without its parameters; None for the emptiness behind a trailing slash."""
+    """A decoded segment without its parameters; None for the empty segment behind a trailing slash."""
     name, semicolon, _ = raw.partition(b";")
     if any(not digits or digits == b"00" for digits in _ESCAPE.findall(name)):
         raise RefusedPath("Bad Request")
@@ -87,7 +86,7 @@ def _segment(raw: bytes, *, last: bool) -> str | None:
 
 
 def path_of_a_connector(raw_path: bytes, exists: Callable[[str], bool]) -> str | None:
-    """The path for the routes of a refused path that is an existing connector's; None for any other."""
+    """The path for the routes, if a refused path is that of an existing connector; else None."""
     found = _CONNECTOR.fullmatch(raw_path)
     if found is None or b";" in found[1] or _ILLEGAL.search(found[1]) or any(not d for d in _ESCAPE.findall(found[1])):
         return None
@@ -102,25 +101,25 @@ def path_of_a_connector(raw_path: bytes, exists: Callable[[str], bool]) -> str |
 
 
 async def whole_names(request: Request) -> None:
-    """A dependency of every route: gives what the path names back as it was written."""
+    """A dependency of every route: restores the names in the path."""
     for parameter, text in request.path_params.items():
         request.path_params[parameter] = text.removeprefix(_ESCAPED).replace(_SLASH, "/")
 
 
 def first_of_each(query: bytes) -> bytes:
-    """A query, without a fragment, in which each parameter that is no list has the first of its values alone."""
+    """A query without a fragment, in which each parameter that is no list has only its first value."""
     seen = set()
-    kept = []
+    first = []
     for piece in query.partition(b"#")[0].split(b"&"):
         name = unquote_to_bytes(piece.partition(b"=")[0].replace(b"+", b" "))
         if name in _LISTS or name not in seen:
-            kept.append(piece)
+            first.append(piece)
         seen.add(name)
-    return b"&".join(kept)
+    return b"&".join(first)
 
 
 class UriGate:
-    """Refuses bad paths, hosts and content types as Jetty and Jersey do, hands HEAD on as GET and sends no body for it."""
+    """Refuses bad paths, hosts and content types as Jetty and Jersey do; answers HEAD as GET without a body."""
 
     def __init__(self, app: ASGIApp, exists: Callable[[str], bool]) -> None:
         self._app = app
@@ -138,7 +137,7 @@ class UriGate:
             path = self._path(scope)
             carried = request.headers.getlist("content-type")
             if carried:
-                # Of two of them nobody knows which one counts: joined they are none.
+                # With two headers it is unclear which one counts: joined they are malformed.
                 content_type(",".join(carried))
         except RefusedPath as refused:
             await bad_uri(request, str(refused))(scope, receive, send)
@@ -171,7 +170,7 @@ class UriGate:
 
 def _without_body(send: Send) -> Send:
     async def send_head(message: Message) -> None:
-        # The length of the body that a GET would get stays in the headers.
+        # The headers keep the length of the body that a GET would get.
         await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
     return send_head

@@ -1,1 +1,1 @@
-"""The worker's state in Kafka: config, status and offset topics, their record formats and views."""
+"""The worker's state in Kafka: the config, status and offset topics, with their record formats and views."""

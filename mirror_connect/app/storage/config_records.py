@@ -1,6 +1,6 @@
-"""Keys and values of the config topic, as Kafka Connect writes them (FORMATS.md §3).
+"""Keys and values of the config topic, as Kafka Connect writes them (docs/internal-formats.md, section 3).
 
-Only bytes ↔ values; what the records mean together is app/storage/config_view.py.
+This module only converts bytes and values. app/storage/config_view.py knows what the records mean together.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class SessionKey:
 
 @dataclass(frozen=True, slots=True)
 class RestartRequest:
-    """POST …/restart with parameters: what is to be restarted."""
+    """POST …/restart with parameters: what to restart."""
 
     connector: str
     include_tasks: bool
@@ -58,23 +58,23 @@ class RestartRequest:
 
 
 def connector_entry(name: str, config: RawConfig) -> Entry:
-    """A connector's config in its own order; `name` is put last where the caller left it out."""
+    """A connector's config in its own order; `name` comes last if the config does not have it."""
     properties = dict(config) if "name" in config else {**config, "name": name}
     return (CONNECTOR + name).encode(), json_text.encode({"properties": properties})
 
 
 def task_entry(connector: str, task: int, config: RawConfig) -> Entry:
-    """One task's config, in force from the next commit on."""
+    """One task's config; it counts from the next commit on."""
     return f"{TASK}{connector}-{task}".encode(), json_text.encode({"properties": dict(config)})
 
 
 def commit_entry(connector: str, tasks: int) -> Entry:
-    """Puts the task configs before it in force."""
+    """The commit of the task configs before it."""
     return (COMMIT + connector).encode(), json_text.encode({"tasks": tasks})
 
 
 def target_state_entry(connector: str, state: str) -> Entry:
-    """`state` is for workers older than 3.5, which know no STOPPED."""
+    """A target state. The member `state` is for workers before 3.5, which have no STOPPED."""
     if state not in TARGET_STATES:
         raise ValueError(f"no target state: {state}")
     v1 = PAUSED if state == STOPPED else state
@@ -82,13 +82,13 @@ def target_state_entry(connector: str, state: str) -> Entry:
 
 
 def restart_entry(request: RestartRequest) -> Entry:
-    """A restart request, acted on by every worker that reads it while it runs."""
+    """A restart request. Every running worker that reads it acts on it."""
     value = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
     return (RESTART + request.connector).encode(), json_text.encode(value)
 
 
 def fencing_entry(connector: str, tasks: int) -> Entry:
-    """How many tasks have been fenced and may start (exactly-once only)."""
+    """The number of tasks that are fenced and may start (exactly-once only)."""
     return (FENCING + connector).encode(), json_text.encode({"task-count": tasks})
 
 
@@ -105,19 +105,19 @@ def logger_entry(namespace: str, level: str) -> Entry:
 
 
 def deletion_entries(connector: str) -> list[Entry]:
-    """Both tombstones, even if there never was a target state: so does Kafka."""
+    """Both tombstones, as in Kafka, even if there never was a target state."""
     return [((CONNECTOR + connector).encode(), None), ((TARGET_STATE + connector).encode(), None)]
 
 
 def task_key(key: str) -> tuple[str, int] | None:
-    """Connector and number in a `task-…` key: the number is what follows the last `-`."""
+    """Connector and number in a `task-…` key; the number follows the last `-`."""
     return numbered(key.removeprefix(TASK))
 
 
 def numbered(name: str) -> tuple[str, int] | None:
-    """`orders-12` as `orders` and 12; None where the number is missing or no Java int."""
+    """`orders-12` as `orders` and 12; None if the number is missing or not a Java int."""
     connector, dash, digits = name.rpartition("-")
-    # Without its zeros, 10 digits at most: Python refuses to read thousands of them.
+    # At most 10 digits without leading zeros: Python refuses to parse thousands of digits.
     digits = digits.lstrip("0") or digits[:1]
     if not (dash and digits.isascii() and digits.isdigit() and len(digits) <= len(str(MAX_INT))):
         return None
@@ -126,7 +126,7 @@ def numbered(name: str) -> tuple[str, int] | None:
 
 
 def properties(value: bytes | None) -> dict[str, str | None] | None:
-    """The `properties` of a connector or task record, texts and nulls; None where the record is not of that form."""
+    """The `properties` of a connector or task record, texts and nulls; None if the record has another form."""
     found = (json_text.decode_object(value) or {}).get("properties")
     if not isinstance(found, dict) or not all(each is None or isinstance(each, str) for each in found.values()):
         return None
@@ -134,7 +134,7 @@ def properties(value: bytes | None) -> dict[str, str | None] | None:
 
 
 def target_state(value: bytes | None) -> str | None:
-    """The state of a target-state record: `state.v2` if it is text, else `state`; None for anything unknown."""
+    """The state of a target-state record: `state.v2` if it is text, else `state`; None if it is unknown."""
     record = json_text.decode_object(value) or {}
     state = record.get("state.v2")
     if not isinstance(state, str):
@@ -143,13 +143,13 @@ def target_state(value: bytes | None) -> str | None:
 
 
 def count(value: bytes | None, member: str) -> int | None:
-    """A member of a record that counts something: an integer from 0 to Java's largest int."""
+    """A count in a record: an integer from 0 to Java's largest int; None for anything else."""
     found = _integer((json_text.decode_object(value) or {}).get(member))
     return found if found is not None and 0 <= found <= MAX_INT else None
 
 
 def restart_request(connector: str, value: bytes | None) -> RestartRequest | None:
-    """A restart request; a flag that is missing or no boolean counts as false, as in Kafka."""
+    """A restart request. As in Kafka, a flag that is missing or not a boolean counts as false."""
     record = json_text.decode_object(value)
     if record is None:
         return None
@@ -157,7 +157,7 @@ def restart_request(connector: str, value: bytes | None) -> RestartRequest | Non
 
 
 def session_key(value: bytes | None) -> SessionKey | None:
-    """The session key, None where anything is wrong with it."""
+    """The session key; None if anything is wrong with it."""
     record = json_text.decode_object(value) or {}
     key, algorithm = record.get("key"), record.get("algorithm")
     created = _integer(record.get("creation-timestamp"))
@@ -166,7 +166,7 @@ def session_key(value: bytes | None) -> SessionKey | None:
     try:
         return SessionKey(base64.b64decode(key, validate=True), algorithm, created)
     except ValueError:
-        # Also for what is no ASCII, which is no binascii.Error.
+        # Not only binascii.Error: text that is not ASCII raises ValueError.
         return None
 
 

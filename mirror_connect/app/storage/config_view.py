@@ -1,12 +1,11 @@
-"""What the records of the config topic mean together (FORMATS.md §3, "Reading rules").
+"""What the records of the config topic mean together (docs/internal-formats.md, section 3).
 
-`ConfigView` takes records in order and says what each changed; `snapshot()` is the state as one immutable value.
-No I/O: the rules are those of Kafka's KafkaConfigBackingStore, so that both sorts of workers see the same.
+`ConfigView` takes records in order and returns what each one changed; `snapshot()` is the state as one immutable value.
+No I/O. The rules are those of Kafka's KafkaConfigBackingStore, so that Java workers and ours see the same state.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -16,12 +15,10 @@ from mirror_connect.app.storage import config_records as records
 from mirror_connect.app.storage.config_records import RawConfig, RestartRequest, SessionKey
 from mirror_connect.app.storage.json_text import shown
 
-log = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
 class ConnectorUpdated:
-    """A connector's config was written (perhaps the same one again)."""
+    """A connector's config was written, perhaps the same config again."""
 
     connector: str
 
@@ -35,14 +32,14 @@ class ConnectorRemoved:
 
 @dataclass(frozen=True, slots=True)
 class TasksUpdated:
-    """A commit was read: task configs are in force, or the connector has become inconsistent."""
+    """A commit was read: the task configs count now, or the connector has become inconsistent."""
 
     connector: str
 
 
 @dataclass(frozen=True, slots=True)
 class TargetStateChanged:
-    """A connector's target state is another one than before."""
+    """A connector's target state has changed."""
 
     connector: str
     state: str
@@ -50,15 +47,22 @@ class TargetStateChanged:
 
 @dataclass(frozen=True, slots=True)
 class SessionKeyChanged:
-    """There is a new session key in the snapshot."""
+    """The snapshot has a new session key."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggerLevelSet:
-    """Somebody set a log level for all workers."""
+    """A request set a log level for all workers."""
 
     namespace: str
     level: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The record can't be read and changed nothing. `reason`: what is wrong with it, for the log."""
+
+    reason: str
 
 
 Change = (
@@ -74,11 +78,11 @@ Change = (
 
 @dataclass(frozen=True, slots=True)
 class ConfigSnapshot:
-    """The config topic at one moment. Configs are as stored: config provider references unresolved, secrets in clear.
+    """The config topic at one moment. Configs are as stored: references to config providers, and secrets in clear text.
 
-    `task_configs` holds configs of tasks that are gone too, as in Kafka: `task_counts` says how many count.
-    `generations` counts applied commits from 0; `fencing_counts` and `pending_fencing` matter to exactly-once only.
-    `applied_configs`: the connector config in force when its last task configs were committed.
+    As in Kafka, `task_configs` also has configs of deleted tasks; `task_counts` is how many of them count.
+    `generations` counts applied commits from 0; only exactly-once needs `fencing_counts` and `pending_fencing`.
+    `applied_configs`: the connector config at the last commit of its task configs.
     """
 
     connectors: Mapping[str, RawConfig] = field(repr=False)
@@ -93,7 +97,7 @@ class ConfigSnapshot:
     session_key: SessionKey | None
 
     def contains(self, connector: str) -> bool:
-        """Whether there is such a connector."""
+        """Whether the connector exists."""
         return connector in self.connectors
 
     def target_state(self, connector: str) -> str | None:
@@ -101,11 +105,11 @@ class ConfigSnapshot:
         return self.target_states.get(connector, records.STARTED) if connector in self.connectors else None
 
     def task_count(self, connector: str) -> int:
-        """How many tasks are in force; 0 while the connector is inconsistent, as in Kafka."""
+        """The number of tasks; 0 while the connector is inconsistent, as in Kafka."""
         return 0 if connector in self.inconsistent else self.task_counts.get(connector, 0)
 
     def tasks(self, connector: str) -> list[RawConfig]:
-        """The configs of the tasks in force, by number."""
+        """The configs of these tasks, by number."""
         configs = self.task_configs.get(connector, {})
         return [configs[task] for task in range(self.task_count(connector)) if task in configs]
 
@@ -128,7 +132,7 @@ class ConfigView:
         self._snapshot: ConfigSnapshot | None = None
 
     def snapshot(self) -> ConfigSnapshot:
-        """The present state; the same object until a record is read."""
+        """The present state; the same object until the next record."""
         if self._snapshot is None:
             tasks = {name: MappingProxyType(dict(configs)) for name, configs in self._task_configs.items()}
             self._snapshot = ConfigSnapshot(
@@ -145,8 +149,8 @@ class ConfigView:
             )
         return self._snapshot
 
-    def apply(self, key: bytes | None, value: bytes | None) -> Change | None:
-        """Take the next record; says what it changed, None where there is nothing to tell. Never raises."""
+    def apply(self, key: bytes | None, value: bytes | None) -> Change | Skipped | None:
+        """Takes the next record; returns what it changed, or None for no change. Never raises."""
         self._snapshot = None
         text = (key or b"").decode(errors="replace")
         if text == records.SESSION_KEY:
@@ -154,13 +158,12 @@ class ConfigView:
         for prefix, read in _READERS:
             if text.startswith(prefix):
                 return read(self, text.removeprefix(prefix), value)
-        log.error("Config topic: dropped a record with the unknown key %s", shown(text))
-        return None
+        return Skipped(f"its key {shown(text)} is unknown")
 
-    def _target(self, connector: str, value: bytes | None) -> Change | None:
+    def _target(self, connector: str, value: bytes | None) -> Change | Skipped | None:
         before = self._target_states.get(connector)
         if value is None:
-            # No change to tell: either the connector's own tombstone has told it, or it is STARTED again from here on.
+            # No change: the connector's own tombstone came before, or it is STARTED from now on, as in Kafka.
             self._target_states.pop(connector, None)
             if connector in self._connectors:
                 self._target_states[connector] = records.STARTED
@@ -171,7 +174,7 @@ class ConfigView:
         self._target_states[connector] = state
         return TargetStateChanged(connector, state) if state != before else None
 
-    def _connector(self, connector: str, value: bytes | None) -> Change | None:
+    def _connector(self, connector: str, value: bytes | None) -> Change | Skipped | None:
         if value is None:
             self._forget(connector)
             return ConnectorRemoved(connector)
@@ -182,23 +185,23 @@ class ConfigView:
         self._target_states.setdefault(connector, records.STARTED)
         return ConnectorUpdated(connector)
 
-    def _task(self, rest: str, value: bytes | None) -> Change | None:
+    def _task(self, rest: str, value: bytes | None) -> Change | Skipped | None:
         task, config = records.task_key(records.TASK + rest), records.properties(value)
         if task is None or config is None:
             return _unreadable("task config", rest)
         self._uncommitted.setdefault(task[0], {})[task[1]] = MappingProxyType(config)
         return None
 
-    def _commit(self, connector: str, value: bytes | None) -> Change | None:
+    def _commit(self, connector: str, value: bytes | None) -> Change | Skipped | None:
         if connector not in self._connectors:
-            # Deleted, and compaction has taken the rest: what is left of its tasks must not come alive again.
+            # The connector was deleted, and compaction has removed some records: its remaining tasks must not start again.
             self._forget(connector)
             return None
         tasks = records.count(value, "tasks")
         if tasks is None:
             return _unreadable("commit", connector)
         buffered = self._uncommitted.get(connector)
-        # Counted, as a record may name any number of tasks: a set of so many numbers could take all memory.
+        # Counted without a set: a record may name any number of tasks, and a set of them could take all memory.
         if sum(1 for number in buffered or () if number < tasks) == tasks:
             if buffered is not None:
                 self._task_configs.setdefault(connector, {}).update(buffered)
@@ -206,19 +209,20 @@ class ConfigView:
             self._inconsistent.discard(connector)
             self._applied[connector] = self._connectors[connector]
         else:
-            # Compaction kept the commit but only some of its tasks; the leader makes the configs anew.
+            # Compaction kept the commit but not all of its tasks; the leader makes the configs again.
             self._inconsistent.add(connector)
         if buffered is not None:
-            # Emptied in any case: an incomplete set must never be completed by records of a later one.
+            # Always emptied: records of a later set must never complete an incomplete one.
             buffered.clear()
         self._task_counts[connector] = tasks
         self._pending_fencing.add(connector)
         return TasksUpdated(connector)
 
-    def _restart(self, connector: str, value: bytes | None) -> Change | None:
-        return records.restart_request(connector, value)
+    def _restart(self, connector: str, value: bytes | None) -> Change | Skipped | None:
+        found = records.restart_request(connector, value)
+        return _unreadable("restart request", connector) if found is None and value is not None else found
 
-    def _fencing(self, connector: str, value: bytes | None) -> Change | None:
+    def _fencing(self, connector: str, value: bytes | None) -> Change | Skipped | None:
         tasks = records.count(value, "task-count")
         if tasks is None:
             return _unreadable("task count", connector)
@@ -226,25 +230,26 @@ class ConfigView:
         self._pending_fencing.discard(connector)
         return None
 
-    def _session(self, value: bytes | None) -> Change | None:
+    def _session(self, value: bytes | None) -> Change | Skipped | None:
         key = records.session_key(value)
         if key is None:
-            log.error("Config topic: dropped an unreadable session key")
-            return None
+            return Skipped("the session key is unreadable")
         self._session_key = key
         return SessionKeyChanged()
 
-    def _logger(self, namespace: str, value: bytes | None) -> Change | None:
+    def _logger(self, namespace: str, value: bytes | None) -> Change | Skipped | None:
         level = records.level(value)
-        return None if level is None else LoggerLevelSet(namespace, level)
+        if level is None:
+            return None if value is None else _unreadable("logger level", namespace)
+        return LoggerLevelSet(namespace, level)
 
     def _forget(self, connector: str) -> None:
         # The fencing count stays: producers of the old tasks may still live when the name is used again.
-        for kept in (self._connectors, self._task_counts, self._task_configs, self._uncommitted, self._applied):
-            kept.pop(connector, None)
+        for each in (self._connectors, self._task_counts, self._task_configs, self._uncommitted, self._applied):
+            each.pop(connector, None)
 
 
-# The order is Kafka's: prefixes are tested in turn.
+# In Kafka's order: the first matching prefix counts.
 _READERS: Final = (
     (records.TARGET_STATE, ConfigView._target),
     (records.CONNECTOR, ConfigView._connector),
@@ -256,6 +261,5 @@ _READERS: Final = (
 )
 
 
-def _unreadable(what: str, name: str) -> Change | None:
-    log.error("Config topic: dropped an unreadable %s record of %s", what, shown(name))
-    return None
+def _unreadable(what: str, name: str) -> Skipped:
+    return Skipped(f"the {what} of {shown(name)} is unreadable")

@@ -1,8 +1,8 @@
-"""The config topic: connectors, their task configs and target states; the worker's asked state.
+"""The config topic: connectors, their task configs and target states, which are what users want.
 
-Reads are answered from memory (`snapshot`); every write returns when it has come back through the topic, so that
-the writer sees it. Only the group's leader writes connectors, target states, task configs, restarts and the session key:
-it claims the topic first, which fences every former leader, and reads what those have written.
+Reads use memory (`snapshot`). Every write returns when it was read back from the topic, so that the writer sees it. Only the
+group's leader writes connectors, target states, task configs, restarts and the session key. Before that it claims the topic,
+which fences every former leader, and reads what former leaders have written.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Final
 
 from mirror_connect.app.storage import config_records as records
 from mirror_connect.app.storage.config_records import Entry, RestartRequest, SessionKey
-from mirror_connect.app.storage.config_view import Change, ConfigSnapshot, ConfigView
-from mirror_connect.app.storage.topic_log import TopicLog
-from mirror_connect.kafka_io.consumer.topic_log_io import LogRecord
+from mirror_connect.app.storage.config_view import Change, ConfigSnapshot, ConfigView, Skipped
+from mirror_connect.app.storage.topic_log import TopicLog, skipped_line
+from mirror_connect.kafka_io.consumer.topic_tail import LogRecord
 
 log = logging.getLogger(__name__)
 
@@ -38,31 +38,31 @@ class ConfigStore:
         self._writing = asyncio.Lock()
 
     async def start(self) -> None:
-        """Read the topic to its end. Changes are told to listeners from now on only."""
+        """Reads the topic to its end. Listeners get only the changes after it."""
         self._view = ConfigView()
         self._following = False
         await self._log.start(self._receive)
         self._following = True
 
     async def stop(self) -> None:
-        """Stop following the topic."""
+        """Stops following the topic."""
         await self._log.stop()
 
     def add_listener(self, listener: Listener) -> None:
-        """Have `listener` called on the loop with every change read from the topic, own writes included."""
+        """Calls `listener` on the loop with every change in the topic, own writes too."""
         self._listeners.append(listener)
 
     def snapshot(self) -> ConfigSnapshot:
-        """The state as far as it has been read; immutable."""
+        """The state as read so far; immutable."""
         return self._view.snapshot()
 
     async def refresh(self) -> ConfigSnapshot:
-        """Read to the topic's present end first, e.g. on becoming leader."""
+        """The state after reading to the topic's present end, for example for a new leader."""
         await self._log.read_to_end()
         return self.snapshot()
 
     async def claim(self) -> ConfigSnapshot:
-        """Become the one that writes, and know all that others wrote: none of it comes later. For the group's leader."""
+        """Makes this worker the only writer, and reads all that others wrote: none of it arrives later. For the leader."""
         async with self._writing:
             await self._log.claim()
             await self._log.read_to_end()
@@ -70,55 +70,51 @@ class ConfigStore:
 
     @property
     def claimed(self) -> bool:
-        """Whether this worker may write; not any more after a write has failed, as another may have claimed the topic."""
+        """Whether this worker may write. False after a failed write: another worker may have claimed the topic."""
         return self._log.claimed
 
     def relinquish(self) -> None:
-        """This worker leads no more."""
+        """Gives up the claim: this worker no longer leads."""
         self._log.relinquish()
 
     async def put_connector(self, name: str, config: Mapping[str, str], target_state: str | None = None) -> None:
-        """Create a connector or replace its config; an initial target state goes in front of it."""
+        """Creates a connector or replaces its config; an initial target state is written before it."""
         entries = [records.target_state_entry(name, target_state)] if target_state is not None else []
         await self._write([*entries, records.connector_entry(name, config)])
 
     async def delete_connector(self, name: str) -> None:
-        """Delete a connector; its task, commit and offset records stay in their topics, as in Kafka."""
+        """Deletes a connector. As in Kafka, its task, commit and offset records stay in their topics."""
         await self._write(records.deletion_entries(name))
 
     async def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
-        """Put the task configs of a connector in force, all at once."""
+        """Writes and commits the task configs of a connector, all at once."""
         async with self._writing:
-            # Written only when everything before is known: a commit must not meet another leader's leftovers.
+            # Reads everything before: the commit must not include task records of another leader.
             await self._log.read_to_end()
             await self._log.append_all([records.task_entry(name, task, config) for task, config in enumerate(configs)])
-            # The commit comes after every task record is acknowledged: it must never be there without them.
+            # The commit comes after every task record is acknowledged: it must never exist without them.
             await self._log.append(*records.commit_entry(name, len(configs)))
             await self._log.read_to_end()
 
     async def put_target_state(self, name: str, state: str) -> None:
-        """STARTED, PAUSED or STOPPED."""
+        """Writes STARTED, PAUSED or STOPPED."""
         await self._write([records.target_state_entry(name, state)])
 
     async def put_restart_request(self, request: RestartRequest) -> None:
-        """Tell all workers to restart instances of a connector."""
+        """Asks all workers to restart instances of a connector."""
         await self._write([records.restart_entry(request)])
 
-    async def put_fencing_count(self, name: str, tasks: int) -> None:
-        """Record a completed round of fencing (exactly-once)."""
-        await self._write([records.fencing_entry(name, tasks)])
-
     async def put_logger_level(self, namespace: str, level: str) -> None:
-        """Set a log level on all workers."""
+        """Sets a log level on all workers."""
         async with self._writing:
             await self._log.append_as_member(*records.logger_entry(namespace, level))
             await self._log.read_to_end()
 
     async def put_session_key(self, lifetime_ms: int = KEY_LIFETIME_MS) -> bool:
-        """Write a new session key if there is none or it is older than `lifetime_ms`; says whether it did.
+        """Writes a new session key if there is none or it is older than `lifetime_ms`; returns whether it did.
 
-        For the leader, at its start and then now and again. We need no such key, but Java workers that take the
-        topics over, and those who read them, expect one.
+        The leader calls it when it takes over. We need no such key, but Java workers that read or take over the topics
+        expect one.
         """
         now = int(self._clock() * 1000)
         present = self.snapshot().session_key
@@ -134,11 +130,14 @@ class ConfigStore:
 
     def _receive(self, record: LogRecord) -> None:
         change = self._view.apply(record.key, record.value)
+        if isinstance(change, Skipped):
+            log.error(skipped_line(self._log, record, change.reason))
+            return
         if change is None or not self._following:
             return
         for listener in self._listeners:
             try:
                 listener(change)
             except Exception:
-                # A listener's mistake must not keep the record from the others, nor stop the reading.
+                # A listener's bug must not keep the record from the others, nor stop the reading.
                 log.exception("Config topic: a listener failed on %s", change)

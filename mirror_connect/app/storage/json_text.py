@@ -1,4 +1,4 @@
-"""Reading and writing the JSON of internal topics: readers skip what they can't read, as Kafka's do."""
+"""The JSON of internal topics. Like Kafka's readers, ours skip what they can't read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN: Final = 200
 
 
 def decode(data: bytes | None) -> Any:
-    """The JSON value of `data`, or None where it is None, no UTF-8 or no JSON."""
+    """The JSON value of `data`; None if it is None, not UTF-8 or not JSON."""
     if data is None:
         return None
     try:
@@ -28,5 +28,5 @@ def decode_object(data: bytes | None) -> dict[str, Any] | None:
 
 
 def shown(text: str) -> str:
-    """A key or name for the log: a record's may have a million characters."""
+    """A key or name, cut for the log: that of a record may have a million characters."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"

@@ -1,4 +1,7 @@
-"""The status topic: what connectors and tasks are observed to do, and which topics they wrote to (FORMATS.md §4)."""
+"""The status topic: the states of connectors and tasks, and the topics that they wrote to.
+
+docs/internal-formats.md, section 4, describes the records.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ from typing import Any, Final
 
 from mirror_connect.app.storage import json_text
 from mirror_connect.app.storage.config_records import numbered
-from mirror_connect.app.storage.topic_log import TopicLog
+from mirror_connect.app.storage.topic_log import TopicLog, skipped_line
 from mirror_connect.connectors.task_protocol import TaskId
-from mirror_connect.kafka_io.consumer.topic_log_io import LogRecord
+from mirror_connect.kafka_io.consumer.topic_tail import LogRecord
 
 log = logging.getLogger(__name__)
 
-# The Connect API whose behaviour we have: `version` of the root resource, of plugins and of statuses.
+# The version of Connect's API that we implement: `version` of the root resource, of plugins and of statuses.
 CONNECT_VERSION: Final = "4.3.1"
 
 UNASSIGNED: Final = "UNASSIGNED"
@@ -29,7 +32,11 @@ _TOPIC_OWNER: Final = ":connector-"
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """State of a connector or task. `generation`: of the worker group; `trace` only with FAILED (or RESTARTING)."""
+    """The state of a connector or task. `generation`: of the worker group.
+
+    `trace`: why it is in this state, or its problems; None if there is nothing to show. `version`: of the plugin; None for a
+    task that failed before it ran.
+    """
 
     state: str
     worker_id: str
@@ -62,7 +69,7 @@ def encode_status(status: Status) -> bytes:
 
 
 def decode_status(value: bytes) -> Status | None:
-    """None where the value is no status; `version` may be missing (workers before 4.1)."""
+    """The status in a record value, or None; `version` may be missing (workers before 4.1)."""
     record = json_text.decode_object(value) or {}
     match record:
         case {"state": str(state), "worker_id": str(worker_id), "generation": int(generation)}:
@@ -91,7 +98,7 @@ def encode_topic(status: TopicStatus) -> bytes:
 class StatusStore:
     """The status topic as the herder uses it: reads from memory, writes to the topic.
 
-    A write is seen by reads once it has come back (milliseconds later). Writes raise ClusterUnreachable, NotAuthorized.
+    Reads see a write when it was read back (milliseconds later). Writes raise ClusterUnreachable, NotAuthorized.
     """
 
     def __init__(self, topic_log: TopicLog) -> None:
@@ -101,20 +108,20 @@ class StatusStore:
         self._topics: dict[str, dict[str, TopicStatus]] = {}
 
     async def start(self) -> None:
-        """Read the topic to its end and follow it."""
+        """Reads the topic to its end and follows it."""
         self._connectors, self._tasks, self._topics = {}, {}, {}
         await self._log.start(self._receive)
 
     async def stop(self) -> None:
-        """Stop following the topic."""
+        """Stops following the topic."""
         await self._log.stop()
 
     async def refresh(self) -> None:
-        """Read to the topic's present end."""
+        """Reads to the topic's present end."""
         await self._log.read_to_end()
 
     def connector(self, name: str) -> Status | None:
-        """A connector's status, None if there is none (not yet, or deleted)."""
+        """A connector's status; None for a new or deleted connector."""
         return self._connectors.get(name)
 
     def connectors(self) -> frozenset[str]:
@@ -130,40 +137,34 @@ class StatusStore:
         return dict(sorted(self._tasks.get(connector, {}).items()))
 
     def topics(self, connector: str) -> list[TopicStatus]:
-        """Topics a connector wrote to since its creation or the last reset."""
+        """The topics that a connector wrote to since its creation or the last reset."""
         return list(self._topics.get(connector, {}).values())
 
-    async def put_connector(self, name: str, status: Status, *, safe: bool = False) -> bool:
-        """Write a connector's status; `safe`: not over a newer one of another worker. Says whether it was written."""
-        if safe and not _may_replace(self.connector(name), status):
-            return False
+    async def put_connector(self, name: str, status: Status) -> None:
+        """Writes a connector's status."""
         await self._log.append((_CONNECTOR + name).encode(), encode_status(status))
-        return True
 
-    async def put_task(self, task: TaskId, status: Status, *, safe: bool = False) -> bool:
-        """Write a task's status. Readers ignore a late UNASSIGNED of a worker that has lost the task to another."""
-        if safe and not _may_replace(self.task(task), status):
-            return False
+    async def put_task(self, task: TaskId, status: Status) -> None:
+        """Writes a task's status. Readers ignore a late UNASSIGNED of a worker that lost the task to another worker."""
         await self._log.append(f"{_TASK}{task}".encode(), encode_status(status))
-        return True
 
     async def put_topic(self, status: TopicStatus) -> bool:
-        """Remember that a task writes to a topic; says whether that was new and so written."""
+        """Writes that a task writes to a topic, unless that is known already; returns whether it was new."""
         if status.topic in self._topics.get(status.connector, {}):
             return False
         await self._log.append(topic_key(status.connector, status.topic), encode_topic(status))
         return True
 
     async def delete_task(self, task: TaskId) -> None:
-        """Forget a task's status."""
+        """Removes a task's status."""
         await self._log.append(f"{_TASK}{task}".encode(), None)
 
     async def delete_topics(self, connector: str) -> None:
-        """Forget the topics of a connector; a task that writes on makes them known again."""
+        """Removes the topics of a connector; tasks that continue to write add them again."""
         await self._log.append_all([(topic_key(connector, topic), None) for topic in self._topics.get(connector, {})])
 
     async def delete_connector(self, name: str) -> None:
-        """Forget everything of a deleted connector: its topics, its tasks, itself."""
+        """Removes all records of a deleted connector: its topics, its tasks, itself."""
         topics = [topic_key(name, topic) for topic in self._topics.get(name, {})]
         tasks = [f"{_TASK}{TaskId(name, task)}".encode() for task in self._tasks.get(name, {})]
         await self._log.append_all([(key, None) for key in [*topics, *tasks, (_CONNECTOR + name).encode()]])
@@ -171,57 +172,69 @@ class StatusStore:
     def _receive(self, record: LogRecord) -> None:
         key = (record.key or b"").decode(errors="replace")
         if key.startswith(_CONNECTOR):
-            self._read_connector(key.removeprefix(_CONNECTOR), record.value)
+            self._read_connector(key.removeprefix(_CONNECTOR), record)
         elif key.startswith(_TASK):
-            self._read_task(key.removeprefix(_TASK), record.value)
+            self._read_task(key.removeprefix(_TASK), record)
         elif key.startswith(_TOPIC):
-            self._read_topic(key.removeprefix(_TOPIC), record.value)
+            self._read_topic(key.removeprefix(_TOPIC), record)
         else:
-            log.warning("Status topic: dropped a record with the unknown key %s", json_text.shown(key))
+            self._log_unknown(record)
 
-    def _read_connector(self, name: str, value: bytes | None) -> None:
+    def _log_unknown(self, record: LogRecord) -> None:
+        log.warning(skipped_line(self._log, record, f"its key {_shown_key(record)} is unknown"))
+
+    def _log_unreadable(self, record: LogRecord) -> None:
+        log.warning(skipped_line(self._log, record, f"the value of {_shown_key(record)} is unreadable"))
+
+    def _read_connector(self, name: str, record: LogRecord) -> None:
         if not name:
-            return
-        if value is None:
+            self._log_unknown(record)
+        elif record.value is None:
             self._connectors.pop(name, None)
             self._tasks.pop(name, None)
-        elif status := decode_status(value):
+        elif status := decode_status(record.value):
             self._connectors[name] = status
+        else:
+            self._log_unreadable(record)
 
-    def _read_task(self, key: str, value: bytes | None) -> None:
+    def _read_task(self, key: str, record: LogRecord) -> None:
         found = numbered(key)
         if found is None:
-            log.warning("Status topic: dropped a record with the unknown task key %s", json_text.shown(key))
+            self._log_unknown(record)
             return
         connector, task = found[0], TaskId(*found)
-        if value is None:
+        if record.value is None:
             tasks = self._tasks.get(connector, {})
             tasks.pop(task.task, None)
             if not tasks:
                 self._tasks.pop(connector, None)
-        elif (status := decode_status(value)) and not _stale(self.task(task), status):
+        elif (status := decode_status(record.value)) is None:
+            self._log_unreadable(record)
+        elif not _stale(self.task(task), status):
             self._tasks.setdefault(connector, {})[task.task] = status
 
-    def _read_topic(self, key: str, value: bytes | None) -> None:
-        # A topic's name can't hold a colon, a connector's can.
+    def _read_topic(self, key: str, record: LogRecord) -> None:
+        # The name of a topic can't hold a colon, that of a connector can.
         topic, colon, connector = key.partition(_TOPIC_OWNER)
         if not (topic and colon and connector):
-            log.warning("Status topic: dropped a record with the unknown topic key %s", json_text.shown(key))
-        elif value is None:
+            self._log_unknown(record)
+        elif record.value is None:
             self._topics.get(connector, {}).pop(topic, None)
         else:
-            match (json_text.decode_object(value) or {}).get("topic"):
+            match (json_text.decode_object(record.value) or {}).get("topic"):
                 case {"name": str(name), "connector": str(owner), "task": int(task), "discoverTimestamp": int(when)}:
                     self._topics.setdefault(owner, {})[name] = TopicStatus(name, owner, task, when)
+                case _:
+                    self._log_unreadable(record)
 
 
-def _may_replace(known: Status | None, status: Status) -> bool:
-    return known is None or known.worker_id == status.worker_id or known.generation <= status.generation
+def _shown_key(record: LogRecord) -> str:
+    return json_text.shown((record.key or b"").decode(errors="replace"))
 
 
 def _stale(known: Status | None, status: Status) -> bool:
-    # Written by a worker that gave the task up after another had already started it. Connect takes it for that of the same
-    # worker, too: there a worker says so only when it gives the task up, here also when the task waits, with the reason.
+    # A worker wrote it that gave the task up after another worker had started it. Connect also ignores that of the same
+    # worker: there UNASSIGNED means only that it gives the task up, here also that the task waits, with the reason.
     return (
         known is not None
         and status.state == UNASSIGNED

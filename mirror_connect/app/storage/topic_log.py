@@ -1,11 +1,11 @@
-"""A compacted topic read to its end and then followed: the worker's only memory.
+"""Reads a compacted topic to its end and then follows it: the worker's only durable state.
 
-Committed records alone are believed: a Java worker with exactly-once writes connect-configs and connect-offsets in
-transactions, and what it aborted is still in the topic. The end is the high watermark, as for Kafka's own KafkaBasedLog:
-the last stable offset may lie below a record that was committed, while another producer's transaction is open.
+Only committed records count: a Java worker with exactly-once writes connect-configs and connect-offsets in transactions, and
+aborted records stay in the topic. The end is the high watermark, as in Kafka's own KafkaBasedLog: while another producer's
+transaction is open, the last stable offset may be below a committed record.
 
-`TopicLog` is what the stores need (tests have one in memory); `KafkaTopicLog` is the real one. Records reach the store
-on the event loop, in the order of their partition, each exactly once while the log is open.
+`TopicLog` is the interface for the stores (tests have one in memory); `KafkaTopicLog` is the real one. Records reach the
+store on the event loop, in the order of their partition, each exactly once while the log is open.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import Final, Protocol
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.admin.topic_plan import TopicPlan, ensure_topic
-from mirror_connect.kafka_io.consumer.topic_log_io import Follower, LogClients, LogRecord
+from mirror_connect.kafka_io.consumer.log_clients import LogClients
+from mirror_connect.kafka_io.consumer.topic_tail import LogRecord, TopicTail
 from mirror_connect.kafka_io.producer.leader_writer import LeaderWriter
 
 log = logging.getLogger(__name__)
@@ -27,86 +28,96 @@ log = logging.getLogger(__name__)
 OnRecord = Callable[[LogRecord], None]
 Entry = tuple[bytes, bytes | None]
 
-# As long as Kafka's own worker waits for its config topic before it gives a REST call up.
+# As long as Kafka's own worker waits for its config topic before a REST call fails.
 READ_TIMEOUT: Final = 30.0
 _RETRY_PAUSE: Final = 0.25
-_LOOK_S: Final = 2.0
+_STABLE_OFFSETS_S: Final = 2.0
 _IDLE_MS: Final = 500
-# What a leader writes ends with a marker, and who asked for it waits until the log has been read to behind that.
+# A leader's write ends with a marker, and its request waits until the log has been read beyond the marker.
 _BEHIND_A_MARKER_MS: Final = 100
-# A missing right to read doesn't heal while it is waited for.
-_DENIED_LOOK_S: Final = 0.5
+# Checked so often while it waits: a missing right to read ends the wait.
+_DENIED_CHECK_S: Final = 0.5
 
 
 class TopicLog(Protocol):
-    """What a store needs of its topic."""
+    """What a store needs from its topic."""
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
 
     async def start(self, on_record: OnRecord) -> None:
-        """Create or check the topic, hand over what is committed in it, then go on following it.
+        """Creates or checks the topic, passes its committed records to `on_record`, then keeps reading it.
 
-        It does not wait for a transaction that is open; `read_to_end` does.
-        Raises ConfigError (wrong settings or topic), ClusterUnreachable, NotAuthorized; it can be called again then.
+        It does not wait for open transactions; `read_to_end` does.
+        Raises ConfigError (wrong settings or topic), ClusterUnreachable, NotAuthorized; then it can be called again.
         """
 
     async def read_to_end(self, timeout: float = READ_TIMEOUT) -> None:
-        """Return when all that was in the topic at the time of the call has been handed over, or was aborted.
+        """Returns when all records that were in the topic at the call have been passed on, or were aborted.
 
         Raises ClusterUnreachable after `timeout` seconds; it names the partitions whose transactions are still open.
         """
 
     @property
     def claimed(self) -> bool:
-        """Whether this worker may append as the leader. True for a topic of which no leader is fenced."""
+        """Whether this worker may append as the leader. True for a topic whose leaders are not fenced."""
 
     async def claim(self) -> None:
-        """Become the one leader that appends: others are refused from now on, whatever they have under way.
+        """Makes this worker the only leader that appends: brokers refuse others from now on, also their open requests.
 
-        Read to the end after it. Needed before the first `append`, and again when one has raised.
+        Read to the end after it. Needed before the first `append`, and again after one that raised.
         """
 
     def relinquish(self) -> None:
-        """Append no more as the leader."""
+        """Ends appending as the leader."""
 
     async def append(self, key: bytes, value: bytes | None) -> None:
-        """Write one record (None: tombstone); returns when all in-sync replicas have it."""
+        """Writes one record (None: tombstone); returns when all in-sync replicas have it."""
 
     async def append_all(self, entries: Sequence[Entry]) -> None:
-        """Write records in this order. LeaseOver: none was; after another ClusterUnreachable any of them may have been.
+        """Writes records in this order. After LeaseOver none is written, after other ClusterUnreachable some may be.
 
-        Where the leader is fenced it is one transaction: all or none.
+        If leaders are fenced, it is one transaction: all or none.
         """
 
     async def append_as_member(self, key: bytes, value: bytes | None) -> None:
-        """Write one record that every member of the group may write at any time."""
+        """Writes one record that every member of the group may write at any time."""
 
     async def stop(self) -> None:
-        """Stop following; nothing is handed over afterwards."""
+        """Stops following; passes on nothing afterwards."""
+
+
+def skipped_line(topic_log: TopicLog, record: LogRecord, reason: str) -> str:
+    """The line for the log about a record that has no effect."""
+    place = f"the record at partition {record.partition}, offset {record.offset}"
+    return f"Topic {topic_log.name}: {place} is skipped: {reason}"
 
 
 class KafkaTopicLog:
-    """A TopicLog in Kafka. `clients` is shared by the logs of one cluster and closed by whoever made it.
+    """A TopicLog in Kafka. The logs of one cluster share `clients`, which their maker closes.
 
-    `leader`: writes what is appended as the leader; None: `clients` does, within its lease.
+    `leader` writes what is appended as the leader; if it is None, `clients` does, within its lease.
     """
 
     def __init__(self, clients: LogClients, plan: TopicPlan, leader: LeaderWriter | None = None) -> None:
         self._clients = clients
         self._plan = plan
         self._leader = leader
-        self._follower: Follower | None = None
+        self._tail: TopicTail | None = None
         self._partitions = 0
         self._positions: dict[int, int] = {}
         self._moved = asyncio.Event()
         self._on_record: OnRecord = _ignore
 
     @property
-    def topic(self) -> str:
-        """The topic's name."""
+    def name(self) -> str:
+        """See TopicLog.name."""
         return self._plan.name
 
     @property
     def partitions(self) -> int:
-        """How many partitions the topic has; 0 before `start`."""
+        """The topic's number of partitions; 0 before `start`."""
         return self._partitions
 
     async def start(self, on_record: OnRecord, timeout: float = READ_TIMEOUT) -> None:
@@ -119,7 +130,7 @@ class KafkaTopicLog:
         def deliver(records: Sequence[LogRecord], positions: Mapping[int, int]) -> None:
             loop.call_soon_threadsafe(self._receive, records, positions)
 
-        self._follower = Follower(
+        self._tail = TopicTail(
             self._clients,
             self._plan.name,
             range(self._partitions),
@@ -127,7 +138,8 @@ class KafkaTopicLog:
             empty_after_ms=_IDLE_MS if self._leader is None else _BEHIND_A_MARKER_MS,
         )
         try:
-            # A transaction that a killed worker left open lasts a minute: who needs what lies behind it reads to the end.
+            # A killed worker may leave a transaction open for a minute. Callers that need the records behind it read to
+            # the end.
             await self._read(timeout, to_last_stable=True)
         except BaseException:
             await self.stop()
@@ -140,31 +152,31 @@ class KafkaTopicLog:
     async def _read(self, timeout: float, *, to_last_stable: bool = False) -> None:
         deadline = time.monotonic() + timeout
         ends = await self._end_offsets(deadline, to_last_stable=to_last_stable)
-        # The end is asked for after the call began: a record acknowledged before it is below it, whoever wrote it.
+        # The end is requested after the call began, so every record acknowledged before the call is below it.
         while behind := [p for p, end in ends.items() if self._positions.get(p, 0) < end]:
             self._moved.clear()
             left = deadline - time.monotonic()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, min(left, _DENIED_LOOK_S))):
+                async with asyncio.timeout(max(0.0, min(left, _DENIED_CHECK_S))):
                     await self._moved.wait()
                 continue
-            if self._follower is not None and self._follower.denied is not None:
-                raise self._follower.denied
-            if left <= _DENIED_LOOK_S:
+            if self._tail is not None and self._tail.denied is not None:
+                raise self._tail.denied
+            if left <= _DENIED_CHECK_S:
                 raise await self._not_read(behind, ends, timeout)
 
     async def _not_read(
         self, behind: Sequence[int], ends: Mapping[int, int], timeout: float
     ) -> ClusterUnreachable | NotAuthorized:
         with contextlib.suppress(ClusterUnreachable, NotAuthorized):
-            stable = await self._clients.end_offsets(self.topic, behind, _LOOK_S, last_stable=True)
+            stable = await self._clients.end_offsets(self.name, behind, _STABLE_OFFSETS_S, last_stable=True)
             if held := [f"{p} at offset {stable[p]}" for p in behind if stable[p] < ends[p]]:
                 return ClusterUnreachable(
-                    f"topic {self.topic} was not read to its end in {timeout:g} s: it has an open transaction (partition "
+                    f"topic {self.name} was not read to its end in {timeout:g} s: it has an open transaction (partition "
                     f"{', '.join(held)}), which its producer ends, or the broker after the producer's transaction.timeout.ms"
                 )
         return self._clients.unreachable(
-            f"topic {self.topic}: partitions {list(behind)} were not read to their end in {timeout:g} s"
+            f"topic {self.name}: partitions {list(behind)} were not read to their end in {timeout:g} s"
         )
 
     async def append(self, key: bytes, value: bytes | None) -> None:
@@ -174,11 +186,11 @@ class KafkaTopicLog:
     async def append_all(self, entries: Sequence[Entry]) -> None:
         """See TopicLog.append_all."""
         if entries:
-            await (self._leader or self._clients).write(self.topic, entries)
+            await (self._leader or self._clients).write(self.name, entries)
 
     async def append_as_member(self, key: bytes, value: bytes | None) -> None:
         """See TopicLog.append_as_member."""
-        await self._clients.write(self.topic, [(key, value)], leased=False)
+        await self._clients.write(self.name, [(key, value)], leased=False)
 
     @property
     def claimed(self) -> bool:
@@ -198,38 +210,32 @@ class KafkaTopicLog:
     async def stop(self) -> None:
         """See TopicLog.stop."""
         self.relinquish()
-        follower, self._follower, self._on_record = self._follower, None, _ignore
-        if follower is not None:
-            await asyncio.to_thread(follower.stop)
+        tail, self._tail, self._on_record = self._tail, None, _ignore
+        if tail is not None:
+            await asyncio.to_thread(tail.stop)
 
     async def _end_offsets(self, deadline: float, *, to_last_stable: bool) -> Mapping[int, int]:
         while True:
             left = deadline - time.monotonic()
             try:
                 return await self._clients.end_offsets(
-                    self.topic, range(self._partitions), max(left, 1.0), last_stable=to_last_stable
+                    self.name, range(self._partitions), max(left, 1.0), last_stable=to_last_stable
                 )
             except ClusterUnreachable:
-                # Leaders move and brokers restart; asking again is harmless.
+                # Leaders move and brokers restart; a retry is harmless.
                 if deadline - time.monotonic() <= _RETRY_PAUSE:
                     raise
                 await asyncio.sleep(_RETRY_PAUSE)
 
     def _receive(self, records: Sequence[LogRecord], positions: Mapping[int, int]) -> None:
-        if self._follower is None:
+        if self._tail is None:
             return
         for record in records:
             try:
                 self._on_record(record)
             except Exception:
-                # The others of its delivery count, and the position has to move on: else the worker would wait for ever.
-                log.exception(
-                    "Topic %s: the record at partition %d, offset %d is passed over: reading it failed, which is a mistake "
-                    "of ours",
-                    self.topic,
-                    record.partition,
-                    record.offset,
-                )
+                # The other records of this delivery count, and the position must advance, or the worker would wait for ever.
+                log.exception(skipped_line(self, record, "reading it failed unexpectedly"))
         self._positions.update(positions)
         self._moved.set()
 

@@ -1,1 +1,1 @@
-"""Makes the running Spark tasks equal the wanted ones: start, watch, back off, stop."""
+"""The worker's one Spark application and its tasks: wanted tasks, task runs, reports, restarts and leases."""

@@ -1,4 +1,4 @@
-"""What the supervisor is asked for, and what it needs of the parts around it."""
+"""The supervisor's interfaces: what the herder wants to run, and what the supervisor needs from other parts."""
 
 from __future__ import annotations
 
@@ -6,47 +6,47 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from mirror_connect.app.supervisor.run import Partitions
-from mirror_connect.connectors.mirror.assignment import stored_partitions
-from mirror_connect.connectors.task_protocol import PartitionPosition, TaskId, TaskSpec
+from mirror_connect.app.supervisor.task_run import Partitions
+from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, stored_partitions
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskSpec
 
-# What is shown of a task that nothing keeps from running: a second or two, as a rule.
+# The trace of a task that waits for nothing but its start, usually a second or two.
 STARTING: Final = "It is being started on Spark."
-ASSIGNED: Final = "task.assigned.partitions"
 
 
 class TaskEvents(Protocol):
-    """What the supervisor tells the herder."""
+    """The events that the supervisor reports to the herder."""
 
     def task_state(self, task: TaskId, state: str, trace: str | None) -> None:
-        """RUNNING, FAILED or UNASSIGNED, each with the text to show, if there is one."""
+        """The task is RUNNING, FAILED or UNASSIGNED; `trace` is the text to show, if any."""
 
     def task_ended(self, task: TaskId) -> None:
-        """The task is no longer wanted and has returned: committed, or abandoned after the patience was over."""
+        """The task is no longer wanted, and it has committed and returned, or was killed after its time to finish."""
 
     def topics_written(self, task: TaskId, topics: Sequence[str]) -> None:
         """The task has written to these target topics."""
 
 
 class SpecSource(Protocol):
-    """Where a run's spec and positions come from."""
+    """Provides the spec and the source offsets of a run."""
 
     async def resolve(self, run_id: str, task: TaskId, config: Mapping[str, str]) -> Mapping[str, str]:
-        """A raw task config with the values of config providers. Errors as of `build`."""
+        """A raw task config with the values of config providers. Same errors as `build`."""
 
     async def build(
         self, run_id: str, task: TaskId, config: Mapping[str, str], resolved: Mapping[str, str], version: int
     ) -> TaskSpec:
-        """The spec of a raw task config, which names the partitions granted in `version`, and of what it resolves to.
+        """The spec of a raw task config, which names the partitions assigned in `version`, and of what it resolves to.
 
         ClusterUnreachable is retried, any other exception fails the task. Its texts may show resolved values.
         """
 
-    async def positions(self, spec: TaskSpec, partitions: Sequence[tuple[str, int]]) -> list[PartitionPosition]:
-        """The positions, read to the end of the offsets topic after this call."""
+    async def source_offsets(self, spec: TaskSpec, partitions: Sequence[TopicPartition]) -> list[SourceOffset]:
+        """The source offsets, read to the end of the offsets topic after this call."""
 
     def keep(self, tasks: Collection[TaskId]) -> None:
-        """Forgets what it remembers of tasks that are not among these; resolved secrets above all."""
+        """Forgets the data of all other tasks, above all their resolved secrets."""
 
 
 class Application(Protocol):
@@ -57,13 +57,13 @@ class Application(Protocol):
         """The last line of its log that is no stack frame; empty if there was none."""
 
     async def start(self, url: str, token: str) -> None:
-        """Starts it; OSError if that is impossible."""
+        """Starts it; OSError if that fails."""
 
     async def exited(self) -> int:
-        """Waits for its end, and for that of all its processes; returns the exit code."""
+        """Waits for its end and the end of all its processes; returns the exit code."""
 
     async def end(self, patience_s: float) -> None:
-        """Asks it to end, waits, kills what is left. When this returns, none of it is alive."""
+        """Asks it to end, waits, kills the rest. When this returns, none of its processes is alive."""
 
     def kill_task(self, pid: int) -> bool:
         """Kills one task's process if it belongs to the tree; returns whether it was there."""
@@ -74,16 +74,16 @@ class Application(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WantedTask:
-    """A task that should run: its raw config as the config topic has it."""
+    """A task that should run, with its raw config from the config topic."""
 
     config: Mapping[str, str] = field(repr=False)
 
     @property
     def identity(self) -> dict[str, str]:
-        """All but the partitions: a change of it needs a new run, a change of partitions does not."""
-        return {name: value for name, value in self.config.items() if name != ASSIGNED}
+        """The config without the partitions: if it changes, the task needs a new run; for new partitions it does not."""
+        return {name: value for name, value in self.config.items() if name != ASSIGNED_PARTITIONS}
 
     @property
     def partitions(self) -> Partitions:
         """The assigned partitions as (topic, partition)."""
-        return frozenset(stored_partitions(self.config.get(ASSIGNED, "")))
+        return frozenset(stored_partitions(self.config.get(ASSIGNED_PARTITIONS, "")))

@@ -1,7 +1,7 @@
-"""The internal HTTP between the worker and its Spark application: plan, specs, positions, reports. Loopback only.
+"""The internal HTTP between the worker and its Spark application: plan, specs, source offsets, reports. Loopback only.
 
-Every path needs a bearer token: the driver's own, or the capability of the one run that the path names. 410 says that a
-run is over, 503 that it can't be answered now and should be asked again.
+Every path needs a bearer token: the driver's, or the token of the run that the path names. 410 means that a run is over; 503
+that the worker cannot answer now, and the task should repeat the request.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskReport
 
 PLAN_HOLD_S = 10.0
@@ -26,7 +27,7 @@ GONE = 410
 UNAUTHORIZED = 401
 UNAVAILABLE = 503
 
-RunHandler = Callable[[Request, Run], Awaitable[Response]]
+RunHandler = Callable[[Request, TaskRun], Awaitable[Response]]
 
 
 def create_internal_application(supervisor: Supervisor) -> Starlette:
@@ -62,33 +63,34 @@ def create_internal_application(supervisor: Supervisor) -> Starlette:
 
         return handle
 
-    async def spec(request: Request, run: Run) -> Response:
-        found = await supervisor.spec(run, request.query_params.get("attempt", ""))
+    async def spec(request: Request, run: TaskRun) -> Response:
+        found = await supervisor.requests.spec(run, request.query_params.get("attempt", ""))
         return Response(status_code=GONE) if found is None else JSONResponse(found.to_json())
 
-    async def positions(request: Request, run: Run) -> Response:
+    async def source_offsets(request: Request, run: TaskRun) -> Response:
         body = json.loads(await request.body())
-        asked = [(topic, partition) for topic, partition in body["partitions"]]
+        asked = [TopicPartition(topic, partition) for topic, partition in body["partitions"]]
         attempt = request.query_params.get("attempt", "")
-        found = await supervisor.positions(run, attempt, asked, fenceable=body["fenceable"])
+        found = await supervisor.requests.source_offsets(run, attempt, asked, fenceable=body["fenceable"])
         if found is None:
             return Response(status_code=GONE)
         return JSONResponse(
             [[each.topic, each.partition, each.offset, each.topic_id, each.leader_epoch] for each in found]
         )
 
-    async def report(request: Request, run: Run) -> Response:
-        said = TaskReport.from_json(json.loads(await request.body()))
+    async def report(request: Request, run: TaskRun) -> Response:
+        received = TaskReport.from_json(json.loads(await request.body()))
         hold = REPORT_HOLD_S if request.query_params.get("hold") == "1" else 0.0
         known = int(request.query_params.get("known", "0"))
-        return JSONResponse((await supervisor.report(run, said, hold_s=hold, known_version=known)).to_json())
+        orders = await supervisor.requests.report(run, received, hold_s=hold, known_version=known)
+        return JSONResponse(orders.to_json())
 
     return Starlette(
         routes=[
             Route("/plan", plan, methods=["GET"]),
             Route("/driver", driver, methods=["POST"]),
             Route("/runs/{run_id}/spec", for_run(spec), methods=["GET"]),
-            Route("/runs/{run_id}/positions", for_run(positions), methods=["POST"]),
+            Route("/runs/{run_id}/positions", for_run(source_offsets), methods=["POST"]),
             Route("/runs/{run_id}/report", for_run(report), methods=["POST"]),
         ]
     )

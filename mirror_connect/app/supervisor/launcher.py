@@ -1,7 +1,7 @@
-"""The worker's one Spark application as a process tree: started, its log followed, ended for sure.
+"""The worker's one Spark application as a process tree: starts it, reads its log, and ends it completely.
 
-The only place that knows how Spark is started. The tree lives in a session of its own (setsid), so that all of it, also
-PySpark's daemon which leaves the process group, can be found again and killed.
+Only this module knows how Spark is started. The tree has a session of its own (setsid), so that the worker can find and kill
+all of it, also PySpark's daemon, which leaves the process group.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from mirror_connect.app.supervisor.spark_log import SparkLog, with_settings
 from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES, PLUGIN_PATH
 from mirror_connect.kafka_io.client.java_options import for_tasks
 
-# What the application gets of the worker's environment. Not all of it: EnvVarConfigProvider secrets live there.
+# The variables that the application gets from the worker's environment. Others may be secrets for EnvVarConfigProvider.
 PASSED_ON: Final = (
     *("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "JAVA_HOME", "LD_LIBRARY_PATH", "PYTHONPATH"),
     PLUGIN_PATH,
     PLUGIN_MODULES,
 )
-# How long the last lines of a log may take whose writers are all gone.
+# How long the last lines of a log may take after all its writers are gone.
 LOG_ENDS_S: Final = 2.0
 
 
 class SparkApplication:
-    """One process tree. `start` it, await `exited`, `end` it; not to be started twice."""
+    """One process tree. `start` it, await `exited`, `end` it; it can't be started twice."""
 
     def __init__(self, spark: Mapping[str, str]) -> None:
         self._spark = dict(spark)
@@ -49,7 +49,7 @@ class SparkApplication:
 
     @property
     def last_words(self) -> str:
-        """The last of its log that is no stack frame, with the settings that it is about; empty if there was nothing."""
+        """The last log line that is no stack frame, with the settings that it is about; empty if there is none."""
         return with_settings(self._log.last_words, self._spark)
 
     async def start(self, url: str, token: str) -> None:
@@ -71,7 +71,7 @@ class SparkApplication:
                 "-m",
                 "mirror_connect.spark_jobs",
                 stdin=asyncio.subprocess.PIPE,
-                # In one pipe: a JVM that can't start says why on its standard output.
+                # In one pipe: a JVM that can't start writes the reason to its standard output.
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
@@ -90,20 +90,20 @@ class SparkApplication:
             await process.stdin.drain()
 
     async def exited(self) -> int:
-        """Waits for the driver's end, then ends what it left behind; returns the exit code."""
+        """Waits for the driver's end, then kills its remaining processes; returns the exit code."""
         if self._process is None:
             return 0
         code = await self._process.wait()
         await asyncio.to_thread(self._kill_tree)
         if self._following is not None:
-            # Several may wait here; who gives up must not end the reading for the others.
+            # Several callers may wait here; one that is cancelled must not end the reading for the others.
             await asyncio.wait([self._following], timeout=LOG_ENDS_S)
         if self._scratch is not None:
             await asyncio.to_thread(self._scratch.remove)
         return code
 
     async def end(self, patience_s: float) -> None:
-        """Closes the pipe, waits, and kills what is left of the tree. When this returns, none of it is alive."""
+        """Closes the pipe, waits, and kills the rest of the tree. When this returns, no process of it is alive."""
         if self._process is None:
             return
         if self._process.stdin is not None:
@@ -127,7 +127,7 @@ class SparkApplication:
         return self.pid is not None and _session_of(pid) == self.pid and not _is_zombie(pid)
 
     def _kill_tree(self) -> None:
-        """Kills every process of the session until none is left (a fork may race with one round)."""
+        """Kills every process of the session until none is left (a process may fork meanwhile)."""
         while alive := [pid for pid in psutil.pids() if self.owns(pid)]:
             for pid in alive:
                 with contextlib.suppress(ProcessLookupError):
@@ -138,7 +138,7 @@ class SparkApplication:
         while True:
             try:
                 line = await stream.readline()
-            except ValueError:  # longer than the limit: dropped, the next line goes on
+            except ValueError:  # longer than the limit: dropped, the next line is read
                 continue
             if not line:
                 return

@@ -1,7 +1,7 @@
-"""Spark's scratch directories: one for each start, removed with it; those of workers that were killed are found again.
+"""Spark's scratch directories: one for each start, removed at its end; those of killed workers are removed later.
 
-A directory in use is locked (flock) by the worker that made it. The kernel lets go of the lock when the worker dies,
-however it dies; process ids would be no proof, as they come again and containers may share a temporary directory.
+The worker that made a directory holds its lock (flock). The kernel releases the lock when the worker dies. Process ids prove
+nothing: they are used again, and containers may share a temporary directory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Scratch:
         self.path = unlocked.rename(unlocked.with_name(PREFIX + unlocked.name.removeprefix(_UNLOCKED_PREFIX)))
 
     def remove(self) -> None:
-        """Removes it with all that is in it; once is enough, twice is harmless."""
+        """Removes it with all its files; a second call is harmless."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock >= 0:
             os.close(self._lock)
@@ -37,7 +37,7 @@ class Scratch:
 
 
 def remove_stale() -> None:
-    """Removes the directories of workers that are no more, as far as this user may."""
+    """Removes the directories of workers that no longer exist, if this user has the right to."""
     for directory in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -1,4 +1,4 @@
-"""Keeps one Spark application alive: starts it, hears from its driver, starts it again with a back-off when it has died."""
+"""Keeps one Spark application alive: starts it, receives its driver's reports, and restarts it with a back-off."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from collections.abc import Callable
 from typing import Final
 
 from mirror_connect.app.supervisor.interfaces import Application
-from mirror_connect.connectors.counted import counted
+from mirror_connect.connectors.wording import counted
 
 log = logging.getLogger(__name__)
 
 WATCH_S: Final = 5.0
-# Longer than a JVM may be suspended: the tasks go on without it meanwhile, and a new one costs them a restart.
+# Longer than a JVM may be suspended: the tasks continue without it meanwhile, and a new one costs them a restart.
 DRIVER_SILENT_S: Final = 90.0
 BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 STEADY_S: Final = 120.0
 
 
 class SparkKeeper:
-    """`lost` is called whenever an application has ended and no process of it lives any more; `trouble` says why."""
+    """Calls `lost` when an application has ended and all its processes are gone; `problem` says why."""
 
     def __init__(
         self, new_application: Callable[[], Application], clock: Callable[[], float], lost: Callable[[], None]
@@ -32,8 +32,8 @@ class SparkKeeper:
         # None until the driver of the present application has reported.
         self.slots: int | None = None
         self.slots_since = 0.0
-        # Why there is no Spark now; None when all is well, or at the first start.
-        self.trouble: str | None = None
+        # Why there is no Spark now; None if Spark runs, or at the first start.
+        self.problem: str | None = None
         self._new_application = new_application
         self._clock = clock
         self._lost = lost
@@ -47,7 +47,9 @@ class SparkKeeper:
         """Why no task can run now, as a line for people; None when Spark is there."""
         if self.slots is not None:
             return None
-        return self.trouble or f"Waits for Spark, which was started at {self._started_at} and takes some ten seconds."
+        return (
+            self.problem or f"Waiting for Spark, which was started at {self._started_at} and takes about ten seconds."
+        )
 
     def start(self, url: str, token: str) -> None:
         """Begins, in the background."""
@@ -57,7 +59,7 @@ class SparkKeeper:
         """The driver has reported."""
         self._heard = self._clock()
         if self.slots is None:
-            self.slots_since, self.trouble = self._heard, None
+            self.slots_since, self.problem = self._heard, None
             log.info("Spark is ready after %.1f s: slots for %s", self._heard - self._began, counted(slots, "task"))
         self.slots = slots
 
@@ -80,12 +82,12 @@ class SparkKeeper:
                 failures = 0
             pause = BACK_OFF_S[min(failures, len(BACK_OFF_S) - 1)]
             failures += 1
-            self.trouble = f"{end.rstrip('.')}; it starts again after {pause:g} s, and its tasks with it."
-            log.error("%s", self.trouble)
+            self.problem = f"{end.rstrip('.')}; it starts again after {pause:g} s, and its tasks with it."
+            log.error("%s", self.problem)
             try:
                 self._lost()
-            except Exception:  # whatever it is, without a new Spark nothing would go on
-                log.exception("Telling that Spark has ended")
+            except Exception:  # whatever it is, without a new Spark nothing would run
+                log.exception("Reporting that Spark has ended failed")
             await asyncio.sleep(pause)
 
     async def _one_life(self, url: str, token: str) -> str:
@@ -98,7 +100,7 @@ class SparkKeeper:
             try:
                 await asyncio.shield(starting)
             except asyncio.CancelledError:
-                # A process can be ended only when it has come into being.
+                # A process can be ended only after it was created.
                 await asyncio.wait([starting])
                 raise
             code = await self._until_exit_or_silence(application)
@@ -121,7 +123,7 @@ class SparkKeeper:
                     return exited.result()
                 now = self._clock()
                 if now - looked > 2 * WATCH_S:
-                    self._heard = now  # this worker was suspended itself: what was said is still to be read
+                    self._heard = now  # this worker was suspended itself: it has not read the reports yet
                 looked = now
                 if now - self._heard > DRIVER_SILENT_S:
                     log.error("Spark's driver was silent for %d s and is killed", DRIVER_SILENT_S)
@@ -132,7 +134,7 @@ class SparkKeeper:
 
 
 def described_end(code: int, last_words: str) -> str:
-    """How the driver ended, in half a sentence. `last_words`: of its log, which say more than its exit code."""
+    """How the driver ended, in half a sentence. `last_words`: of its log, which say more than the exit code."""
     if code < 0:
         return f"Spark's driver was ended by {_signal(-code)}"
     if code > 0 and last_words:

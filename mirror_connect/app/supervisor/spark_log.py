@@ -26,24 +26,24 @@ _LEVELS: Final = {
     "WARNING": logging.WARNING,
     "ERROR": logging.ERROR,
     "FATAL": logging.ERROR,
-    # Why the driver ends itself; whoever sees it end (spark_keeper.py) says that.
+    # Why the driver ends itself; spark_keeper.py logs it at the end.
     "CRITICAL": logging.DEBUG,
 }
 _FRAME: Final = re.compile(r"\s|Caused by: |\^|Traceback |$")
-# What every start says and nobody can or needs to change.
+# Lines of every start that nobody can change.
 _IDLE: Final = re.compile(
     r"Using incubator modules|NativeCodeLoader: |A (terminally deprecated|restricted) method|sun\.misc\.Unsafe::"
     r"|Please consider reporting this|Use --(enable|illegal)-native-access|Restricted methods will be blocked"
     r"|A (restricted )?method in (java|sun)\.|java\.lang\.System::load"
 )
-# Spark says this of every task that doesn't come to its own end, also of one that is ended as asked: the sink of our
-# queries writes nothing, so nothing is aborted. Of one that fails, Executor's line behind these says so, with the reason.
+# Spark logs this for every task that is ended early, also on request: the sink of our queries writes nothing, so nothing is
+# aborted. If a task fails, a later line of Executor says so, with the reason.
 _ENDED_TASK: Final = re.compile(
     r"ERROR (Utils: Aborting task|DataWritingSparkTask: Abort(ing|ed) commit for partition )"
 )
 _EXCEPTION: Final = re.compile(r"[\w.$]+(Exception|Error)\b")
 _OUR_DRIVER: Final = "mirror_connect.spark_jobs "
-# Of a JVM that does not start: what it says behind its reason, and what is said of it by who waited for it.
+# Lines about a JVM that does not start, without the reason: from the JVM after its reason, and from its waiting parent.
 _NO_REASON: Final = re.compile(
     r"Error: (Could not create the Java Virtual Machine|A fatal exception has occurred)|Usage: spark-submit|Options:$"
     r"|Using Spark's default log4j|Setting (default|Spark) log level|To adjust logging level|\[\d+\.\d+s\]\["
@@ -63,15 +63,15 @@ _TELLING: Final = 4  # characters of a value that is found in a text by no accid
 class SparkLog:
     """Takes the lines one by one.
 
-    `last_words`: the newest lines that are no stack frames nor of those that say nothing, as the reason of a sudden end;
-    what the driver itself calls critical is its reason for ending and stays.
+    `last_words`: the newest line that is no stack frame and says something, as the reason of a sudden end. A critical line
+    of the driver is its own reason for ending, and stays.
     """
 
     def __init__(self) -> None:
         self.last_words = ""
         self._reason_given = False
         self._goes_on = False
-        # The exception below a line of which nothing is to be said stands in the next line.
+        # The line before is ignored, so the exception in the next line is, too.
         self._exception_aside = False
 
     def take(self, line: str) -> None:
@@ -90,11 +90,11 @@ class SparkLog:
         if aside or _FRAME.match(line) or _NO_REASON.match(line) or (head is not None and head[1] not in _ERRORS):
             self._goes_on = False
         elif _NOT_STARTED not in line or not self.last_words:
-            self._say(text)
+            self._add(text)
         self._reason_given = head is not None and head[1] == "CRITICAL"
 
-    def _say(self, text: str) -> None:
-        """An error may take several lines, as `Error occurred during initialization of VM` and then which."""
+    def _add(self, text: str) -> None:
+        """Adds a line to the last words. An error may have several: `Error occurred during initialization of VM` and why."""
         goes_on = self._goes_on and _ERROR.search(self.last_words) and not self.last_words.startswith(_IN_THE_JVM)
         before = f"{self.last_words} " if goes_on else ""
         self.last_words = (before + text.removeprefix(": ").removeprefix("# ").strip())[:_LONGEST]
@@ -102,7 +102,7 @@ class SparkLog:
 
 
 def with_settings(words: str, spark: Mapping[str, str]) -> str:
-    """Last words, and in brackets those `spark.*` settings that they are about and don't name."""
+    """Last words, and in brackets the `spark.*` settings that they are about but don't name."""
     about = [
         name
         for name, value in spark.items()

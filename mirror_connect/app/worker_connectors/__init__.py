@@ -1,1 +1,1 @@
-"""What a connector does besides its tasks: topics, partitions, and the specs of its tasks. One bounded executor each."""
+"""What a connector does besides its tasks: topics, partitions, and the specs of its tasks."""

@@ -1,9 +1,9 @@
-"""ACLs of remote topics: made to follow those of their source topics, again and again.
+"""Syncs the ACLs of remote topics with those of their source topics, at an interval.
 
-Rules: mirror/acl_rules.py. As in MirrorMaker 2 bindings are only ever added; `sync.topic.acls.remove.enabled` lets
-those go that this connector has copied and the source gives no more. What it has copied is kept beside its positions
-(stored_acls.py), written before a binding is created, so that a revocation is seen that came while nothing ran. A binding
-that somebody made on the target by hand is never touched, unless the source gave the very same one.
+Rules: mirror/acl_rules.py. As in MirrorMaker 2, bindings are only added. With `sync.topic.acls.remove.enabled`, it also
+removes bindings that this connector has copied and that the source has revoked. Copied bindings are stored beside the source
+offsets (stored_acls.py) before they are created, so that the sync finds revocations from a time when nothing ran. It never
+removes a binding that somebody made on the target by hand, unless the source had the very same one.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import Protocol
 
 from mirror_connect.app.worker_connectors.config_sync import Links
 from mirror_connect.connectors.acls import AclBinding, Resource
-from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.mirror.acl_rules import Copies, SeenBindings, remote_bindings, to_add, to_remove
-from mirror_connect.connectors.mirror.mirror_source import PREFIXED_ACLS, REMOVE_ACLS, own_boolean, topic_selection
-from mirror_connect.kafka_io.admin.acl_admin import create_acls, delete_acls, told, topic_acls
+from mirror_connect.connectors.mirror.mirror_source import PREFIXED_ACLS, REMOVE_ACLS, topic_selection
+from mirror_connect.kafka_io.admin.acl_admin import binding_text, create_acls, delete_acls, topic_acls
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 
 log = logging.getLogger(__name__)
 
 
 class AclMemory(Protocol):
-    """Keeps what was copied for as long as the connector's positions (stored_acls.StoredAcls). Blocking."""
+    """Stores the copied ACLs for as long as the connector's source offsets (stored_acls.StoredAcls). Blocking."""
 
     def load(self) -> Copies:
-        """All copies, each with the source's bindings that it stands for. ClusterUnreachable, NotAuthorized."""
+        """All copies, each with its bindings on the source. ClusterUnreachable, NotAuthorized."""
 
     def save(self, copies: Mapping[Resource, Copies]) -> None:
-        """Keeps what is copied of these resources. ClusterUnreachable, NotAuthorized."""
+        """Stores the copies of these resources. ClusterUnreachable, NotAuthorized."""
 
 
 class AclSync:
@@ -42,24 +42,24 @@ class AclSync:
         self._alias = settings.text("source.cluster.alias")
         # One of its own: a filter is for one thread.
         self._selection = topic_selection(settings)
-        self._prefixed = own_boolean(settings, PREFIXED_ACLS)
+        self._prefixed = settings.boolean(PREFIXED_ACLS)
         self._memory = memory
-        self._removes = own_boolean(settings, REMOVE_ACLS)
+        self._removes = settings.boolean(REMOVE_ACLS)
         self._seen: SeenBindings | None = None
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
-    def follow(
-        self, source: ClusterAdmin, target: ClusterAdmin, links: Links, kept: Collection[str] = frozenset()
+    def sync(
+        self, source: ClusterAdmin, target: ClusterAdmin, links: Links, reserved: Collection[str] = frozenset()
     ) -> list[str]:
-        """One round; blocking. One line for each binding that is refused. ClusterUnreachable, NotAuthorized, AdminError.
+        """One sync; blocking. One line for each refused binding. ClusterUnreachable, NotAuthorized, AdminError.
 
-        `kept`: names on the target that no copy may have; nobody gets rights to them by way of the source either.
-        Nothing is created that can't be remembered, where it should go with its source.
+        `reserved`: topics on the target that no copy may be written to; no ACLs are copied to them either.
+        If bindings are removed with their source, none is created that could not be stored before.
         """
-        self._selection = self._selection.keeping(kept)
+        self._selection = self._selection.with_reserved(reserved)
         given = topic_acls(source)
         if given is None:
-            self._say_once("the source has no authorizer: there are no ACLs of topics to copy")
+            self._log_once("the source has no authorizer: there are no ACLs of topics to copy")
             return []
         self._selection.judge({binding.name for binding in given})
         copies = {binding: self._remote([binding], links) for binding in given}
@@ -67,34 +67,36 @@ class AclSync:
         existing = topic_acls(target)
         if existing is None:
             if wanted:
-                self._say_once(
+                self._log_once(
                     "the target has no authorizer: ACLs of topics are not copied, and everybody may read the remote topics "
-                    "(sync.topic.acls.enabled=false if that is meant)"
+                    "(set sync.topic.acls.enabled=false if this is intended)"
                 )
             return []
         if self._removes:
             if self._seen is None:
                 self._seen = SeenBindings(self._restored())
-            self._keep(self._seen, self._seen.note(copies))
+            self._store(self._seen, self._seen.note(copies))
         missing = to_add(wanted, existing)
         refused = create_acls(target, missing) if missing else {}
-        self._tell("created", [binding for binding in missing if binding not in refused])
-        troubles = list(refused.values())
-        # With a binding refused nothing is removed: it may be the DENY that takes another one's place.
+        self._log_bindings("created", [binding for binding in missing if binding not in refused])
+        problems = list(refused.values())
+        # If a binding is refused, nothing is removed: it may be a DENY that replaces another binding.
         if self._seen is not None and not refused:
-            troubles += self._remove(self._seen, target, self._seen.revoked(given), wanted, existing)
-        return troubles
+            problems += self._remove(self._seen, target, self._seen.revoked(given), wanted, existing)
+        return problems
 
-    def _keep(self, seen: SeenBindings, news: Collection[Resource]) -> None:
+    def _store(self, seen: SeenBindings, changed: Collection[Resource]) -> None:
         try:
-            self._memory.save(seen.copies_of(news))
+            self._memory.save(seen.copies_of(changed))
         except (ClusterUnreachable, NotAuthorized):
-            self._seen = None  # what is known is what is kept: the next round begins with that
+            self._seen = None  # the next sync begins with what is stored
             raise
 
     def _restored(self) -> Copies:
-        """What was copied before this part began, under the names that remote topics have today: another alias or policy
-        makes it another link, which has copied nothing."""
+        """The stored copies, if their remote topics have the same names today.
+
+        With another alias or policy it is another link, which has copied nothing.
+        """
         remote_topic = self._selection.policy.remote_topic
         restored = {}
         for copy, sources in self._memory.load().items():
@@ -112,24 +114,24 @@ class AclSync:
         existing: Collection[AclBinding],
     ) -> list[str]:
         going = to_remove(revoked, wanted, existing)
-        kept = delete_acls(target, going) if going else {}
-        self._tell("deleted, as at the source,", [binding for binding in going if binding not in kept])
-        self._keep(seen, seen.forget(set(revoked) - set(kept)))
-        return list(kept.values())
+        refused = delete_acls(target, going) if going else {}
+        self._log_bindings("deleted, as at the source,", [binding for binding in going if binding not in refused])
+        self._store(seen, seen.forget(set(revoked) - set(refused)))
+        return list(refused.values())
 
     def _remote(self, bindings: Collection[AclBinding], links: Links) -> set[AclBinding]:
         return remote_bindings(bindings, self._selection, self._alias, links.keys() if self._prefixed else ())
 
-    def _tell(self, what: str, bindings: Collection[AclBinding]) -> None:
+    def _log_bindings(self, what: str, bindings: Collection[AclBinding]) -> None:
         for binding in bindings:
-            log.info("Connector %s: %s ACL %s", self._connector, what, told(binding))
+            log.info("Connector %s: %s ACL %s", self._connector, what, binding_text(binding))
 
-    def _say_once(self, line: str) -> None:
-        log.log(logging.DEBUG if line in self._said else logging.INFO, "Connector %s: %s", self._connector, line)
-        self._said.add(line)
+    def _log_once(self, line: str) -> None:
+        log.log(logging.DEBUG if line in self._logged else logging.INFO, "Connector %s: %s", self._connector, line)
+        self._logged.add(line)
 
 
 def acl_sync_every_s(settings: Settings) -> float:
-    """Seconds between two rounds; 0 for none at all."""
+    """Seconds between two syncs; 0 for none at all."""
     on = settings.boolean("sync.topic.acls.enabled")
     return float(settings.integer("sync.topic.acls.interval.seconds")) if on else 0.0

@@ -1,6 +1,6 @@
-"""Whether the clusters that a task starts with have an address at all: if not, it fails, as Kafka's clients do when made.
+"""Checks that the clusters of a starting task have an address: without one the task fails, as Kafka's clients do.
 
-Looked at when a run begins and never again: a task that has run waits for name servers as it waits for clusters.
+The check is only at the beginning of a run: a running task waits for name servers as it waits for clusters.
 """
 
 from __future__ import annotations
@@ -9,30 +9,30 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from mirror_connect.connectors.config.config_table import RefusedConfig
+from mirror_connect.connectors.config.table import RefusedConfig
 from mirror_connect.connectors.errors import AddressUnknown
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.kafka_io.client.addresses import bootstrap_servers, has_address
 
 BOOTSTRAP: Final = "bootstrap.servers"
-# Name servers have bad moments: as often, and as long, as a connector that starts is tried.
+# Name servers may fail for a moment. A starting connector is tried as often and as long.
 TRIES: Final = 3
 TRIED_FOR_S: Final = 3.0
 
 
 class FirstAddresses:
-    """See the module. `has_address` is asked in a thread."""
+    """See the module. `has_address` is called in a thread."""
 
     def __init__(self, has_address: Callable[[str, int], bool] = has_address) -> None:
         self._has_address = has_address
         self._known: dict[TaskId, str] = {}
-        # Of a run: since when (seconds of the loop's clock) and how often there was no address.
+        # For a run: since when (seconds of the loop's clock) and how often there was no address.
         self._missed: dict[TaskId, tuple[str, float, int]] = {}
-        # Who has been refused and is restarted hears at once that nothing has changed.
+        # A refused task that is restarted fails at once if nothing has changed.
         self._refused: set[TaskId] = set()
 
     async def check(self, task: TaskId, run_id: str, clusters: Mapping[str, Mapping[str, str]]) -> None:
-        """Clusters by what they are called, each with client properties. AddressUnknown: ask again; then RefusedConfig."""
+        """Checks clusters, by name with their client properties. Raises AddressUnknown to ask again, then RefusedConfig."""
         if self._known.get(task) == run_id:
             return
         for what, properties in clusters.items():

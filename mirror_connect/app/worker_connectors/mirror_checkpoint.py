@@ -1,7 +1,7 @@
-"""The connector part of MirrorCheckpointConnector: makes the checkpoints topic, and deals the source's groups to tasks.
+"""MirrorCheckpointConnector in the worker: creates the checkpoints topic, and assigns the source's groups to tasks.
 
-Groups are looked for again and again. One that can't be read keeps no other from being translated: it stays where it
-was, is told, and looked at again soon. (MirrorMaker's whole round fails.)
+Groups are listed at an interval. If one can't be read, the others are still translated: it stays assigned, the status
+names it, and the next refresh comes soon. (In MirrorMaker the whole refresh fails.)
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mirror_connect.app.worker_connectors.host import PartHost
+from mirror_connect.app.worker_connectors.connector_context import ConnectorContext
+from mirror_connect.app.worker_connectors.empty_selections import nothing_translated
 from mirror_connect.app.worker_connectors.internal_topics import make_internal_topic
-from mirror_connect.app.worker_connectors.nothing_translated import nothing_translated
-from mirror_connect.app.worker_connectors.rounds import Rounds
+from mirror_connect.app.worker_connectors.scheduler import RefreshScheduler
 from mirror_connect.app.worker_connectors.source_groups import SeenGroups, see_groups
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
-from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.mirror.mirror_checkpoint import (
+    assign_groups,
     checkpoint_selection,
-    deal_groups,
     is_active,
     task_configs,
 )
-from mirror_connect.connectors.mirror.mirror_settings import client_id, required_source_admin
+from mirror_connect.connectors.mirror.settings import admin_timeout_s, client_id, required_source_admin
+from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.replication_policy import replication_policy
 from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
@@ -35,75 +36,73 @@ NAMES_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one look at the source found, and a line for each thing that is in trouble; `nothing`: why there is no group."""
+    """The result of one refresh, and its problems; `nothing`: why there is no group."""
 
     groups: SeenGroups
-    troubles: Sequence[str]
+    problems: Sequence[Problem]
     nothing: str | None = None
 
 
-class MirrorCheckpointPart:
-    """See the module. `raw` is what task configs are made of, `settings` are resolved; `previous`: groups dealt before."""
+class MirrorCheckpointConnector:
+    """See the module. Task configs are made from `raw`; `settings` are resolved; `previous`: groups assigned before."""
 
     def __init__(
         self,
-        name: str,
         raw: Mapping[str, str],
         settings: Settings,
         targets: TargetChooser,
-        host: PartHost,
+        context: ConnectorContext,
         *,
         previous: Sequence[str] = (),
     ) -> None:
-        self._name = name
         self._raw = raw
         self._settings = settings
         self._targets = targets
-        self._host = host
+        self._context = context
         self._selection = checkpoint_selection(settings)
-        self._dealt: Sequence[str] = previous
+        self._assigned: Sequence[str] = previous
         self._named: set[str] = set()
         self._nothing: str | None = None
         self._topic_made = False
         self._source: ClusterAdmin | None = None
         refreshes = settings.boolean("refresh.groups.enabled")
         every_s = float(settings.integer("refresh.groups.interval.seconds")) if refreshes else 0.0
-        self._rounds = Rounds(name, host, self._look, self._deal, every_s)
+        self._scheduler = RefreshScheduler(context, self._refresh, self._assign, every_s)
 
     def start(self) -> None:
-        """Begins to look, in the background."""
+        """Begins to refresh, in the background."""
         if is_active(self._settings):
-            self._rounds.start()
+            self._scheduler.start()
         else:
-            self._host.started(self._name)
-            self._host.reconfigure(self._name, [])
+            self._context.started()
+            self._context.request_task_reconfiguration([])
 
     async def stop(self) -> None:
-        """Ends it. A Kafka call under way is left to its own time limit; its result goes nowhere."""
-        await self._rounds.stop()
+        """Ends it. A Kafka call in progress ends by its own time limit; its result is ignored."""
+        await self._scheduler.stop()
 
-    def _deal(self, found: Found) -> None:
+    def _assign(self, found: Found) -> None:
         seen = found.groups
         self._name_others(seen.untranslatable)
         if found.nothing is not None and self._nothing is None:
-            # A cluster without groups is new, as a rule, and nothing is wrong with it.
+            # A cluster without groups is usually new, and nothing is wrong with it.
             level = logging.WARNING if seen.listed else logging.INFO
-            log.log(level, "Connector %s: %s", self._name, found.nothing)
+            log.log(level, "Connector %s: %s", self._context.name, found.nothing)
         self._nothing = found.nothing
-        # Who can't be read now was read before: to drop it would restart tasks, and again when it can be read.
-        kept = {group for group in self._dealt if group in seen.unreadable}
-        gone = [group for group in self._dealt if group not in seen.listed]
+        # Groups that were read before but can't be read now stay: to drop and add them again would restart tasks twice.
+        still_assigned = {group for group in self._assigned if group in seen.unreadable}
+        gone = [group for group in self._assigned if group not in seen.listed]
         if gone:
             log.warning(
                 "Connector %s: %s gone from the source; what was translated for %s stays on the target: %s",
-                self._name,
+                self._context.name,
                 "a group is" if len(gone) == 1 else f"{len(gone)} groups are",
                 "it" if len(gone) == 1 else "them",
                 _names(gone),
             )
-        self._dealt = sorted({*seen.wanted, *kept})
-        dealt = deal_groups(self._dealt, self._settings.integer("tasks.max"))
-        self._host.reconfigure(self._name, task_configs(self._raw, dealt))
+        self._assigned = sorted({*seen.wanted, *still_assigned})
+        assigned = assign_groups(self._assigned, self._settings.integer("tasks.max"))
+        self._context.request_task_reconfiguration(task_configs(self._raw, assigned))
 
     def _name_others(self, others: Mapping[str, str]) -> None:
         for kind in sorted(set(others.values())):
@@ -111,38 +110,41 @@ class MirrorCheckpointPart:
             if names:
                 self._named.update(names)
                 log.warning(
-                    "Connector %s: no positions of %s groups are translated, as they are not those of a consumer group: %s",
-                    self._name,
+                    "Connector %s: no offsets of %s groups are translated, as they are not those of a consumer group: %s",
+                    self._context.name,
                     kind,
                     _names(names),
                 )
 
-    # --- in the thread of the rounds --------------------------------------------------------------------------------
+    # --- in the scheduler's thread --------------------------------------------------------------------------------
 
-    def _look(self) -> Found:
+    def _refresh(self) -> Found:
         settings = self._settings
-        timeout = settings.integer("admin.timeout.ms") / 1000
-        troubles = [] if self._topic_made else self._make_topic(timeout)
+        timeout = admin_timeout_s(settings)
+        problems = [] if self._topic_made else self._make_topic(timeout)
         properties = required_source_admin(settings.originals)
         if self._source is None:
             what = f"source cluster {settings.text('source.cluster.alias')}"
             self._source = ClusterAdmin(properties, what, timeout, user=SOURCE_USER)
-        # Says better than our own connections why a cluster can't be reached, or refuses.
+        # librdkafka explains better than our own connections why a cluster can't be reached, or refuses.
         self._source.cluster_id()
         identity = client_id(settings.originals, "checkpoint-source-admin", configured=properties.get("client.id"))
         seen = see_groups(properties, identity, self._selection, timeout)
-        troubles += [f"group {group} can't be read: {why}" for group, why in sorted(seen.unreadable.items())]
-        return Found(seen, troubles, nothing_translated(settings, self._selection, seen))
+        problems += [
+            Problem(group, ProblemCode.GROUP_UNREADABLE, f"group {group} can't be read", why)
+            for group, why in sorted(seen.unreadable.items())
+        ]
+        return Found(seen, problems, nothing_translated(settings, self._selection, seen))
 
-    def _make_topic(self, timeout: float) -> list[str]:
+    def _make_topic(self, timeout: float) -> list[Problem]:
         settings = self._settings
         what = f"target cluster {settings.text('target.cluster.alias')}"
         admin = ClusterAdmin(self._targets.choose(settings.originals, timeout).admin, what, timeout, user=TARGET_USER)
         topic = replication_policy(settings.originals).checkpoints_topic(settings.text("source.cluster.alias"))
         setting = "checkpoints.topic.replication.factor"
-        refused = make_internal_topic(admin, self._name, topic, setting, settings.integer(setting))
+        refused = make_internal_topic(admin, self._context.name, topic, setting, settings.integer(setting))
         self._topic_made = refused is None
-        return [refused] if refused else []
+        return [Problem(topic, ProblemCode.TOPIC_NOT_CREATED, refused)] if refused else []
 
 
 def _names(groups: Sequence[str]) -> str:

@@ -1,16 +1,18 @@
-"""The connector part of MirrorHeartbeatConnector: makes the heartbeats topic, and has one task."""
+"""MirrorHeartbeatConnector in the worker: creates the heartbeats topic, and has one task."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mirror_connect.app.worker_connectors.host import PartHost
+from mirror_connect.app.worker_connectors.connector_context import ConnectorContext
 from mirror_connect.app.worker_connectors.internal_topics import make_internal_topic
-from mirror_connect.app.worker_connectors.rounds import Rounds
+from mirror_connect.app.worker_connectors.scheduler import RefreshScheduler
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
-from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.mirror.mirror_heartbeat import task_configs
+from mirror_connect.connectors.mirror.settings import admin_timeout_s
+from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.records.heartbeats import HEARTBEATS_TOPIC
 from mirror_connect.connectors.rights import TARGET_USER
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
@@ -18,45 +20,44 @@ from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Whether the topic is there, as far as that is this connector's to say."""
+    """A problem if the topic is refused."""
 
-    troubles: Sequence[str]
+    problems: Sequence[Problem]
 
 
-class MirrorHeartbeatPart:
-    """See the module. `raw` is what task configs are made of, `settings` are resolved."""
+class MirrorHeartbeatConnector:
+    """See the module. Task configs are made from `raw`; `settings` are resolved."""
 
     def __init__(
-        self, name: str, raw: Mapping[str, str], settings: Settings, targets: TargetChooser, host: PartHost
+        self, raw: Mapping[str, str], settings: Settings, targets: TargetChooser, context: ConnectorContext
     ) -> None:
-        self._name = name
         self._settings = settings
         self._targets = targets
-        self._host = host
+        self._context = context
         self._tasks = task_configs(raw, settings)
-        self._rounds = Rounds(name, host, self._look, self._take, every_s=0.0)
+        self._scheduler = RefreshScheduler(context, self._refresh, self._take, every_s=0.0)
 
     def start(self) -> None:
-        """Begins to make the topic, in the background."""
+        """Begins to create the topic, in the background."""
         if self._tasks:
-            self._rounds.start()
+            self._scheduler.start()
         else:
-            self._host.started(self._name)
-            self._host.reconfigure(self._name, [])
+            self._context.started()
+            self._context.request_task_reconfiguration([])
 
     async def stop(self) -> None:
         """Ends it."""
-        await self._rounds.stop()
+        await self._scheduler.stop()
 
     def _take(self, _: Found) -> None:
         # Also without the topic, as in MirrorMaker: the task waits for it.
-        self._host.reconfigure(self._name, self._tasks)
+        self._context.request_task_reconfiguration(self._tasks)
 
-    def _look(self) -> Found:
+    def _refresh(self) -> Found:
         settings = self._settings
-        timeout = settings.integer("admin.timeout.ms") / 1000
+        timeout = admin_timeout_s(settings)
         what = f"target cluster {settings.text('target.cluster.alias')}"
         admin = ClusterAdmin(self._targets.choose(settings.originals, timeout).admin, what, timeout, user=TARGET_USER)
         setting = "heartbeats.topic.replication.factor"
-        refused = make_internal_topic(admin, self._name, HEARTBEATS_TOPIC, setting, settings.integer(setting))
-        return Found([refused] if refused else [])
+        refused = make_internal_topic(admin, self._context.name, HEARTBEATS_TOPIC, setting, settings.integer(setting))
+        return Found([Problem(HEARTBEATS_TOPIC, ProblemCode.TOPIC_NOT_CREATED, refused)] if refused else [])

@@ -1,4 +1,4 @@
-"""The connector part of MirrorSourceConnector: which topics to copy, their remote topics, and who copies what."""
+"""MirrorSourceConnector in the worker: which topics to copy, their remote topics, and which task copies what."""
 
 from __future__ import annotations
 
@@ -7,37 +7,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mirror_connect.app.worker_connectors.config_sync import ConfigSync, Links
-from mirror_connect.app.worker_connectors.following import Following, OffsetsOf
-from mirror_connect.app.worker_connectors.fresh_topics import FreshTopics
-from mirror_connect.app.worker_connectors.host import PartHost
-from mirror_connect.app.worker_connectors.joined_troubles import JoinedTroubles
-from mirror_connect.app.worker_connectors.mapping_topics import make_mapping_topics
-from mirror_connect.app.worker_connectors.nothing_copied import nothing_copied
-from mirror_connect.app.worker_connectors.remote_topics import bring_up_to_date
-from mirror_connect.app.worker_connectors.rounds import Rounds
+from mirror_connect.app.worker_connectors.connector_context import ConnectorContext
+from mirror_connect.app.worker_connectors.empty_selections import nothing_copied
+from mirror_connect.app.worker_connectors.internal_topics import make_mapping_topics
+from mirror_connect.app.worker_connectors.remote_topics import FreshTopics, bring_up_to_date
+from mirror_connect.app.worker_connectors.sampling_verification import OffsetsOf, SamplingVerification
+from mirror_connect.app.worker_connectors.scheduler import RefreshScheduler
 from mirror_connect.app.worker_connectors.stored_acls import StoredAcls
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
-from mirror_connect.app.worker_connectors.topic_followers import Known, TopicFollowers
-from mirror_connect.connectors.config.config_table import Settings
-from mirror_connect.connectors.mirror.assignment import Assignment, redeal, task_configs
-from mirror_connect.connectors.mirror.mirror_settings import required_source_admin
-from mirror_connect.connectors.mirror.mirror_source import FOLLOWED, own_boolean, topic_selection
+from mirror_connect.app.worker_connectors.topic_syncs import Known, TopicSyncs
+from mirror_connect.connectors.config.table import Settings
+from mirror_connect.connectors.mirror.assignment import Assignment, reassign, task_configs
+from mirror_connect.connectors.mirror.mirror_source import SAMPLING_ENABLED, topic_selection
+from mirror_connect.connectors.mirror.settings import admin_timeout_s, required_source_admin
 from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 
 log = logging.getLogger(__name__)
-KEPT_SHOWN = 5
+RESERVED_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class PartConfig:
-    """A connector as its part sees it. `raw` is what task configs are made of, `settings` are resolved.
+class ConnectorConfig:
+    """Task configs are made from `raw`; `settings` are resolved.
 
-    `previous`: the stored assignment, which is kept as far as it still holds.
+    `previous`: the stored assignment; partitions stay where they are if possible.
     """
 
-    name: str
     raw: Mapping[str, str]
     settings: Settings
     previous: Assignment
@@ -45,26 +43,28 @@ class PartConfig:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one look at both clusters found: the partitions to copy, and a line for each topic that is in trouble.
+    """The result of one refresh: the partitions to copy, and the problems with topics.
 
-    `links`: source topic → remote topic, of those that are there on both. `nothing`: why there is none to copy.
-    `kept_back`: which topics are not copied as their remote topics are the worker's or MirrorMaker's own.
+    `links`: source topic → remote topic, for topics on both clusters. `nothing`: why there is no topic to copy.
+    `reserved`: which topics are not copied because their remote topics would be the worker's or MirrorMaker's own.
     """
 
     partitions: Sequence[TopicPartition]
-    troubles: Sequence[str]
+    problems: Sequence[Problem]
     links: Links
     nothing: str | None
-    kept_back: str | None
+    reserved: str | None
 
 
-class MirrorSourcePart:
+class MirrorSourceConnector:
     """See the module."""
 
-    def __init__(self, config: PartConfig, targets: TargetChooser, host: PartHost, offsets_of: OffsetsOf) -> None:
+    def __init__(
+        self, config: ConnectorConfig, targets: TargetChooser, context: ConnectorContext, offsets_of: OffsetsOf
+    ) -> None:
         self._config = config
         self._targets = targets
-        self._host = host
+        self._context = context
         self._selection = topic_selection(config.settings)
         self._assignment = config.previous
         self._source: ClusterAdmin | None = None
@@ -75,64 +75,62 @@ class MirrorSourcePart:
         settings = config.settings
         refreshes = settings.boolean("refresh.topics.enabled")
         every_s = float(settings.integer("refresh.topics.interval.seconds")) if refreshes else 0.0
-        troubles = JoinedTroubles(host)
-        self._rounds = Rounds(config.name, troubles.main(), self._look, self._deal, every_s)
-        self._acls = StoredAcls(config.name, settings.originals, offsets_of)
-        self._followers = TopicFollowers(settings, troubles, self._acls)
-        followed = own_boolean(settings, FOLLOWED)
-        beside = troubles.beside()
-        self._following = Following(config.name, settings, targets, offsets_of, beside) if followed else None
+        self._scheduler = RefreshScheduler(context, self._refresh, self._assign, every_s)
+        self._acls = StoredAcls(context.name, settings.originals, offsets_of)
+        self._syncs = TopicSyncs(settings, context, self._acls)
+        verified = settings.boolean(SAMPLING_ENABLED)
+        self._verification = SamplingVerification(settings, targets, offsets_of, context) if verified else None
         self._nothing: str | None = None
-        self._kept_back: str | None = None
+        self._reserved: str | None = None
 
     def start(self) -> None:
-        """Begins to look, in the background."""
+        """Begins to refresh, in the background."""
         if self._config.settings.boolean("enabled"):
-            self._rounds.start()
+            self._scheduler.start()
         else:
-            self._host.started(self._config.name)
-            self._host.reconfigure(self._config.name, [])
+            self._context.started()
+            self._context.request_task_reconfiguration([])
 
     async def stop(self) -> None:
-        """Ends it. A Kafka call under way is left to its own time limit; its result goes nowhere."""
-        await self._rounds.stop()
-        await self._followers.stop()
+        """Ends it. A Kafka call in progress ends by its own time limit; its result is ignored."""
+        await self._scheduler.stop()
+        await self._syncs.stop()
         await self._acls.close()
-        if self._following is not None:
-            await self._following.stop()
+        if self._verification is not None:
+            await self._verification.stop()
 
-    def _deal(self, found: Found) -> None:
-        # For the log alone: a status of Connect's is silent on it, and scripts take a trace for trouble.
+    def _assign(self, found: Found) -> None:
+        # Only in the log: Connect's status does not show it, and scripts take a trace for a problem.
         if found.nothing is not None and self._nothing is None:
-            log.warning("Connector %s: %s", self._config.name, found.nothing)
+            log.warning("Connector %s: %s", self._context.name, found.nothing)
         self._nothing = found.nothing
-        if found.kept_back is not None and found.kept_back != self._kept_back:
-            log.warning("Connector %s: %s", self._config.name, found.kept_back)
-        self._kept_back = found.kept_back
-        self._assignment = redeal(self._assignment, found.partitions, self._config.settings.integer("tasks.max"))
-        self._host.reconfigure(self._config.name, task_configs(self._config.raw, self._assignment))
-        # After the first look, as in MirrorMaker: now there is something to follow.
+        if found.reserved is not None and found.reserved != self._reserved:
+            log.warning("Connector %s: %s", self._context.name, found.reserved)
+        self._reserved = found.reserved
+        self._assignment = reassign(self._assignment, found.partitions, self._config.settings.integer("tasks.max"))
+        self._context.request_task_reconfiguration(task_configs(self._config.raw, self._assignment))
+        # After the first refresh, as in MirrorMaker: now there is something to sync.
         if self._source is not None and self._target is not None:
-            self._followers.know(Known(self._source, self._target, found.links, self._selection.kept))
-        if self._following is not None:
-            self._following.start()
+            self._syncs.know(Known(self._source, self._target, found.links, self._selection.reserved))
+        if self._verification is not None:
+            self._verification.start()
 
-    # --- in the thread of the rounds ------------------------------------------------------------------------------
+    # --- in the scheduler's thread ------------------------------------------------------------------------------
 
-    def _look(self) -> Found:
+    def _refresh(self) -> Found:
         settings = self._config.settings
-        timeout = settings.integer("admin.timeout.ms") / 1000
+        timeout = admin_timeout_s(settings)
         if self._source is None:
             what = f"source cluster {settings.text('source.cluster.alias')}"
             self._source = ClusterAdmin(required_source_admin(settings.originals), what, timeout, user=SOURCE_USER)
         if self._target is None:
             chosen = self._targets.choose(settings.originals, timeout)
             what = f"target cluster {settings.text('target.cluster.alias')}"
-            self._selection = self._selection.keeping(chosen.kept)
+            self._selection = self._selection.with_reserved(chosen.reserved)
             self._target = ClusterAdmin(chosen.admin, what, timeout, user=TARGET_USER)
         # First of all, as in MirrorMaker: tasks write to them.
-        troubles = [] if self._mapping_topics_made else make_mapping_topics(settings, self._source, self._target)
-        self._mapping_topics_made = not troubles
+        unmade = [] if self._mapping_topics_made else make_mapping_topics(settings, self._source, self._target)
+        self._mapping_topics_made = not unmade
         alias = settings.text("source.cluster.alias")
         policy = self._selection.policy
         found = self._source.topics()
@@ -148,8 +146,8 @@ class MirrorSourcePart:
         self._fresh.made({topic: count for topic, count in changes.there.items() if count > existing.get(topic, 0)})
         refused = new.unreadable | changes.refused | doubled
         for line in changes.made:
-            log.info("Connector %s: %s", self._config.name, line)
-        # A partition that the target does not have (yet) waits: its task would fail, and take others along.
+            log.info("Connector %s: %s", self._context.name, line)
+        # A partition that the target does not have yet waits: its task would fail, with all its other partitions.
         partitions = [
             TopicPartition(topic, partition)
             for topic, count in sorted(source.items())
@@ -157,32 +155,35 @@ class MirrorSourcePart:
         ]
         links = {topic: name for topic, name in remote.items() if changes.there[name] > 0}
         nothing = nothing_copied(settings, self._selection, found)
-        kept_back = _kept_back_line(self._selection.kept_back(found))
-        return Found(partitions, troubles + [line for _, line in sorted(refused.items())], links, nothing, kept_back)
+        reserved = _reserved_line(self._selection.reserved_topics(found))
+        problems = [Problem("mapping topics", ProblemCode.TOPIC_NOT_CREATED, line) for line in unmade]
+        problems += [Problem(topic, ProblemCode.TOPIC_NOT_COPIED, line) for topic, line in sorted(refused.items())]
+        return Found(partitions, problems, links, nothing, reserved)
 
 
-def _kept_back_line(remote: Mapping[str, str]) -> str | None:
+def _reserved_line(remote: Mapping[str, str]) -> str | None:
     if not remote:
         return None
     names = list(remote)
-    shown = ", ".join(names[:KEPT_SHOWN]) + (f" and {len(names) - KEPT_SHOWN} more" if len(names) > KEPT_SHOWN else "")
+    more = len(names) - RESERVED_SHOWN
+    shown = ", ".join(names[:RESERVED_SHOWN]) + (f" and {more} more" if more > 0 else "")
     first = f"{names[0]} would be {remote[names[0]]}"
     return (
-        f"not copied, as on the target they would be topics that the worker or MirrorMaker itself keeps: {shown} ({first}); "
-        "add them to topics.exclude, or choose a policy or an alias that gives them other names"
+        "not copied, because on the target they would be internal topics of the worker or of MirrorMaker: "
+        f"{shown} ({first}). Add them to topics.exclude, or choose a policy or an alias that gives them other names"
     )
 
 
 def _one_to_one(remote: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Source topic → remote topic, and a line for each topic whose name another one has: a policy of the user's may do so.
+    """Source topic → remote topic, and a line for each topic whose remote topic another topic has already.
 
-    Both in one remote topic would be two topics' records that nobody can tell apart any more.
+    A user's policy may do that. Nobody could tell the records of two topics in one remote topic apart.
     """
     first: dict[str, str] = {}
     for topic, name in remote.items():
         first.setdefault(name, topic)
     lines = {
-        topic: f"topic {topic} is not copied: replication.policy.class calls it {name} on the target, like {first[name]}"
+        topic: f"topic {topic} is not copied: replication.policy.class names it {name} on the target, like {first[name]}"
         for topic, name in remote.items()
         if first[name] != topic
     }

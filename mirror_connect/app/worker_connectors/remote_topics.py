@@ -1,18 +1,22 @@
 """Remote topics: created with the source's partition count, grown when the source grows, never shrunk.
 
-Rules of MirrorMaker 2 (docs/compatibility.md, "Topics and partitions"). A topic that can't be created is a line for the
-user and the others go on; it is tried again at the next round, and its partitions wait.
+Rules of MirrorMaker 2 (docs/compatibility.md, "Topics and partitions"). If a topic can't be created, the user gets a line
+about it, and the other topics are copied. The next refresh tries again; until then its partitions wait.
+
+Topics that were just created or grown count before brokers report them (FreshTopics).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.admin_errors import AdminError
 from mirror_connect.kafka_io.admin.topic_admin import NewRemote, Refused, create_topics, grow_topics
 
 ALREADY_THERE: Final = 36
@@ -25,7 +29,7 @@ _UNKNOWN_CONFIG: Final = re.compile(r"Unknown topic config name: ([\w.-]+)")
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one round did: `made`, one line each; `refused`, topic → one line; `there`, topic → partitions it has now."""
+    """What one refresh did. `made`: one line each; `refused`: topic → one line; `there`: topic → its partitions now."""
 
     made: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
@@ -41,7 +45,7 @@ def bring_up_to_date(
 ) -> Changes:
     """Creates and grows remote topics on `target`; blocking. `wanted`: remote topic → partitions of its source topic.
 
-    `configs`: remote topic → what it is created with. One that isn't in it is not created, and its reason is known already.
+    `configs`: remote topic → its configs. A topic without an entry is not created; the caller knows the reason.
     """
     changes = Changes(there={topic: existing.get(topic, 0) for topic in wanted})
     new = {
@@ -52,11 +56,11 @@ def bring_up_to_date(
     larger = {
         topic: partitions for topic, partitions in sorted(wanted.items()) if 0 < existing.get(topic, 0) < partitions
     }
-    # A missing right to one topic is that topic's trouble; wrong credentials have been told before.
+    # A missing right to one topic concerns only that topic; wrong credentials fail earlier.
     refused, left_out = _create(target, new)
     refused |= grow_topics(target, larger)
     for topic, partitions in _made_by_others(target, refused).items():
-        # A broker tells of a new topic a moment later than the controller knows of it, and somebody else may be quicker.
+        # Brokers report a new topic a moment after the controller made it, and another client may have been quicker.
         changes.there[topic] = partitions
         del refused[topic]
     for topic, error in refused.items():
@@ -77,7 +81,7 @@ def bring_up_to_date(
 
 
 def _made_by_others(target: ClusterAdmin, refused: Refused) -> dict[str, int]:
-    """Of topics that couldn't be created because they are there: those that the brokers tell of by now."""
+    """Topics that could not be created because they exist, and that the brokers report by now."""
     there = [topic for topic, error in refused.items() if isinstance(error, AdminError) and error.code == ALREADY_THERE]
     known = target.topics() if there else {}
     return {topic: known[topic] for topic in there if topic in known}
@@ -86,7 +90,7 @@ def _made_by_others(target: ClusterAdmin, refused: Refused) -> dict[str, int]:
 def _create(
     target: ClusterAdmin, new: Mapping[str, NewRemote]
 ) -> tuple[dict[str, AdminError | NotAuthorized], dict[str, dict[str, str]]]:
-    """Which topics were refused; and what topics were created without, as brokers of another release don't know it."""
+    """The refused topics; and the configs that new topics don't have, because brokers of another release don't know them."""
     refused = dict(create_topics(target, new))
     left_out: dict[str, dict[str, str]] = {}
     while again := {topic: name for topic, error in refused.items() if (name := _unknown(error)) in new[topic].configs}:
@@ -104,7 +108,7 @@ def _create(
 
 
 def _unknown(error: AdminError | NotAuthorized) -> str:
-    """The config that a broker has no name for; empty if it is not that. No request asks what it would take."""
+    """The config that a broker does not know, or empty for another error. No request lists the configs that it knows."""
     found = (
         _UNKNOWN_CONFIG.search(str(error)) if isinstance(error, AdminError) and error.code == INVALID_CONFIG else None
     )
@@ -112,7 +116,7 @@ def _unknown(error: AdminError | NotAuthorized) -> str:
 
 
 def _remedy(error: AdminError | NotAuthorized, replication_factor: int, configs: Mapping[str, str]) -> str:
-    """What to set; the broker's words name the config at fault as a rule. Configs that are copied are never secrets."""
+    """What the user can set. The broker's text usually names the wrong config. Copied configs are never secrets."""
     if isinstance(error, NotAuthorized):
         return ""
     if error.code == INVALID_REPLICATION_FACTOR:
@@ -121,8 +125,40 @@ def _remedy(error: AdminError | NotAuthorized, replication_factor: int, configs:
         return ""
     names = set(re.findall(r"[\w-]+(?:\.[\w-]+)*", str(error)))
     named = {name: value for name, value in configs.items() if name in names} or configs
-    told = ", ".join(f"{name}={value}" for name, value in sorted(named.items()))
+    shown = ", ".join(f"{name}={value}" for name, value in sorted(named.items()))
     return (
-        f"; its source has {told}: allow that on the target, add the name to config.properties.exclude of the connector, "
+        f"; its source has {shown}: allow that on the target, add the name to config.properties.exclude of the connector, "
         "or create the topic by hand"
     )
+
+
+# After this time the topic must have been deleted before any broker reported it.
+FRESH_S: Final = 300.0
+
+
+class FreshTopics:
+    """Topics that were just created or grown, and that brokers don't report yet; for one thread.
+
+    The controller answers before brokers know the change, with thousands of partitions many seconds before. A refresh in
+    between would take the topics for absent, create them again, and revoke their partitions from running tasks.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        # Topic → partitions, and until when that counts.
+        self._fresh: dict[str, tuple[int, float]] = {}
+
+    def made(self, topics: Mapping[str, int]) -> None:
+        """Adds topics with their present number of partitions."""
+        until = self._clock() + FRESH_S
+        self._fresh |= {topic: (partitions, until) for topic, partitions in topics.items()}
+
+    def added_to(self, reported: Mapping[str, int]) -> dict[str, int]:
+        """What the brokers report (topic → partitions), together with what they don't report yet."""
+        now = self._clock()
+        self._fresh = {
+            topic: (partitions, until)
+            for topic, (partitions, until) in self._fresh.items()
+            if reported.get(topic, 0) < partitions and now < until
+        }
+        return {**reported, **{topic: partitions for topic, (partitions, _) in self._fresh.items()}}

@@ -1,4 +1,4 @@
-"""One look at the consumer groups of a source: which there are, which of them are to be translated, which can't be."""
+"""Reads the groups of a source once: all groups, the ones to translate, and the ones that can't be translated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mirror_connect.kafka_io.client.cluster import Cluster
 
 @dataclass(frozen=True, slots=True)
 class SeenGroups:
-    """`wanted`: to be translated. `listed`: all that exist. `unreadable`: group → why its positions aren't known.
+    """`wanted`: to be translated. `listed`: all that exist. `unreadable`: group → why its committed offsets aren't known.
 
     `untranslatable`: group → what kind it is, of those that the filter accepts.
     """
@@ -29,7 +29,7 @@ class SeenGroups:
 def see_groups(
     properties: Mapping[str, str], client_id: str, selection: CheckpointSelection, timeout: float
 ) -> SeenGroups:
-    """Blocking, for a thread without an event loop. ClusterUnreachable, NotAuthorized, ConfigError."""
+    """Reads them; blocking, for a thread without an event loop. ClusterUnreachable, NotAuthorized, ConfigError."""
 
     async def see() -> SeenGroups:
         async with asyncio.timeout(timeout):
@@ -38,7 +38,7 @@ def see_groups(
     try:
         return asyncio.run(see())
     except TimeoutError:
-        raise ClusterUnreachable(f"The source cluster did not tell its groups within {timeout:g} s") from None
+        raise ClusterUnreachable(f"The source cluster did not list its groups within {timeout:g} s") from None
 
 
 async def _see(properties: Mapping[str, str], client_id: str, selection: CheckpointSelection) -> SeenGroups:
@@ -51,14 +51,14 @@ async def _see(properties: Mapping[str, str], client_id: str, selection: Checkpo
         consumers = [name for name, kind in accepted.items() if kind is GroupKind.CONSUMER]
         read = await groups.read(consumers)
     except ClusterUnreachable as error:
-        raise ClusterUnreachable(f"The source cluster can't be asked for its groups: {error}") from None
+        raise ClusterUnreachable(f"The source cluster cannot list its groups: {error}") from None
     finally:
         await cluster.close()
-    selection.judge_topics({topic for positions in read.positions.values() for topic, _ in positions})
+    selection.judge_topics({topic for committed in read.committed.values() for topic, _ in committed})
     wanted = tuple(
         name
         for name in consumers
-        if name in read.positions and selection.wants(name, [topic for topic, _ in read.positions[name]])
+        if name in read.committed and selection.wants(name, [topic for topic, _ in read.committed[name]])
     )
     others = {name: kind.value for name, kind in accepted.items() if kind in (GroupKind.SHARE, GroupKind.STREAMS)}
-    return SeenGroups(wanted, frozenset(listed), read.troubles, others)
+    return SeenGroups(wanted, frozenset(listed), read.problems, others)

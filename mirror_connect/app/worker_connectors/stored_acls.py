@@ -1,4 +1,4 @@
-"""What a connector has copied of ACLs, kept where its positions are: so a revocation is seen that came while it was away."""
+"""The ACLs that a connector has copied, stored with its source offsets, to find revocations from while it was stopped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import concurrent.futures
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, Final, TypeVar
 
-from mirror_connect.app.worker_connectors.following import OffsetsOf
+from mirror_connect.app.worker_connectors.sampling_verification import OffsetsOf
 from mirror_connect.connectors.acls import AclBinding, Resource
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.records.copied_acls import acl_offset, acl_partition, copied_acls
@@ -18,11 +18,11 @@ PATIENCE_S: Final = 35.0
 # What is being stored when the connector is stopped.
 CLOSING_S: Final = 2.0
 
-_STOPPED: Final = "the offsets topic is not asked any more: the connector is stopped"
+_STOPPED: Final = "the offsets topic is no longer read: the connector is stopped"
 
 
 class StoredAcls:
-    """Of one connector. `load` and `save` block, for the thread of a round; the store belongs to the event loop."""
+    """Of one connector. `load` and `save` block, for the thread of a sync; the store belongs to the event loop."""
 
     def __init__(self, name: str, config: Mapping[str, str], offsets_of: OffsetsOf) -> None:
         self._name = name
@@ -34,9 +34,9 @@ class StoredAcls:
         self._closed = False
 
     async def close(self) -> None:
-        """On the event loop: a round that waits here is let go, one that saves only after `CLOSING_S`.
+        """On the event loop: cancels a sync that waits here; one that saves only after `CLOSING_S`.
 
-        A removed copy that is still kept would, at the next start, take away what somebody gave by hand meanwhile.
+        If a removed copy stayed stored, the next start would remove the same binding that somebody made by hand meanwhile.
         """
         self._closed = True
         if self._saving:
@@ -49,7 +49,7 @@ class StoredAcls:
         return self._done(self._load, saves=False)
 
     def save(self, copies: Mapping[Resource, Mapping[AclBinding, Collection[AclBinding]]]) -> None:
-        """Keeps what is copied of these resources; nothing forgets one. ClusterUnreachable, NotAuthorized."""
+        """Stores the copies of these resources; an empty entry removes one. ClusterUnreachable, NotAuthorized."""
         if copies:
             self._done(lambda: self._save(copies), saves=True)
 
@@ -68,16 +68,17 @@ class StoredAcls:
         try:
             return answer.result(PATIENCE_S)
         except TimeoutError:
-            # That of this wait: the store's own comes as another one.
+            # The timeout of this wait: that of the store arrives as another error.
             self._loop.call_soon_threadsafe(self._give_up, answer)
-            raise ClusterUnreachable(f"the offsets topic does not answer within {PATIENCE_S:g} s") from None
+            what, cause = "the offsets topic does not answer", f"nothing within {PATIENCE_S:g} s"
+            raise ClusterUnreachable(f"{what} within {PATIENCE_S:g} s", what=what, cause=cause) from None
 
     # --- on the event loop ------------------------------------------------------------------------------------------
 
     def _begin(
         self, work: Callable[[], Coroutine[Any, Any, T]], answer: concurrent.futures.Future[T], saves: bool
     ) -> None:
-        # Made only here: a coroutine that another thread hands to a loop that ends would be lost without having run.
+        # The coroutine is made only here: if another thread made it and the loop ended, it would never run.
         if self._closed:
             answer.set_exception(ClusterUnreachable(_STOPPED))
             return
@@ -85,13 +86,13 @@ class StoredAcls:
         if saves:
             self._saving.add(task)
             task.add_done_callback(self._saving.discard)
-        task.add_done_callback(lambda done: self._tell(done, answer))
+        task.add_done_callback(lambda done: self._complete(done, answer))
 
-    def _tell(self, done: asyncio.Task[T], answer: concurrent.futures.Future[T]) -> None:
+    def _complete(self, done: asyncio.Task[T], answer: concurrent.futures.Future[T]) -> None:
         del self._under_way[answer]
         if done.cancelled():
             answer.set_exception(
-                ClusterUnreachable(_STOPPED if self._closed else "asking the offsets topic was broken off")
+                ClusterUnreachable(_STOPPED if self._closed else "reading the offsets topic was cancelled")
             )
         elif isinstance(error := done.exception(), TimeoutError):
             why = f": {error}" if str(error) else ""

@@ -1,8 +1,8 @@
-"""Where a connector's data and positions go: the worker's own cluster, or another one that the connector names.
+"""Where a connector's data and source offsets go: the worker's own cluster, or another one that the connector names.
 
 As in Connect, data goes to the worker's cluster with the worker's `producer.*` and the connector's `producer.override.*`,
 if `target.cluster.bootstrap.servers` is absent or leads to the same cluster (by cluster id, not by address). If it leads
-to another cluster, data and that connector's positions go there; Java would silently write to its own.
+to another cluster, data and that connector's source offsets go there; Java would silently write to its own.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from typing import Final
 
 from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.mirror.mirror_settings import (
+from mirror_connect.connectors.mirror.settings import (
     PRODUCER_OVERRIDE,
     producer_overrides,
     target_admin,
     target_consumer,
     target_producer,
 )
-from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.admin_errors import AdminError
 from mirror_connect.kafka_io.client.addresses import bootstrap_servers
 
 log = logging.getLogger(__name__)
 
 BOOTSTRAP: Final = "bootstrap.servers"
-# A request for a config's check waits no longer than that for clusters; what they didn't say then, the start finds out.
+# The longest that the validation of a config waits for clusters; the start of the connector checks again.
 CHECK_WAIT_S: Final = 8.0
 CHECK_CALL_S: Final = 4.0
 
-# An address and an identity: a digest of a client's properties. It is remembered for ever, and the logins must not be.
-_Way = bytes
+# Of a client's address and login: the digest stays in memory, the login itself must not.
+_LoginDigest = bytes
 _KEY: Final = os.urandom(32)
 
 
@@ -46,26 +47,26 @@ _KEY: Final = os.urandom(32)
 class Target:
     """Java client properties for data, for administration and for reading. `own`: it is the worker's cluster.
 
-    `kept`: topics there that the worker believes, so that no copy may be written to them.
+    `reserved`: the worker's internal topics there, so no copy may be written to them.
     """
 
     own: bool
     producer: Mapping[str, str] = field(repr=False)
     admin: Mapping[str, str] = field(repr=False)
     consumer: Mapping[str, str] = field(default_factory=dict, repr=False)
-    kept: frozenset[str] = frozenset()
+    reserved: frozenset[str] = frozenset()
 
 
 class TargetChooser:
-    """Tells clusters apart by id. What it has learned of an address and identity is kept: asked once, cheap ever after."""
+    """Distinguishes clusters by their id. It asks once for each address and login, and remembers the answer."""
 
     def __init__(self, worker: WorkerConfig) -> None:
         self._worker = worker
-        self._ids: dict[_Way, str] = {}
-        self._asking: dict[_Way, threading.Lock] = {}
+        self._ids: dict[_LoginDigest, str] = {}
+        self._asking: dict[_LoginDigest, threading.Lock] = {}
         self._lock = threading.Lock()
-        self._lookups: dict[_Way, asyncio.Future[bool]] = {}
-        self._said: set[tuple[str | None, str]] = set()
+        self._lookups: dict[_LoginDigest, asyncio.Future[bool]] = {}
+        self._logged: set[tuple[str | None, str]] = set()
         # Reads key stores, which may lie on a share that doesn't answer.
         self._checks = ThreadPoolExecutor(max_workers=4, thread_name_prefix="target-checks")
 
@@ -75,7 +76,7 @@ class TargetChooser:
         return self._target(config, admin, own=not _names_a_cluster(admin) or self._is_own(admin, timeout))
 
     async def chosen(self, config: Mapping[str, str]) -> Target:
-        """The same, not blocking. A cluster that is silent keeps one thread of its own, however often it is asked for."""
+        """The same, not blocking. A silent cluster blocks one thread of its own, whatever the number of calls."""
         admin = target_admin(config)
         if not _names_a_cluster(admin):
             return self._target(config, admin, own=True)
@@ -88,9 +89,9 @@ class TargetChooser:
         return self._target(config, admin, own=await asyncio.shield(self._lookups[way]))
 
     async def errors(self, config: Mapping[str, str]) -> list[str]:
-        """One line for each producer setting that leads to a cluster other than the target's; none if that isn't known.
+        """One line for each producer setting that leads to another cluster than the target; none if that is unknown.
 
-        Records would go there, and positions with them, while topics are made and looked for on the target.
+        Records and source offsets would go there, while the topics are created on the target.
         """
         try:
             async with asyncio.timeout(CHECK_WAIT_S):
@@ -128,24 +129,24 @@ class TargetChooser:
         overrides = producer_overrides(config)
         consumer = target_consumer(config)
         if not own:
-            self._say_where_data_goes(config.get("name"), admin[BOOTSTRAP])
-            # The positions of such connectors are there, in a topic of that name.
-            kept = frozenset({self._worker.offset_topic})
-            return Target(False, {**target_producer(config), **overrides}, admin, consumer, kept)
+            self._log_where_data_goes(config.get("name"), admin[BOOTSTRAP])
+            # The source offsets of such connectors are there, in a topic of that name.
+            reserved = frozenset({self._worker.offset_topic})
+            return Target(False, {**target_producer(config), **overrides}, admin, consumer, reserved)
         if not _names_a_cluster(admin):
             admin = {**self._worker.client("admin"), **admin}
         if not _names_a_cluster(consumer):
             consumer = {**self._worker.client("consumer"), **consumer}
         worker = self._worker
-        kept = frozenset({worker.config_topic, worker.offset_topic, worker.status_topic})
-        return Target(True, {**worker.client("producer"), **overrides}, admin, consumer, kept)
+        reserved = frozenset({worker.config_topic, worker.offset_topic, worker.status_topic})
+        return Target(True, {**worker.client("producer"), **overrides}, admin, consumer, reserved)
 
-    def _say_where_data_goes(self, connector: str | None, address: str) -> None:
-        if (connector, address) in self._said:
+    def _log_where_data_goes(self, connector: str | None, address: str) -> None:
+        if (connector, address) in self._logged:
             return
-        self._said.add((connector, address))
+        self._logged.add((connector, address))
         log.warning(
-            "Connector %s: %s is not the worker's own cluster; records and positions go there, with target.producer.* "
+            "Connector %s: %s is not the worker's own cluster; records and source offsets go there, with target.producer.* "
             "(Kafka Connect would write both to the worker's own cluster)",
             connector,
             address,
@@ -174,6 +175,6 @@ def _share_an_address(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     return not set(bootstrap_servers(one.get(BOOTSTRAP))).isdisjoint(bootstrap_servers(other.get(BOOTSTRAP)))
 
 
-def _way(properties: Mapping[str, str]) -> _Way:
-    # JSON tells where a name ends; the key keeps a guess at a password from being checked by the digest.
+def _way(properties: Mapping[str, str]) -> _LoginDigest:
+    # JSON marks where a name ends. With the key, nobody can check a guessed password against the digest.
     return hmac.digest(_KEY, json.dumps(sorted(properties.items())).encode(), "sha256")

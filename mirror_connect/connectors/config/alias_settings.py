@@ -1,8 +1,8 @@
-"""The settings of the transformations and predicates that a config names by alias, judged as Connect judges them.
+"""Validates the settings of transformations and predicates that a config names by alias, as Connect does.
 
-Nothing here transforms anything: a config with transformations is refused, and predicates are theirs. But tools draw forms
-from these definitions, and what Connect refuses of predicates is refused here too. Of a transformation there is what all of
-them have; what each has of its own is not looked at. Names, order and error texts are of Kafka 4.3.1.
+Nothing is transformed here: a config with transformations is refused, and only they use predicates. But tools draw forms
+from these definitions, and predicates that Connect refuses are refused here, too. Of a transformation only the settings
+that all have are checked, not its own. Names, order and error texts are those of Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
-from mirror_connect.connectors.config.config_table import (
+from mirror_connect.connectors.config.plugin_version import KAFKA_VERSION, NoVersion, unavailable
+from mirror_connect.connectors.config.table import (
     BOOLEAN,
     CLASS,
     HIGH,
@@ -26,16 +27,16 @@ from mirror_connect.connectors.config.config_table import (
     ValidatedKey,
     Validator,
 )
-from mirror_connect.connectors.config.plugin_version import KAFKA_VERSION, NoVersion, unavailable
 from mirror_connect.connectors.config.validators import not_empty, stands_for
-from mirror_connect.connectors.user_code.java_regex import JavaRegexError, compile_java
+from mirror_connect.connectors.user_code.java_characters import JavaRegexError
+from mirror_connect.connectors.user_code.java_regex import compile_java
 from mirror_connect.connectors.user_code.known_classes import KNOWN_CLASSES, PREDICATE, TRANSFORMATION
 
 Given = Mapping[str, str | None]
 
 
 def _expression(name: str, value: Any, quote: Quote) -> str | None:
-    """TopicNameMatches' own: a regular expression of Java's that is not empty."""
+    """The validator of TopicNameMatches: a Java regular expression that is not empty."""
     if value is None:
         problem = 'Cannot invoke "String.isEmpty()" because "this.pattern" is null'
     elif value == "":
@@ -45,7 +46,7 @@ def _expression(name: str, value: Any, quote: Quote) -> str | None:
             compile_java(value)
             return None
         except JavaRegexError as error:
-            # It may show parts of the expression, which is nobody's to see if a provider gave it.
+            # The text may show parts of the expression, which must stay hidden if a provider gave it.
             problem = str(error) if quote(value) == value else "it is none"
     return f"Invalid value {quote(value)} for configuration {name}: Invalid regex: {problem}"
 
@@ -58,7 +59,7 @@ _OF_A_PREDICATE: Final[Mapping[str, Key]] = {
 }
 _OF_TRANSFORMATIONS: Final = (
     Key("negate", BOOLEAN, False, MEDIUM, "Whether the predicate is to be negated."),
-    Key("predicate", STRING, None, MEDIUM, "Alias of the predicate that says to which records it applies."),
+    Key("predicate", STRING, None, MEDIUM, "Alias of the predicate that selects the records."),
 )
 
 
@@ -66,7 +67,7 @@ _NAMES: Final = (
     *("type", "plugin.version"),
     *(key.name for key in (*_OF_A_PREDICATE.values(), *_OF_TRANSFORMATIONS)),
 )
-# Each is told with every class there is: a list of a hundred thousand would fill the memory with its answer.
+# The answer for each alias has every known class: a hundred thousand aliases would fill the memory.
 MOST_ALIASES: Final = 1000
 
 
@@ -79,7 +80,7 @@ class _Kind:
     of_its_own: Callable[[str], tuple[Key, ...]]
 
     def keys(self, alias: str, class_name: str | None) -> Iterator[Key]:
-        """The settings of an alias; `class_name` is the class that it names, if that is one of this kind."""
+        """The settings of an alias. `class_name`: its class, if that is of this kind."""
         prefix, group, word = f"{self.setting}.{alias}.", f"{self.setting.capitalize()}: {alias}", self.interface
         plugins = tuple(sorted(name for name, kinds in KNOWN_CLASSES.items() if self.interface in kinds))
         yield Key(
@@ -97,7 +98,7 @@ class _Kind:
 
 
 def _without(prefix: str, validator: Validator) -> Validator:
-    # Validators of what a plugin declares hear its own names.
+    # A plugin's validators get names without the prefix.
     return lambda name, value, quote: validator(name.removeprefix(prefix), value, quote)
 
 
@@ -113,7 +114,7 @@ _KINDS: Final = (
 
 
 def check_aliases(judged: Mapping[str, ValidatedKey], config: Given, as_written: Given) -> dict[str, ValidatedKey]:
-    """Every setting of each transformation and predicate that a config names; `judged` holds the lists of their aliases."""
+    """Validates the settings of each transformation and predicate of a config. `judged` has the lists of aliases."""
     found: dict[str, ValidatedKey] = {}
     for kind in _KINDS:
         for alias in islice(dict.fromkeys(judged[kind.setting].parsed or ()), MOST_ALIASES):

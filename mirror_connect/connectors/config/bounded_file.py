@@ -1,8 +1,8 @@
-"""A file that a config names: a regular one of at most 1 MiB, and one in certain places where that is asked.
+"""Reads a file that a config names: a regular one of at most 1 MiB, and if required, in certain directories.
 
-Whoever may write connector configs may name any path. A pipe would hold the reading thread for ever, /dev/zero would fill
-the memory, and reasons that differ would tell which files there are: so there is one text for all, and the log has the
-reason. What lies on /proc or /sys is no file of anybody's: it is this process's memory, environment and descriptors.
+A connector's config may name any path. A pipe would block the reading thread for ever, and /dev/zero would fill the memory.
+Different error texts would reveal which files exist, so there is one text, and the log has the reason. /proc and /sys are
+refused: they show this process's memory, environment and descriptors.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ UNREADABLE: Final = (
     "there is no such file, or this process may not read it, or it isn't a regular file of at most 1 MiB; "
     "the log says which"
 )
-# Not blocking: a pipe is opened at once and then refused. No terminal of ours is made of a device.
+# Not blocking: a pipe is opened at once and then refused. A terminal must not become this process's own.
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _KERNELS: Final = ("/proc", "/sys")
 _OF_THE_KERNEL: Final = "it is the kernel's (/proc or /sys)"
-# The same file and reason are told again after that many seconds: tasks and connectors try again for ever.
-_SAID_AGAIN_S: Final = 60
+# After this many seconds the same file and reason are logged again, because tasks and connectors try for ever.
+_LOGGED_AGAIN_S: Final = 60
 
 
 class CantRead(Exception):
@@ -39,17 +39,17 @@ class CantRead(Exception):
 
 
 class OutsideError(Exception):
-    """A file lies in none of the places where it may lie, as the path says or as it turned out when it was open."""
+    """A file is in no permitted directory, by its path or by its real path when it was open."""
 
 
 def read_file(path: str | Path, within: Collection[str] | None = None) -> bytes:
-    """The content of a regular file of at most 1 MiB. CantRead; OutsideError if it lies in no directory of `within`.
+    """The content of a regular file of at most 1 MiB. CantRead; OutsideError if it is in no directory of `within`.
 
-    `within`: absolute paths of directories or files; links in them, and in `path`, are followed. What counts is where the
-    opened file really lies: a path that is looked at first and opened then may be another one by then.
+    `within`: absolute paths of directories or files; links in them, and in `path`, are followed. The real path of the
+    opened file counts, because a path that was checked may lead elsewhere when it is opened.
     """
     try:
-        # Looked at before it is opened, too: to open a device may do things.
+        # Checked before it is opened, too: opening a device may have effects.
         _check_regular(os.stat(path))
         if Path(os.path.realpath(path)).is_relative_to("/sys"):  # file systems of their own are mounted there
             raise _Refused(_OF_THE_KERNEL)
@@ -63,16 +63,16 @@ def read_file(path: str | Path, within: Collection[str] | None = None) -> bytes:
         finally:
             os.close(descriptor)
     except _Refused as refused:
-        _say(str(path), str(refused), int(time.monotonic()) // _SAID_AGAIN_S)
+        _log(str(path), str(refused), int(time.monotonic()) // _LOGGED_AGAIN_S)
     except OSError as error:
-        _say(str(path), error.strerror or str(error), int(time.monotonic()) // _SAID_AGAIN_S)
+        _log(str(path), error.strerror or str(error), int(time.monotonic()) // _LOGGED_AGAIN_S)
     except ValueError as error:  # a NUL in the path, or what is no text
-        _say(str(path), type(error).__name__, int(time.monotonic()) // _SAID_AGAIN_S)
+        _log(str(path), type(error).__name__, int(time.monotonic()) // _LOGGED_AGAIN_S)
     raise CantRead
 
 
 class _Refused(Exception):
-    """The reason why a file that could be opened isn't read."""
+    """The reason not to read a file that exists."""
 
 
 def _check_regular(found: os.stat_result) -> None:
@@ -80,21 +80,21 @@ def _check_regular(found: os.stat_result) -> None:
         raise _Refused("it is a directory" if stat.S_ISDIR(found.st_mode) else "it is no regular file")
     if found.st_dev in _kernels_devices():
         raise _Refused(_OF_THE_KERNEL)
-    if found.st_nlink == 0:  # by /proc/self/fd: a key in memory, on its way to OpenSSL
+    if found.st_nlink == 0:  # by /proc/self/fd: a key in memory for OpenSSL
         raise _Refused("it has no name any more")
 
 
 @functools.cache
 def _kernels_devices() -> frozenset[int]:
     root = os.stat("/").st_dev
-    # Where there is no such file system, a directory of that name is one as any other.
+    # Without such a file system, a directory of that name is like any other.
     return frozenset(os.stat(each).st_dev for each in _KERNELS if os.path.isdir(each)) - {root}
 
 
 def _lies_within(path: str | Path, opened: os.stat_result, within: Collection[str]) -> bool:
     real = os.path.realpath(path)
     there = os.stat(real)
-    # Not the file that is open: somebody changed a link in between.
+    # If it is not the open file, a link has changed in between.
     if (there.st_dev, there.st_ino) != (opened.st_dev, opened.st_ino):
         return False
     return any(Path(real).is_relative_to(os.path.realpath(each)) for each in within)
@@ -112,6 +112,6 @@ def _content(descriptor: int) -> bytes:
 
 
 @functools.lru_cache(maxsize=256)
-def _say(path: str, reason: str, _: int) -> None:
-    # A path from JSON may have halves of characters, which no stream of the log could write.
+def _log(path: str, reason: str, _: int) -> None:
+    # A path from JSON may have lone surrogates, which no log stream can write.
     log.warning("%s can't be read: %s", path.encode("utf-8", "backslashreplace").decode(), reason)

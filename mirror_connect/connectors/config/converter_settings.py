@@ -1,7 +1,7 @@
-"""The settings of the converters that a connector's config may name, judged as Connect judges them.
+"""The settings of converters in a connector's config, and what these converters would do in Kafka Connect.
 
-Nothing is converted here: batches are copied as they are. But tools draw forms from these definitions, and what Connect
-refuses of a config is refused here too. Names, order and error texts (which leave the prefix out) are of Kafka 4.3.1.
+Nothing is converted here: batches are copied byte for byte. But tools draw forms from these definitions, and a config that
+Connect refuses is refused here, too. Names, order and error texts (without the prefix) are those of Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from mirror_connect.connectors.config.config_table import (
+from mirror_connect.connectors.config.java_maps import in_hash_order
+from mirror_connect.connectors.config.plugin_version import NoVersion, unavailable
+from mirror_connect.connectors.config.table import (
     BOOLEAN,
     HIGH,
     INT,
@@ -21,10 +23,14 @@ from mirror_connect.connectors.config.config_table import (
     Key,
     ValidatedKey,
 )
-from mirror_connect.connectors.config.java_maps import in_hash_order
-from mirror_connect.connectors.config.plugin_version import NoVersion, unavailable
 from mirror_connect.connectors.config.validators import one_of, one_of_in_any_case
-from mirror_connect.connectors.user_code.known_classes import CONVERTER, HEADER_CONVERTER, KNOWN_CLASSES
+from mirror_connect.connectors.user_code.known_classes import (
+    BYTE_ARRAY_CONVERTER,
+    CONVERTER,
+    CONVERTER_ALIASES,
+    HEADER_CONVERTER,
+    KNOWN_CLASSES,
+)
 
 _TYPE: Final = Key(
     "converter.type", STRING, REQUIRED, LOW, "What is converted: key, value or header.", None,
@@ -56,6 +62,17 @@ _TABLES: Final[Mapping[str, ConfigTable]] = {
 # fmt: on
 
 
+CONVERTER_SETTINGS: Final = ("key.converter", "value.converter", "header.converter")
+# What Kafka 4.3.1 makes of MirrorMaker's BYTES, by the converter's simple name.
+_WRITTEN: Final = {
+    "JsonConverter": "as JSON that holds their bytes in base64",
+    "SimpleHeaderConverter": "as base64 text of their bytes",
+    "StringConverter": "as texts like [B@1b2c3d, without their bytes",
+}
+_FAILS: Final = "not at all: the task would fail because they are no numbers"
+_OTHERWISE: Final = "whatever that class makes of them"
+
+
 def converter_table(class_name: str) -> ConfigTable | None:
     """The settings of a converter by its full class name; None if there is no such converter."""
     if not KNOWN_CLASSES.get(class_name, frozenset()) & {CONVERTER, HEADER_CONVERTER}:
@@ -66,9 +83,9 @@ def converter_table(class_name: str) -> ConfigTable | None:
 def check_converters(
     judged: Mapping[str, ValidatedKey], config: Mapping[str, str | None], as_written: Mapping[str, str | None]
 ) -> dict[str, ValidatedKey]:
-    """Every setting of each converter that the config names and that is one, by its full name.
+    """Validates the settings of each existing converter that the config names, by their full names.
 
-    `judged` says which those are: what the connector's own tables made of the config.
+    `judged`: the config validated by the connector's own tables.
     """
     found: dict[str, ValidatedKey] = {}
     for part in ("header", "key", "value"):
@@ -79,7 +96,7 @@ def check_converters(
         prefix = f"{part}.converter."
         version = judged[f"{prefix}plugin.version"]
         try:
-            # Of another version than there is Connect looks at no setting, without a word.
+            # For a version that doesn't exist, Connect silently checks no setting.
             if (
                 config.get(version.name, "latest") is None
                 or unavailable(named.name, config.get(version.name)) is not None
@@ -93,7 +110,7 @@ def check_converters(
         results = table.validate_all(given, {**given, **_below(prefix, as_written)})
         for result in (results[each] for each in in_hash_order(dict.fromkeys(results))):
             name = prefix + result.name
-            # A null is an error already, of a name without a definition.
+            # A null is an error already, under a name without a definition.
             if result.key is not None and name not in judged:
                 key = replace(result.key, name=name, display=result.key.display or result.key.name)
                 found[name] = replace(result, name=name, key=key)
@@ -106,3 +123,27 @@ def _below(prefix: str, config: Mapping[str, str | None]) -> dict[str, str]:
         for name, value in config.items()
         if name.startswith(prefix) and value is not None
     }
+
+
+def unapplied_converters(config: Mapping[str, str], worker: Mapping[str, str]) -> str | None:
+    """One line if the connector's config, or else the worker's, sets converters that would change bytes; otherwise None.
+
+    Connect's default for headers makes no line, because every link has it.
+    """
+    changes = []
+    for setting in CONVERTER_SETTINGS:
+        given = config.get(setting) or worker.get(setting) or BYTE_ARRAY_CONVERTER
+        simple = CONVERTER_ALIASES.get(given, given).rpartition(".")[2]
+        if CONVERTER_ALIASES.get(given, given) == BYTE_ARRAY_CONVERTER:
+            continue
+        whose = "" if config.get(setting) else " of the worker"
+        numbers = simple.removesuffix("Converter") in ("Boolean", "Double", "Float", "Integer", "Long", "Short")
+        written = _FAILS if numbers else _WRITTEN.get(simple, _OTHERWISE)
+        changes.append(f"{setting.removesuffix('.converter')}s {written} ({setting}={given}{whose})")
+    if not changes:
+        return None
+    return (
+        "Converters are not applied, records are written byte for byte as they are. Kafka Connect would write "
+        f"{', '.join(changes)}. To avoid this line, set ByteArrayConverter for each, in the connector's "
+        "or the worker's config"
+    )

@@ -1,10 +1,10 @@
-"""The settings that Connect itself gives every source connector (ConnectorConfig and SourceConnectorConfig, 4.3.1)."""
+"""Connect's own settings of every source connector (ConnectorConfig and SourceConnectorConfig, 4.3.1)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from mirror_connect.connectors.config.config_table import (
+from mirror_connect.connectors.config.table import (
     BOOLEAN,
     CLASS,
     HIGH,
@@ -91,7 +91,7 @@ CONNECTOR_KEYS: Final = ConfigTable(
     Key("predicates", LIST, [], LOW, "Aliases of the predicates that transformations use. No effect.",
         "Predicates", 13, "LONG", "Predicates", aliases),
     Key("config.action.reload", STRING, "restart", LOW,
-        "What to do when a config provider says that a value it gave has changed: restart, or none. No provider here does.",
+        "What to do when a config provider reports a changed value: restart or none. No provider here reports changes.",
         _COMMON, 14, "MEDIUM", "Reload Action", one_of("none", "restart")),
     Key("errors.retry.timeout", LONG, 0, MEDIUM,
         "Milliseconds for which a failed operation is tried again; -1 = forever. No effect: nothing is converted.",
@@ -122,7 +122,7 @@ SOURCE_KEYS: Final = ConfigTable(
         "Milliseconds of a transaction with transaction.boundary=interval. Not in effect yet.",
         _EXACTLY_ONCE, 4, "SHORT", "Transaction boundary interval", unset_or(between(0))),
     Key("offsets.storage.topic", STRING, None, LOW,
-        "A topic of its own for this connector's positions. No effect: the worker's is used, and the log says so.",
+        "A separate topic for this connector's source offsets. No effect, with a log line: the worker's topic is used.",
         "offsets.topic", 1, "LONG", "Offsets topic", not_empty),
 )
 # fmt: on

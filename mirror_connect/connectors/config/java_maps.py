@@ -1,7 +1,7 @@
-"""The order in which Java's HashMap hands out its entries: where a Kafka worker reads JSON and writes it again, this is it.
+"""The order of entries in Java's HashMap, which JSON gets when a Kafka worker reads and writes it.
 
-It shows in the bytes of records (`["mm2-source",{"cluster":"A","partition":0,"topic":"t"}]`), by which they are looked up,
-and in texts of errors.
+Records are looked up by their bytes, which have this order (`["mm2-source",{"cluster":"A","partition":0,"topic":"t"}]`). So
+have texts of errors.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ _LEAST_TABLE: Final = 16
 
 
 def in_hash_order(value: Any) -> Any:
-    """A JSON value whose objects, at every depth, have the order of a HashMap that their members were put into."""
+    """A JSON value whose objects, at every depth, have the order of a HashMap with their members."""
     if isinstance(value, Mapping):
         table = _LEAST_TABLE
         while len(value) * 4 > table * 3:
             table *= 2
-        # Entries of one place stay in the order they came in, also when the table grows.
+        # Entries of one bucket keep the order in which they were added, also when the table grows.
         names = sorted(value, key=lambda name: _spread(name) & (table - 1))
         return {name: in_hash_order(value[name]) for name in names}
     if isinstance(value, list):
@@ -27,7 +27,7 @@ def in_hash_order(value: Any) -> Any:
 
 
 def _spread(text: str) -> int:
-    """HashMap.hash of a String: its hashCode, the upper half mixed into the lower."""
+    """HashMap.hash of a String: its hashCode, with the upper half mixed into the lower."""
     code = 0
     data = text.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(data), 2):

@@ -1,4 +1,4 @@
-"""The version of a plugin that somebody asks for: one version or a range, written and read as in Maven."""
+"""The requested version of a plugin: one version or a range, as in Maven."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ KAFKA_VERSION: Final = "4.3.1"  # the version of Connect whose behaviour the con
 
 
 LATEST: Final = "latest"
-# Reading takes the square of the length.
+# Parsing takes quadratic time.
 _LONGEST: Final = 5000
 _PARTS: Final = re.compile(r"[0-9]+|[^0-9.-]+")
-# Qualifiers that come before the release that they stand at; any other comes after it, and before the next number.
+# Qualifiers of versions before the release; any other is after it and before the next number.
 _BEFORE_RELEASE: Final = ("alpha", "beta", "milestone", "rc", "snapshot")
 _RELEASE: Final = (1, 0, "")
 
@@ -25,7 +25,7 @@ class NoVersion(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Interval:
-    """Two ends, empty where there is none, and the brackets around them."""
+    """Two ends, each may be empty, and their brackets."""
 
     opening: str
     low: str
@@ -36,22 +36,22 @@ class _Interval:
         return f"{self.opening}{self.low},{self.high}{self.closing}"
 
     def holds(self, version: str) -> bool:
-        """Whether a version lies between the ends."""
+        """Whether a version is within the interval."""
         above = not self.low or (order := _compare(version, self.low)) > 0 or (order == 0 and self.opening == "[")
         below = not self.high or (order := _compare(version, self.high)) < 0 or (order == 0 and self.closing == "]")
         return above and below
 
 
 def unavailable(class_name: str, version: str | None, kinds: int = 1) -> str | None:
-    """What Connect says when the one version there is, once for each kind of plugin, is not meant; None when it is.
+    """Connect's error text if the only available version does not match; otherwise None. `kinds`: how often it is listed.
 
-    NoVersion for a text that is none.
+    NoVersion for a text that is no version.
     """
     if version is None or version == LATEST:
         return None
     spec = version.strip()
     intervals = _intervals(spec)
-    # What is named by nothing is a version too, and there is none of that kind.
+    # An empty name is a version, too, but not an available one.
     if spec not in ("", "[]") and any(each.holds(KAFKA_VERSION) for each in intervals):
         return None
     shown = ",".join(map(str, intervals))
@@ -67,7 +67,7 @@ def _intervals(spec: str) -> list[_Interval]:
     found: list[_Interval] = []
     rest = spec
     while rest.startswith(("[", "(")):
-        ends = [place for place in (rest.find(")"), rest.find("]")) if place >= 0]
+        ends = [at for at in (rest.find(")"), rest.find("]")) if at >= 0]
         if not ends:
             raise NoVersion(f"Unbounded range: {spec}")
         found.append(_interval(rest[: min(ends) + 1]))
@@ -103,7 +103,7 @@ def _ranks(version: str) -> list[tuple[int, int, str]]:
 
 def _rank(part: str) -> tuple[int, int, str]:
     if part.isdecimal():
-        # Zeros at the end are the release itself. Nobody counts versions to a trillion.
+        # Zeros at the end are the release itself. No version number reaches a trillion.
         return (3, int(part[:13]), "") if part.strip("0") else _RELEASE
     if part in _BEFORE_RELEASE:
         return 0, _BEFORE_RELEASE.index(part), ""

@@ -1,14 +1,14 @@
-"""How clients prove who they are and protect their connections: Kafka's client settings of that kind (clients 4.3.1).
+"""Kafka's client settings for authentication and encryption (clients 4.3.1).
 
-Given without a prefix in a connector's config they are only checked; clients take them from the prefixed forms
-(mirror_settings.py), for which the names below are the ones that `source.cluster.` and `target.cluster.` hand on.
+Without a prefix in a connector's config they are only checked. Clients read the prefixed forms (mirror/settings.py), such as
+`source.cluster.` and `target.cluster.` with the names below.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from mirror_connect.connectors.config.config_table import (
+from mirror_connect.connectors.config.table import (
     BOOLEAN,
     CLASS,
     DOUBLE,
@@ -33,7 +33,7 @@ _OAUTH: Final = "sasl.oauthbearer."
 
 # fmt: off
 SECURITY_PROTOCOL_KEY: Final = Key(
-    "security.protocol", STRING, "PLAINTEXT", MEDIUM, "How brokers are spoken to.", validator=security_protocol)
+    "security.protocol", STRING, "PLAINTEXT", MEDIUM, "Protocol of connections to brokers.", validator=security_protocol)
 
 TLS_KEYS: Final = ConfigTable(
     Key("ssl.protocol", STRING, "TLSv1.3", MEDIUM, "TLS version to begin with."),
@@ -53,7 +53,7 @@ TLS_KEYS: Final = ConfigTable(
     Key("ssl.keymanager.algorithm", STRING, "SunX509", LOW, "Key manager algorithm of a Java VM."),
     Key("ssl.trustmanager.algorithm", STRING, "PKIX", LOW, "Trust manager algorithm of a Java VM."),
     Key("ssl.endpoint.identification.algorithm", STRING, "https", LOW,
-        "https: the certificate has to name the broker's host; empty: it doesn't."),
+        "https: the certificate must name the broker's host; empty: it need not."),
     Key("ssl.secure.random.implementation", STRING, None, LOW, "Random number generator of a Java VM."),
     Key("ssl.engine.factory.class", CLASS, None, LOW, "Class that makes TLS engines in a Java VM."),
 )
@@ -108,8 +108,8 @@ SASL_KEYS: Final = ConfigTable(
     Key(_OAUTH + "jwks.endpoint.retry.backoff.max.ms", LONG, 10000, LOW, "Longest pause between two tries of that."),
     Key(_OAUTH + "jwks.endpoint.retry.backoff.ms", LONG, 100, LOW, "First pause between two tries of that."),
     Key(_OAUTH + "clock.skew.seconds", INT, 30, LOW, "Seconds that clocks may differ."),
-    Key(_OAUTH + "expected.audience", LIST, [], HIGH, "Audiences a token may be for.", validator=distinct()),
-    Key(_OAUTH + "expected.issuer", STRING, None, HIGH, "Issuer a token has to be from."),
+    Key(_OAUTH + "expected.audience", LIST, [], HIGH, "Audiences that a token may have.", validator=distinct()),
+    Key(_OAUTH + "expected.issuer", STRING, None, HIGH, "Issuer that a token must have."),
     Key(_OAUTH + "header.urlencode", BOOLEAN, False, LOW, "Whether client id and secret are URL-encoded in the header."),
 )
 # fmt: on

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Any
 
-from mirror_connect.connectors.config.config_table import Quote, Validator
+from mirror_connect.connectors.config.table import Quote, Validator
 from mirror_connect.connectors.user_code.known_classes import KNOWN_CLASSES
 from mirror_connect.connectors.user_code.user_class import is_user_class
 
@@ -30,7 +30,7 @@ def between(low: float, high: float | None = None) -> Validator:
 
 
 def unset_or(validator: Validator) -> Validator:
-    """A null passes, anything else is checked."""
+    """Accepts null, and checks anything else."""
     return lambda name, value, quote: None if value is None else validator(name, value, quote)
 
 
@@ -78,7 +78,7 @@ def distinct(*allowed: str, empty: bool = True) -> Validator:
 
 
 def aliases(name: str, value: Any, quote: Quote) -> str | None:
-    """Aliases of transforms, predicates and topic groups: none twice."""
+    """Checks aliases of transforms, predicates and topic groups: no duplicates."""
     if value is None:
         return _invalid(name, value, quote, "entry must be non null")
     if len(set(value)) != len(value):
@@ -92,7 +92,7 @@ def not_empty(name: str, value: Any, quote: Quote) -> str | None:
 
 
 def plain_name(name: str, value: Any, quote: Quote) -> str | None:
-    """ConfigDef.NonEmptyStringWithoutControlChars; a null passes (it is reported as missing)."""
+    """ConfigDef.NonEmptyStringWithoutControlChars. It accepts null, which is reported as missing."""
     if value is None:
         return None
     if value == "":
@@ -105,7 +105,7 @@ def plain_name(name: str, value: Any, quote: Quote) -> str | None:
 
 
 def stands_for(interface: str) -> Validator:
-    """A class has to be of one kind; null passes, and a class of the user's, which is looked at elsewhere."""
+    """A class must implement the interface. Null is accepted, and so is a user's class, which is checked elsewhere."""
 
     def check(_name: str, value: Any, quote: Quote) -> str | None:
         if value is None or interface in KNOWN_CLASSES.get(value, ()) or is_user_class(value):

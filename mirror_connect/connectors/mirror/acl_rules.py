@@ -1,6 +1,6 @@
-"""Which ACLs of source topics their remote topics get (MirrorSourceConnector of Kafka 4.3.1), and two things it can't.
+"""The ACLs that remote topics get, by the rules of MirrorSourceConnector (Kafka 4.3.1), and two additions.
 
-Beyond it, both off unless asked for: prefixed bindings, and taking back what was copied once the source has revoked it.
+The additions are off by default: prefixed bindings, and deleting copies that the source has revoked.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ def remote_bindings(
 ) -> set[AclBinding]:
     """The target's bindings for the source's.
 
-    Literal ones of topics that are (or would be) copied, but for ALLOW WRITE: only the mirror writes there. ALLOW ALL
-    becomes ALLOW READ; everything else stays as it is. `LITERAL *` is a topic named `*` to this rule, as in Java.
-    `prefixed_for`: the topics copied now, if prefixed bindings are wanted; one is copied if it covers any of them.
-    With the identity policy it covers the target's own topics too.
+    Literal bindings of topics that are (or would be) copied, except ALLOW WRITE: only the mirror writes there. ALLOW ALL
+    becomes ALLOW READ; the others stay as they are. `LITERAL *` is a topic named `*` to this rule, as in Java.
+    `prefixed_for`: the topics copied now, if prefixed bindings are wanted. A prefixed binding is copied if it covers any
+    of them. With the identity policy it covers the target's own topics, too.
     """
     wanted = set()
     for binding in bindings:
@@ -41,16 +41,16 @@ def remote_bindings(
 
 
 def to_add(wanted: Collection[AclBinding], existing: Collection[AclBinding]) -> list[AclBinding]:
-    """Bindings to create on the target, in order; none that are there."""
+    """Bindings to create on the target, in order, without existing ones."""
     return sorted(set(wanted) - set(existing))
 
 
 def to_remove(
     copied: Collection[AclBinding], wanted: Collection[AclBinding], existing: Collection[AclBinding]
 ) -> list[AclBinding]:
-    """Bindings to delete on the target: those copied before that the source no longer gives.
+    """Bindings to delete on the target: those copied before that the source no longer has.
 
-    Only what is known to have been copied: a binding made by hand on the target is nobody's to take away.
+    Only known copies are deleted, never a binding that was made by hand on the target.
     """
     return sorted((set(copied) - set(wanted)) & set(existing))
 
@@ -59,7 +59,7 @@ Copies = Mapping[AclBinding, Collection[AclBinding]]
 
 
 class SeenBindings:
-    """Which bindings of the source each copy stands for, of all that were seen since this was made, and `restored` ones."""
+    """The source bindings of each copy: `restored` ones, and all that were seen since."""
 
     def __init__(self, restored: Copies | None = None) -> None:
         self._sources: dict[AclBinding, set[AclBinding]] = {}
@@ -67,29 +67,29 @@ class SeenBindings:
             self._sources[copy] = set(sources)
 
     def note(self, copies: Copies) -> set[Resource]:
-        """`copies`: binding of the source → its bindings on the target. Returns the resources that this is news of."""
-        news = set()
+        """Adds copies: source binding → its bindings on the target. Returns the resources whose copies changed."""
+        changed = set()
         for source, remote in copies.items():
             for binding in remote:
                 known = self._sources.setdefault(binding, set())
                 if source not in known:
                     known.add(source)
-                    news.add(binding.of)
-        return news
+                    changed.add(binding.of)
+        return changed
 
     def revoked(self, given: Collection[AclBinding]) -> set[AclBinding]:
-        """Copies of which the source gives no binding any more that they stand for.
+        """Copies without any remaining binding at the source.
 
-        A binding that the source still gives is not revoked, though it may not be copied now: its topics may be gone.
+        A binding that the source still has is not revoked, even if it is not copied now because its topics are gone.
         """
         return {remote for remote, sources in self._sources.items() if sources.isdisjoint(given)}
 
     def forget(self, copies: Collection[AclBinding]) -> set[Resource]:
-        """They are off the target. Returns the resources that this is news of."""
+        """Forgets copies that were deleted on the target. Returns the resources whose copies changed."""
         return {each.of for each in copies if self._sources.pop(each, None) is not None}
 
     def copies_of(self, resources: Collection[Resource]) -> dict[Resource, Copies]:
-        """What is known of these resources: each copy with the bindings of the source that it stands for."""
+        """The copies of these resources, each with its source bindings."""
         found: dict[Resource, dict[AclBinding, Collection[AclBinding]]] = {each: {} for each in resources}
         for copy, sources in self._sources.items():
             if copy.of in found:

@@ -1,4 +1,4 @@
-"""Which task copies which partitions, and the task configs that say so to Connect's REST and config topic."""
+"""Assigns partitions to tasks, and makes the task configs that show this in REST and in the config topic."""
 
 from __future__ import annotations
 
@@ -9,30 +9,33 @@ from mirror_connect.connectors.partitions import TopicPartition
 
 MAX_PARTITION: Final = 2**31 - 1
 SOURCE_TASK_CLASS: Final = "org.apache.kafka.connect.mirror.MirrorSourceTask"
-
+# The setting of a task config.
+ASSIGNED_PARTITIONS: Final = "task.assigned.partitions"
 
 Assignment = list[list[TopicPartition]]
 
 
-def deal(partitions: Sequence[TopicPartition], max_tasks: int) -> Assignment:
-    """Partitions dealt round robin as MirrorMaker does: task i gets elements i, i + n, … of n = min(max_tasks, partitions).
+def assign(partitions: Sequence[TopicPartition], max_tasks: int) -> Assignment:
+    """Assigns round robin as MirrorMaker does: task i gets elements i, i + n, … with n = min(max_tasks, partitions).
 
-    No partitions, no tasks. The order given is kept within a task.
+    Without partitions there are no tasks. The given order is kept within a task.
     """
     count = min(max_tasks, len(partitions))
     return [list(partitions[task::count]) for task in range(count)]
 
 
-def redeal(previous: Sequence[Collection[TopicPartition]], now: Sequence[TopicPartition], max_tasks: int) -> Assignment:
+def reassign(
+    previous: Sequence[Collection[TopicPartition]], now: Sequence[TopicPartition], max_tasks: int
+) -> Assignment:
     """An assignment of `now` that moves as little as possible, so that running partitions aren't interrupted.
 
-    With the same number of tasks every partition stays where it is, new ones go to the task with the fewest (the lowest
-    number among equals), vanished ones go. With another number all are dealt anew. A task left with nothing gets one
-    from the fullest, because an empty task.assigned.partitions is one that Java's task can't read.
+    With the same number of tasks every partition keeps its task. New ones go to the task with the fewest (the lowest number
+    among equals), and vanished ones are dropped. With another number all are assigned again. A task without partitions gets
+    one from the fullest, because Java's task can't read an empty task.assigned.partitions.
     """
     count = min(max_tasks, len(now))
     if count != len(previous):
-        return deal(now, max_tasks)
+        return assign(now, max_tasks)
     wanted = dict.fromkeys(now)
     taken: set[TopicPartition] = set()
     assignment: Assignment = []
@@ -50,12 +53,12 @@ def redeal(previous: Sequence[Collection[TopicPartition]], now: Sequence[TopicPa
 
 
 def assigned_partitions_text(partitions: Sequence[TopicPartition]) -> str:
-    """`task.assigned.partitions`: `orders-0,payments.eu-3`."""
+    """As in ASSIGNED_PARTITIONS: `orders-0,payments.eu-3`."""
     return ",".join(map(str, partitions))
 
 
 def parse_assigned_partitions(text: str) -> list[TopicPartition]:
-    """The inverse; the partition is what follows the last hyphen. ValueError for an entry without one."""
+    """The inverse; the partition's number follows the last hyphen. ValueError for an entry without one."""
     partitions = []
     for entry in filter(None, text.split(",")):
         topic, hyphen, partition = entry.rpartition("-")
@@ -66,7 +69,7 @@ def parse_assigned_partitions(text: str) -> list[TopicPartition]:
 
 
 def stored_partitions(text: str) -> list[TopicPartition]:
-    """The same of a task config that lies in the config topic, whoever wrote it: entries that are none are left out."""
+    """The same for a task config from the config topic, where anyone may have written it. Wrong entries are left out."""
     found = []
     for entry in text.split(","):
         topic, hyphen, digits = entry.rpartition("-")
@@ -80,13 +83,13 @@ def stored_partitions(text: str) -> list[TopicPartition]:
 def task_configs(
     config: Mapping[str, str], assignment: Sequence[Sequence[TopicPartition]], task_class: str = SOURCE_TASK_CLASS
 ) -> list[dict[str, str]]:
-    """One config for each task: the connector's own (references of config providers untouched) and what is the task's."""
+    """One config for each task: the connector's (with references of config providers) and the task's own settings."""
     return [
         {
             **config,
             "task.class": task_class,
             "task.index": str(index),
-            "task.assigned.partitions": assigned_partitions_text(partitions),
+            ASSIGNED_PARTITIONS: assigned_partitions_text(partitions),
         }
         for index, partitions in enumerate(assignment)
     ]

@@ -1,7 +1,7 @@
-"""Which topics, groups and topic configs are mirrored: names and Java regular expressions, or a class of the user's.
+"""Decides which topics, groups and topic configs are mirrored: by names and Java regular expressions, or a user's class.
 
-DefaultTopicFilter, DefaultGroupFilter and DefaultConfigPropertyFilter of Kafka 4.3.1: the entries of a list are joined
-by `|` into one expression that has to match the whole name; what is excluded wins; an empty list matches nothing.
+As DefaultTopicFilter, DefaultGroupFilter and DefaultConfigPropertyFilter of Kafka 4.3.1: the entries of a list are joined
+by `|` into one expression that must match the whole name. Exclusion wins, and an empty list matches nothing.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.mirror.kept_topics import is_kept
 from mirror_connect.connectors.policies import INTERFACES
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 from mirror_connect.connectors.user_code.bounded_match import BoundedPattern, MatchTooSlow, shortened
-from mirror_connect.connectors.user_code.java_regex import JavaRegexError
+from mirror_connect.connectors.user_code.java_characters import JavaRegexError
 from mirror_connect.connectors.user_code.user_class import SETTINGS, UserClass, is_user_class
 
 TOPICS_DEFAULT: Final = [".*"]
@@ -33,23 +32,23 @@ CONFIG_PROPERTIES_EXCLUDE_DEFAULT: Final = [
     "unclean.leader.election.enable",
     "min.insync.replicas",
 ]
-# No more entries are tried then, to find the one that makes a list slow.
+# How long single entries are tried, to find the one that makes a list slow.
 BLAME_S: Final = 5.0
 
 
 class Names(Protocol):
-    """A decision about names; for one thread at a time."""
+    """Decides about names. For one thread at a time."""
 
     def judge(self, names: Collection[str]) -> None:
-        """For many names, before `matches` is asked: it may take a process, and once is enough. ConfigError as there."""
+        """Decides for many names at once, before `matches`: it may start a process, and once is enough. ConfigError."""
 
     def matches(self, name: str) -> bool:
-        """Yes or no. ConfigError, which says what to blame, when there is no answer."""
+        """Whether the name matches. ConfigError with the cause if that can't be decided."""
 
 
 @dataclass(frozen=True, slots=True)
 class NameFilter:
-    """One list of a config, ready to match; without a pattern, an empty list, which matches nothing.
+    """One list of a config, compiled. An empty list has no pattern and matches nothing.
 
     For one thread at a time.
     """
@@ -60,9 +59,9 @@ class NameFilter:
 
     @classmethod
     def compile(cls, setting: str, entries: Sequence[str]) -> NameFilter:
-        """ConfigError naming the setting and the entry at fault.
+        """Compiles a list. ConfigError names the setting and the wrong entry.
 
-        The joined list counts: `(a,b)` is cut at its comma and put together again as `(a|b)`, which is valid.
+        The joined list counts: `(a,b)` is split at its comma and joined as `(a|b)`, which is valid.
         """
         if not entries:
             return cls(None)
@@ -78,7 +77,7 @@ class NameFilter:
             raise ConfigError(setting, ",".join(entries), f"Not a regular expression: {whole}") from whole
 
     def judge(self, names: Collection[str]) -> None:
-        """For many names, before `matches` is asked: it may start a process, and once is enough. ConfigError as there."""
+        """See Names."""
         if self.pattern is not None:
             try:
                 self.pattern.judge(names)
@@ -86,7 +85,7 @@ class NameFilter:
                 raise self._too_slow(slow) from None
 
     def matches(self, name: str) -> bool:
-        """Whether the whole name matches. ConfigError, which names the entry to blame, when that takes too long."""
+        """Whether the whole name matches. ConfigError names the slow entry if it takes too long."""
         try:
             return self.pattern is not None and self.pattern.matches(name)
         except MatchTooSlow as slow:
@@ -110,15 +109,15 @@ class NameFilter:
             except MatchTooSlow:
                 return entry
             except JavaRegexError:
-                continue  # a part of an expression that a comma cut
+                continue  # a part of an expression that contains a comma
         return ",".join(self.entries)
 
 
 @dataclass(slots=True)
 class UserNames:
-    """What a class of the user's says; asked anew at each `judge`, as it may look at more than the name.
+    """The answers of a user's class. Each `judge` calls it again, because the class may use more than the name.
 
-    `otherwise`: the answer of a class without that method, where it need not have it.
+    `otherwise`: the answer if the class lacks this optional method.
     """
 
     code: UserClass
@@ -146,7 +145,7 @@ class UserNames:
 
 
 def user_names(setting: str, config: Mapping[str, str]) -> UserNames | None:
-    """The decision of the class that a setting names; None for one of Kafka's. Nothing is started yet."""
+    """Decides by the user's class that a setting names; None for one of Kafka's. No process is started yet."""
     if not is_user_class(config.get(setting)):
         return None
     return UserNames(UserClass(setting, config[setting], config), next(iter(INTERFACES[SETTINGS[setting]])))
@@ -156,8 +155,8 @@ def user_names(setting: str, config: Mapping[str, str]) -> UserNames | None:
 class TopicSelection:
     """Which topics of a source are copied to a target: filter, naming policy, heartbeats, internal topics, cycles.
 
-    `kept`: names on the target that no copy may have, beside those of MirrorMaker's own topics. Names on the target are
-    looked at where `source_alias` is given.
+    `reserved`: names on the target that no copy may have, beside those of MirrorMaker's own topics. Names on the target are
+    checked if `source_alias` is given.
     """
 
     policy: DefaultReplicationPolicy
@@ -166,34 +165,44 @@ class TopicSelection:
     target_alias: str
     heartbeats: bool = True
     source_alias: str | None = None
-    kept: Collection[str] = frozenset()
+    reserved: Collection[str] = frozenset()
 
-    def keeping(self, kept: Collection[str]) -> TopicSelection:
-        """The same with other names that no copy may have."""
-        return replace(self, kept=kept)
+    def with_reserved(self, reserved: Collection[str]) -> TopicSelection:
+        """The same selection with other names that no copy may have."""
+        return replace(self, reserved=reserved)
 
     def judge(self, topics: Collection[str]) -> None:
-        """Of many topics, before the others are asked of them. ConfigError for an expression that takes too long."""
+        """Decides for many topics at once, before the other methods are called. ConfigError for a slow expression."""
         self.topics.judge(topics)
         self.excluded.judge(topics)
 
     def accepts(self, topic: str) -> bool:
-        """What the topic filter alone says (DefaultTopicFilter.shouldReplicateTopic)."""
+        """The answer of the topic filter alone (DefaultTopicFilter.shouldReplicateTopic)."""
         return self.topics.matches(topic) and not self.excluded.matches(topic)
 
     def should_replicate(self, topic: str) -> bool:
         """Whether a topic found on the source is copied (MirrorSourceConnector.shouldReplicateTopic)."""
-        return self._wanted(topic) and not self._is_kept(topic)
+        return self._wanted(topic) and not self._is_reserved(topic)
 
-    def kept_back(self, topics: Collection[str]) -> dict[str, str]:
-        """Topics that would be copied if their names on the target were not kept: source topic → that name."""
-        found = sorted(topic for topic in topics if self._wanted(topic) and self._is_kept(topic))
+    def reserved_topics(self, topics: Collection[str]) -> dict[str, str]:
+        """Topics that would be copied if their names on the target were not reserved: source topic → that name."""
+        found = sorted(topic for topic in topics if self._wanted(topic) and self._is_reserved(topic))
         return {topic: self.policy.remote_topic(self.source_alias or "", topic) for topic in found}
 
     def _wanted(self, topic: str) -> bool:
         wanted = self.accepts(topic) or (self.heartbeats and self.policy.is_heartbeats(topic))
         return wanted and not self.policy.is_internal(topic) and not self.policy.is_cycle(topic, self.target_alias)
 
-    def _is_kept(self, topic: str) -> bool:
+    def _is_reserved(self, topic: str) -> bool:
         alias = self.source_alias
-        return alias is not None and is_kept(self.policy.remote_topic(alias, topic), self.policy, self.kept)
+        return alias is not None and is_reserved(self.policy.remote_topic(alias, topic), self.policy, self.reserved)
+
+
+def is_reserved(remote_topic: str, policy: DefaultReplicationPolicy, reserved: Collection[str]) -> bool:
+    """Whether no copy may have this name on the target: it is the worker's (`reserved`) or one of MirrorMaker's own topics.
+
+    Workers and MirrorMaker trust the records of these topics. If a copy had such a name, a writer of a source topic could
+    write connectors, offsets and checkpoints on the target. MirrorMaker 2 only checks the name at the source. Here the
+    name on the target counts.
+    """
+    return remote_topic in reserved or policy.is_mm2_internal(remote_topic)

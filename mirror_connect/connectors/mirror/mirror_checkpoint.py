@@ -1,7 +1,7 @@
-"""The checkpoint connector: translates the positions of consumer groups and, if told to, moves the groups on the target.
+"""The checkpoint connector: translates the offsets of consumer groups and, if configured, commits them on the target.
 
-Declares its settings, the rules across them, which groups it looks at and the split into tasks. Reading and writing is
-spark_jobs/tasks/mirror_checkpoint.py.
+Declares its settings, the rules across them, the selection of groups and the split into tasks.
+spark_jobs/tasks/mirror_checkpoint.py reads and writes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, Final
 
-from mirror_connect.connectors.config.config_table import (
+from mirror_connect.connectors.config.table import (
     BOOLEAN,
     CLASS,
     HIGH,
@@ -28,9 +28,16 @@ from mirror_connect.connectors.config.config_table import (
     Settings,
     ValidatedKey,
 )
-from mirror_connect.connectors.config.config_values import parse
 from mirror_connect.connectors.config.validators import distinct, one_of, stands_for
+from mirror_connect.connectors.config.values import parse
 from mirror_connect.connectors.definition import ConnectorDefinition
+from mirror_connect.connectors.mirror.checks import (
+    check_expressions,
+    check_offset,
+    check_partition_number,
+    check_text,
+    refuse_transforms,
+)
 from mirror_connect.connectors.mirror.filters import (
     GROUPS_DEFAULT,
     GROUPS_EXCLUDE_DEFAULT,
@@ -40,13 +47,11 @@ from mirror_connect.connectors.mirror.filters import (
     Names,
     user_names,
 )
-from mirror_connect.connectors.mirror.mirror_checks import check_expressions, refuse_transforms
-from mirror_connect.connectors.mirror.mirror_settings import (
+from mirror_connect.connectors.mirror.settings import (
     METRIC_NAMES_KEY,
     MIRROR_KEYS,
     mirror_warnings,
 )
-from mirror_connect.connectors.mirror.offset_checks import check_offset, check_partition_number, check_text
 from mirror_connect.connectors.user_code.known_classes import DEFAULT_GROUP_FILTER, DEFAULT_TOPIC_FILTER
 from mirror_connect.connectors.user_code.user_class import name_problem
 
@@ -61,24 +66,24 @@ KEYS: Final = MIRROR_KEYS + ConfigTable(
     Key("groups.exclude", LIST, GROUPS_EXCLUDE_DEFAULT, HIGH,
         "Consumer groups not to translate; wins over groups.", validator=distinct()),
     Key("group.filter.class", CLASS, DEFAULT_GROUP_FILTER, LOW,
-        "What decides which groups are translated; also python:package.module:Class.",
+        "The class that decides which groups are translated; also python:package.module:Class.",
         validator=stands_for("GroupFilter"), foreign=partial(name_problem, interface="GroupFilter")),
-    Key("refresh.groups.enabled", BOOLEAN, True, LOW, "Whether to look for new and vanished groups again and again."),
-    Key("refresh.groups.interval.seconds", LONG, 600, LOW, "Seconds between two such looks."),
+    Key("refresh.groups.enabled", BOOLEAN, True, LOW, "Whether to look for new and vanished groups regularly."),
+    Key("refresh.groups.interval.seconds", LONG, 600, LOW, "Seconds between two searches for groups."),
     Key("emit.checkpoints.enabled", BOOLEAN, True, LOW,
-        "Whether checkpoints are written; they are all that this connector is for."),
-    Key("emit.checkpoints.interval.seconds", LONG, 60, LOW, "Seconds between two rounds of checkpoints."),
+        "Whether checkpoints are written. This connector does nothing else."),
+    Key("emit.checkpoints.interval.seconds", LONG, 60, LOW, "Seconds between two writes of checkpoints."),
     Key("sync.group.offsets.enabled", BOOLEAN, False, LOW,
-        "Whether groups that are idle on the target are moved on to their translated positions."),
-    Key("sync.group.offsets.interval.seconds", LONG, 60, LOW, "Seconds between two such moves."),
+        "Whether translated offsets are committed for groups that are idle on the target."),
+    Key("sync.group.offsets.interval.seconds", LONG, 60, LOW, "Seconds between two commits of translated offsets."),
     Key("checkpoints.topic.replication.factor", SHORT, 3, LOW,
-        "Replication factor of the checkpoints topic; fewer where there are fewer brokers."),
+        "Replication factor of the checkpoints topic; lower if there are fewer brokers."),
     Key("offset-syncs.topic.location", STRING, "source", LOW,
-        "Cluster that holds the offset-syncs topic; as the source connector has it.",
+        "Cluster that holds the offset-syncs topic. Use the same value as for the source connector.",
         validator=one_of("source", "target")),
     Key("topic.filter.class", CLASS, DEFAULT_TOPIC_FILTER, LOW,
-        "What decides of which topics positions are translated: topics and topics.exclude, as in the source connector; also "
-        "python:package.module:Class.",
+        "The class that decides for which topics offsets are translated, by topics and topics.exclude as in the source "
+        "connector; also python:package.module:Class.",
         validator=stands_for("TopicFilter"), foreign=partial(name_problem, interface="TopicFilter")),
     METRIC_NAMES_KEY,
 )
@@ -98,7 +103,7 @@ class MirrorCheckpoint(ConnectorDefinition):
         config: Mapping[str, str | None],
         as_written: Mapping[str, str | None],
     ) -> None:
-        """MirrorCheckpointConfig.validate, and refusals of what would fail or be ignored silently later."""
+        """MirrorCheckpointConfig.validate. Also refuses settings that would fail or be ignored silently later."""
         _check_emission(results, config)
         check_expressions(results, config, as_written, ("groups", "groups.exclude", "topics", "topics.exclude"))
         refuse_transforms(results)
@@ -111,13 +116,13 @@ class MirrorCheckpoint(ConnectorDefinition):
         check_offset(partition, offset, only_zero=True)
 
     def warnings(self, config: Mapping[str, str]) -> list[str]:
-        """What has no effect on a connector that writes bytes of its own."""
+        """Lines about settings without effect."""
         return mirror_warnings(config)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSelection:
-    """Which groups, and of which topics their positions: what the two filters say, and nothing of internal or cycles."""
+    """Selects groups, and the topics of their offsets, by the two filters. Internal topics and cycles have no rule here."""
 
     groups: Names
     groups_excluded: Names
@@ -125,12 +130,12 @@ class CheckpointSelection:
     topics_excluded: Names
 
     def judge_groups(self, groups: Collection[str]) -> None:
-        """Of many groups, before the others are asked of them. ConfigError for an expression that takes too long."""
+        """Decides for many groups at once, before the other methods are called. ConfigError for a slow expression."""
         self.groups.judge(groups)
         self.groups_excluded.judge(groups)
 
     def judge_topics(self, topics: Collection[str]) -> None:
-        """The same of topics."""
+        """The same for topics."""
         self.topics.judge(topics)
         self.topics_excluded.judge(topics)
 
@@ -143,12 +148,12 @@ class CheckpointSelection:
         return self.topics.matches(topic) and not self.topics_excluded.matches(topic)
 
     def wants(self, group: str, committed: Sequence[str]) -> bool:
-        """Whether a group with positions of these topics is translated: one of them is enough."""
+        """Whether a group with committed offsets in these topics is translated: one accepted topic is enough."""
         return self.accepts_group(group) and any(map(self.accepts_topic, committed))
 
 
 def checkpoint_selection(settings: Settings) -> CheckpointSelection:
-    """ConfigError for a broken expression. `topics` and `topics.exclude` are no keys of this connector: only read."""
+    """The selection of a config. ConfigError for a broken expression. It reads `topics`, but does not declare it."""
     of_groups = user_names("group.filter.class", settings.originals)
     of_topics = user_names("topic.filter.class", settings.originals)
 
@@ -164,12 +169,12 @@ def checkpoint_selection(settings: Settings) -> CheckpointSelection:
 
 
 def is_active(settings: Settings) -> bool:
-    """Whether the connector has tasks at all."""
+    """Whether the connector has any tasks."""
     return settings.boolean("enabled") and settings.boolean("emit.checkpoints.enabled")
 
 
 def emission_interval_s(settings: Settings) -> float:
-    """Seconds between two rounds of checkpoints. MirrorMaker would not pause at all if told 0 or less."""
+    """Seconds between two writes of checkpoints, at least 1. MirrorMaker would not pause at 0 or less."""
     return float(max(1, settings.integer("emit.checkpoints.interval.seconds")))
 
 
@@ -180,8 +185,8 @@ def sync_interval_s(settings: Settings) -> float | None:
     return float(max(1, settings.integer("sync.group.offsets.interval.seconds")))
 
 
-def deal_groups(groups: Sequence[str], max_tasks: int) -> list[list[str]]:
-    """Groups in contiguous chunks as MirrorMaker deals them, the larger ones first. No groups, no tasks."""
+def assign_groups(groups: Sequence[str], max_tasks: int) -> list[list[str]]:
+    """Assigns groups in contiguous chunks as MirrorMaker does, larger chunks first. Without groups there are no tasks."""
     tasks = min(max_tasks, len(groups))
     size, larger = divmod(len(groups), tasks) if tasks else (0, 0)
     bounds = [task * size + min(task, larger) for task in range(tasks + 1)]
@@ -191,8 +196,8 @@ def deal_groups(groups: Sequence[str], max_tasks: int) -> list[list[str]]:
 def task_configs(config: Mapping[str, str], groups: Sequence[Sequence[str]]) -> list[dict[str, str]]:
     """One config for each task.
 
-    MirrorMaker joins the groups by commas and trims what it reads, so a name with a comma or a space at an end is lost
-    there. Where that would happen the same list is told once more, in a member of our own that Java doesn't look at.
+    MirrorMaker joins the groups by commas and trims the names it reads. So it loses a name with a comma, or a space at an
+    end. In that case another setting, which Java ignores, has the exact list.
     """
     configs = []
     for index, assigned in enumerate(groups):
@@ -218,7 +223,7 @@ def assigned_groups(task_config: Mapping[str, str]) -> list[str]:
             groups = json.loads(exact)
             if isinstance(groups, list) and all(isinstance(group, str) for group in groups):
                 return groups
-        # Nobody's words: the connector deals its groups anew.
+        # Not from this product: the connector assigns its groups again.
         return []
     return parse_assigned_groups(task_config.get("task.assigned.groups", ""))
 
@@ -234,7 +239,7 @@ def _entries(settings: Settings, name: str, default: list[str]) -> list[str]:
 
 
 def _check_emission(results: dict[str, ValidatedKey], config: Mapping[str, str | None]) -> None:
-    # Java compares the words as they are written: `FALSE` passes here, and so does what follows from it there.
+    # Java compares the words as written, so `FALSE` passes, with the same consequences.
     if config.get("enabled") == "false":
         return
     if config.get("emit.checkpoints.enabled") == "false":

@@ -1,6 +1,6 @@
-"""The heartbeat connector: proof, on the target cluster, that the link is alive.
+"""The heartbeat connector: its records on the target show that the link is alive.
 
-Declares its settings and the split into tasks. Writing the records is spark_jobs/tasks/mirror_heartbeat.py.
+Declares its settings and the split into tasks. spark_jobs/tasks/mirror_heartbeat.py writes the records.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from mirror_connect.connectors.config.config_table import (
+from mirror_connect.connectors.config.table import (
     BOOLEAN,
     LONG,
     LOW,
@@ -19,12 +19,11 @@ from mirror_connect.connectors.config.config_table import (
     ValidatedKey,
 )
 from mirror_connect.connectors.definition import ConnectorDefinition
-from mirror_connect.connectors.mirror.mirror_checks import refuse_transforms
-from mirror_connect.connectors.mirror.mirror_settings import (
+from mirror_connect.connectors.mirror.checks import check_offset, check_text, refuse_transforms
+from mirror_connect.connectors.mirror.settings import (
     MIRROR_KEYS,
     mirror_warnings,
 )
-from mirror_connect.connectors.mirror.offset_checks import check_offset, check_text
 
 HEARTBEAT_TASK_CLASS: Final = "org.apache.kafka.connect.mirror.MirrorHeartbeatTask"
 
@@ -33,7 +32,7 @@ KEYS: Final = MIRROR_KEYS + ConfigTable(
     Key("emit.heartbeats.enabled", BOOLEAN, True, LOW, "Whether heartbeats are written to the target cluster."),
     Key("emit.heartbeats.interval.seconds", LONG, 1, LOW, "Seconds between two heartbeats."),
     Key("heartbeats.topic.replication.factor", SHORT, 3, LOW,
-        "Replication factor of the heartbeats topic; fewer where there are fewer brokers."),
+        "Replication factor of the heartbeats topic; lower if there are fewer brokers."),
 )
 # fmt: on
 
@@ -51,7 +50,7 @@ class MirrorHeartbeat(ConnectorDefinition):
         config: Mapping[str, str | None],
         as_written: Mapping[str, str | None],
     ) -> None:
-        """Refusals of what would fail or be ignored silently later; Java has no rules here."""
+        """Refuses settings that would fail or be ignored silently later. Java has no rules here."""
         refuse_transforms(results)
 
     def check_offset(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> None:
@@ -61,18 +60,18 @@ class MirrorHeartbeat(ConnectorDefinition):
         check_offset(partition, offset, only_zero=True)
 
     def warnings(self, config: Mapping[str, str]) -> list[str]:
-        """What has no effect on a connector that writes bytes of its own."""
+        """Lines about settings without effect."""
         return mirror_warnings(config)
 
 
 def task_configs(config: Mapping[str, str], settings: Settings) -> list[dict[str, str]]:
-    """One task, or none with emit.heartbeats.enabled=false. `enabled` means nothing here, as in Java.
+    """One task, or none with emit.heartbeats.enabled=false. `enabled` has no effect here, as in Java.
 
-    One at most: a second task would not share the load, it would beat twice.
+    Never more: a second task would not share the load but double the heartbeats.
     """
     return [{**config, "task.class": HEARTBEAT_TASK_CLASS}] if settings.boolean("emit.heartbeats.enabled") else []
 
 
 def beat_interval_s(settings: Settings) -> float:
-    """Seconds between two heartbeats. MirrorMaker would beat without a pause if told 0 or less."""
+    """Seconds between two heartbeats, at least 1. MirrorMaker would not pause at 0 or less."""
     return float(max(1, settings.integer("emit.heartbeats.interval.seconds")))

@@ -1,7 +1,7 @@
-"""Which configs of a topic its remote topic gets: at its creation, and again and again afterwards.
+"""The configs that a remote topic gets: at its creation, and with each sync afterwards.
 
-DefaultConfigPropertyFilter and MirrorSourceConnector.targetConfig of Kafka 4.3.1, but that nothing is sent where the
-target has it already.
+The rules are DefaultConfigPropertyFilter and MirrorSourceConnector.targetConfig of Kafka 4.3.1. Values that the target
+already has are not sent.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.mirror.filters import NameFilter, UserNames, user_names
 
 
 class ConfigSource(IntEnum):
-    """Where a config's value comes from, by the numbers of Kafka's protocol."""
+    """The source of a config's value, with the numbers of Kafka's protocol."""
 
     UNKNOWN = 0
     TOPIC = 1
@@ -28,7 +28,7 @@ class ConfigSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """A config of a topic as a cluster describes it. Only Kafka's built-in value is a default, not a broker's."""
+    """A config of a topic as a cluster describes it. Only Kafka's built-in value counts as a default, not a broker's."""
 
     name: str
     value: str | None
@@ -44,14 +44,14 @@ class TopicConfig:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """One step of an incremental alteration: the value to set; None deletes the config, so that the target's holds."""
+    """One step of an incremental alteration. `value`: None deletes the config, so that the target's default applies."""
 
     name: str
     value: str | None
 
 
 class UserConfigs(NamedTuple):
-    """What a class of the user's says of configs: whether one is copied, and whether it is when it is at its default."""
+    """A user's class for configs: whether one is copied, and whether it is copied if it has its default value."""
 
     copied: UserNames
     defaults: UserNames
@@ -59,7 +59,7 @@ class UserConfigs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConfigPropertyFilter:
-    """What is never copied, and whose built-in defaults hold on the target; `own` decides both where a class is named.
+    """Decides which configs are copied, and whether default values are. `own`: a user's class, which decides both.
 
     For one thread at a time.
     """
@@ -69,19 +69,19 @@ class ConfigPropertyFilter:
     own: UserConfigs | None = None
 
     def judge(self, configs: Collection[TopicConfig]) -> None:
-        """Of many configs, before the others are asked of them. ConfigError, as those."""
+        """Decides for many configs at once, before the other methods are called for them. ConfigError, as in those."""
         names = {config.name for config in configs if not _its_brokers(config)}
         for each in (self.excluded,) if self.own is None else self.own:
             each.judge(names)
 
     def copies(self, config: TopicConfig) -> bool:
-        """Whether a config is kept equal at all; what the broker's own file says never is."""
+        """Whether a config is copied; one from the broker's own file never is."""
         if _its_brokers(config):
             return False
         return not self.excluded.matches(config.name) if self.own is None else self.own.copied.matches(config.name)
 
     def copies_default(self, config: TopicConfig) -> bool:
-        """Whether that holds also for a config that is at its default at the source."""
+        """Whether it is also copied if it has its default value at the source."""
         return self.source_defaults if self.own is None else self.own.defaults.matches(config.name)
 
 
@@ -90,7 +90,7 @@ def _its_brokers(config: TopicConfig) -> bool:
 
 
 def config_property_filter(settings: Settings) -> ConfigPropertyFilter:
-    """By `config.properties.exclude` and `use.defaults.from`, of which only the very word `source` counts; or a class."""
+    """The filter by a user's class, or by `config.properties.exclude` and `use.defaults.from` (only `source` counts)."""
     defaults = settings.originals.get("use.defaults.from") == "source"
     own = user_names("config.property.filter.class", settings.originals)
     if own is not None:
@@ -112,10 +112,10 @@ def new_topic_configs(configs: Iterable[TopicConfig], rule: ConfigPropertyFilter
 def config_changes(
     source: Iterable[TopicConfig], target: Iterable[TopicConfig], rule: ConfigPropertyFilter
 ) -> list[ConfigChange]:
-    """What makes a remote topic's configs follow its source's; empty where they do already.
+    """The changes that make a remote topic's configs equal to its source's; empty if they are.
 
-    A config that is at its default at the source is deleted on the target (set, with `use.defaults.from=source`), so a
-    config set by hand on the target goes unless it is excluded. Configs of `unknown_configs` are left out.
+    A config with its default value at the source is deleted on the target (or set, with `use.defaults.from=source`). So a
+    config that was set by hand on the target is deleted, unless it is excluded. Those of `unknown_configs` are left out.
     """
     target = list(target)
     known = {each.name for each in target}
@@ -127,7 +127,7 @@ def config_changes(
         if config.is_default and not rule.copies_default(config):
             if config.name in own:
                 changes.append(ConfigChange(config.name, None))
-        # An equal value that the target has from its brokers isn't the topic's own: brokers change.
+        # An equal value from the target's brokers is not the topic's own: it may change.
         elif config.value is not None and own.get(config.name) != config.value:
             changes.append(ConfigChange(config.name, config.value))
     return changes
@@ -136,9 +136,9 @@ def config_changes(
 def unknown_configs(
     source: Iterable[TopicConfig], target: Iterable[TopicConfig], rule: ConfigPropertyFilter
 ) -> dict[str, str]:
-    """What new_topic_configs gives and a remote topic can't have: its brokers, of another release, have no such config.
+    """Those of new_topic_configs that a remote topic can't have, because its brokers' release doesn't know them.
 
-    Brokers describe every config that they know. One that they don't would have all of that topic's changes refused.
+    Brokers describe every config that they know. An unknown one would make them refuse all changes of that topic.
     """
     known = {each.name for each in target}
     return new_topic_configs([config for config in source if config.name not in known], rule)

@@ -1,7 +1,7 @@
-"""Checkpoints: a group's position at the source, and where it is to go on at the target.
+"""Checkpoints: a group's committed offset at the source, and the offset where it continues on the target.
 
-Record format (`<source alias>.checkpoints.internal`, on the target), which remote topic a checkpoint is of, and which
-translated positions are worth a record. Rules of Kafka 4.3.1 (MirrorCheckpointTask, CheckpointStore).
+This module has the record format (topic `<source alias>.checkpoints.internal` on the target), the remote topic of a
+checkpoint, and the rule for when to write one. The rules are those of Kafka 4.3.1 (MirrorCheckpointTask, CheckpointStore).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.records.binary_records import INT16, INT32, INT64, Reader, UnreadableRecord, text_bytes
+from mirror_connect.connectors.records.binary import INT16, INT32, INT64, Reader, UnreadableRecord, text_bytes
 from mirror_connect.connectors.records.internal_json import encode
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 
@@ -19,7 +19,7 @@ _VERSION = 0
 
 
 class CheckpointKey(NamedTuple):
-    """Whose position it is; the topic as it is called on the target."""
+    """Group and target partition."""
 
     group: str
     topic: str
@@ -28,7 +28,7 @@ class CheckpointKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Positions are those of the record to read next."""
+    """One checkpoint. Its offsets are those of the record to read next."""
 
     group: str
     topic: str
@@ -39,7 +39,7 @@ class Checkpoint:
 
     @property
     def of(self) -> CheckpointKey:
-        """Group and target partition: the newest checkpoint of these counts."""
+        """Group and target partition. The newest checkpoint of them counts."""
         return CheckpointKey(self.group, self.topic, self.partition)
 
     def key(self) -> bytes:
@@ -58,16 +58,17 @@ class Checkpoint:
         names, data = Reader(key, "key of a checkpoint"), Reader(value, "value of a checkpoint")
         data.version(_VERSION)
         checkpoint = cls(names.text(), names.topic(), names.partition(), data.int64(), data.int64(), data.text())
-        # -1 is what MirrorMaker translates a position to that is too old.
+        # MirrorMaker translates a too old offset to -1.
         if min(checkpoint.upstream, checkpoint.downstream) < -1:
-            raise data.unreadable(f"no position can be {checkpoint.upstream} and {checkpoint.downstream}")
+            raise data.unreadable(f"no offset can be {checkpoint.upstream} and {checkpoint.downstream}")
         return checkpoint
 
 
-def checkpoint_position_key(connector: str, checkpoint: Checkpoint) -> bytes:
+def checkpoint_offset_key(connector: str, checkpoint: Checkpoint) -> bytes:
     """Key in connect-offsets: `["mm2-checkpoint",{"partition":1,"topic":"A.orders","group":"billing"}]`.
 
-    In Java's HashMap order: a Java worker finds it by its bytes. The value is always offset 0, and never read.
+    The members have Java's HashMap order, because a Java worker finds the key by its bytes. The value is always offset 0
+    and never read.
     """
     return encode(
         [connector, {"partition": checkpoint.partition, "topic": checkpoint.topic, "group": checkpoint.group}]
@@ -83,14 +84,14 @@ def checkpointed_topic(policy: DefaultReplicationPolicy, source_alias: str, targ
 
 
 class CheckpointMemory:
-    """The newest checkpoint of each group and target partition: what is in the topic, then what is added to it."""
+    """The newest checkpoint of each group and target partition: from the topic, and those added to it."""
 
     def __init__(self, groups: Container[str]) -> None:
         self._groups = groups
         self._newest: dict[CheckpointKey, Checkpoint] = {}
 
     def load(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> list[str]:
-        """Key and value of each record of the topic, in its order: own groups are kept, the last one wins.
+        """Loads key and value of each record of the topic, in order. Own groups are kept, and the last record wins.
 
         Returns a line for each record that can't be read; those are skipped.
         """
@@ -105,23 +106,23 @@ class CheckpointMemory:
                 self._newest[checkpoint.of] = checkpoint
         return problems
 
-    def is_news(self, checkpoint: Checkpoint) -> bool:
-        """Whether it is to be written: the first, a group that went back upstream, or a position further downstream.
+    def is_new(self, checkpoint: Checkpoint) -> bool:
+        """Whether to write it: it is the first one, the group went back upstream, or the downstream offset is higher.
 
-        The same or an earlier downstream position isn't, even where the group went on: a translation that has become
-        coarser must not take a group back.
+        The same or a lower downstream offset is not written, even if the group has advanced: a coarser translation must
+        not take a group back.
         """
         last = self._newest.get(checkpoint.of)
         return last is None or checkpoint.upstream < last.upstream or checkpoint.downstream > last.downstream
 
     def take(self, checkpoints: Iterable[Checkpoint]) -> list[Checkpoint]:
-        """Those that are news and can be kept (no negative position); they are remembered as written."""
-        news = [each for each in checkpoints if each.downstream >= 0 and self.is_news(each)]
-        self._newest |= {each.of: each for each in news}
-        return news
+        """Those that are new and have no negative offset. They are remembered as written."""
+        new = [each for each in checkpoints if each.downstream >= 0 and self.is_new(each)]
+        self._newest |= {each.of: each for each in new}
+        return new
 
     def of_group(self, group: str) -> dict[TopicPartition, Checkpoint]:
-        """A group's checkpoints by target partition: what is synced to the group itself."""
+        """A group's checkpoints by target partition, to sync the group itself."""
         return {TopicPartition(key.topic, key.partition): each for key, each in self._newest.items() if key[0] == group}
 
     def groups(self) -> list[str]:

@@ -1,7 +1,7 @@
-"""Which ACLs a source connector has copied, as records beside its positions (docs/decisions/0018).
+"""The ACLs that a source connector has copied, as records beside its source offsets (docs/decisions/0018).
 
-The key has the form of a position's, and the value holds nothing but a text: so Kafka's workers read over them, list them
-among the connector's offsets, and forget them with those. One record for each resource of the target that has copies.
+The key has the form of a source offset's key, and the value holds only a text. So Kafka's workers list these records among
+the connector's offsets and delete them with those. There is one for each resource of the target with copied ACLs.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def acl_partition(resource: Resource) -> dict[str, Any]:
 
 
 def is_acl_partition(partition: Mapping[str, Any]) -> bool:
-    """Whether it is one of those, and no position."""
+    """Whether it is the partition of such a record, not of a source offset."""
     return MEMBER in partition
 
 
 def acl_offset(copies: Mapping[AclBinding, Collection[AclBinding]]) -> dict[str, Any] | None:
-    """The value: `copies` of one resource, each with the source's bindings that it stands for; None for none at all.
+    """The value: `copies` of one resource, each with the source's bindings that it is a copy of; None without copies.
 
-    As JSON text, since Kafka's workers refuse offsets that hold more than plain values: a list of [principal, host,
+    It is JSON text, because Kafka's workers refuse offsets with anything but plain values: a list of [principal, host,
     operation, permission, [[name at the source, operation at the source], …]].
     """
     if not copies:
@@ -43,7 +43,7 @@ def acl_offset(copies: Mapping[AclBinding, Collection[AclBinding]]) -> dict[str,
 
 
 def copied_acls(partition: Mapping[str, Any], offset: Mapping[str, Any]) -> dict[AclBinding, set[AclBinding]]:
-    """The inverse: copies with what they stand for. Whatever is not of that form is left out."""
+    """The inverse; empty if the record has another form."""
     found: dict[AclBinding, set[AclBinding]] = {}
     pattern, _, name = str(partition.get(MEMBER)).partition(" ")
     try:

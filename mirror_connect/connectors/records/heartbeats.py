@@ -1,6 +1,6 @@
-"""Heartbeats: a record on the target at each interval, that shows that the link is alive and where it leads.
+"""Heartbeats: a record on the target at each interval, which shows that the link is alive and its two clusters.
 
-Record format of the topic `heartbeats` (one partition) and the heartbeat's place in connect-offsets.
+Record format of the topic `heartbeats` (one partition), and the connector's key in connect-offsets.
 """
 
 from __future__ import annotations
@@ -8,20 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from mirror_connect.connectors.records.binary_records import INT16, INT64, Reader, text_bytes
+from mirror_connect.connectors.records.binary import INT16, INT64, Reader, text_bytes
 from mirror_connect.connectors.records.internal_json import encode
 from mirror_connect.connectors.replication_policy import HEARTBEATS_TOPIC
 
-__all__ = ["ALWAYS_ZERO", "HEARTBEATS_TOPIC", "Heartbeat", "heartbeat_position_key"]
+__all__ = ["ALWAYS_ZERO", "HEARTBEATS_TOPIC", "Heartbeat", "heartbeat_offset_key"]
 
 _VERSION: Final = 0
-# What checkpoint and heartbeat connectors keep as their position: written, never read.
+# The source offset of checkpoint and heartbeat connectors: written, never read.
 ALWAYS_ZERO: Final = encode({"offset": 0})
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """`timestamp`: milliseconds, also the record's own."""
+    """One heartbeat. `timestamp`: milliseconds, also that of the record."""
 
     source_alias: str
     target_alias: str
@@ -43,6 +43,6 @@ class Heartbeat:
         return cls(names.text(), names.text(), data.int64())
 
 
-def heartbeat_position_key(connector: str, source_alias: str, target_alias: str) -> bytes:
+def heartbeat_offset_key(connector: str, source_alias: str, target_alias: str) -> bytes:
     """Key in connect-offsets: `["mm2-heartbeat",{"sourceClusterAlias":"A","targetClusterAlias":"B"}]`."""
     return encode([connector, {"sourceClusterAlias": source_alias, "targetClusterAlias": target_alias}])

@@ -1,6 +1,6 @@
 """The JSON of Connect's internal topics: compact UTF-8, byte for byte as Kafka's JsonConverter (Jackson) writes it.
 
-No white space, no `\\u` for characters beyond ASCII, `/` not escaped; objects keep the order they are given in.
+No white space, no `\\u` for characters beyond ASCII, no escaped `/`; objects keep the order of their members.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
-from mirror_connect.connectors.config.config_values import java_text
+from mirror_connect.connectors.config.values import java_text
 
-# What workers and connectors write is three deep.
+# Records of workers and connectors are three levels deep.
 DEEPEST: Final = 100
 _TOO_DEEP: Final = f"nested deeper than {DEEPEST}"
 # Jackson writes control characters in upper-case hexadecimal, Python's json in lower case.
@@ -35,8 +35,7 @@ def decode(data: bytes) -> Any:
     """The inverse; ValueError for what is no JSON in UTF-8. Integers stay integers, up to 4,300 digits.
 
     A number beyond a double (1e999) is refused too: it would be written again as Infinity, which is no JSON. So are half
-    a surrogate pair, which has no UTF-8, and what is nested deeper than DEEPEST: who goes through it would need a stack
-    as deep as its writer likes.
+    a surrogate pair, which has no UTF-8, and a value nested deeper than DEEPEST, which would need a deep stack.
     """
     text = data.decode("utf-8")
     try:

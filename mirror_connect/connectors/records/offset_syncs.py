@@ -1,13 +1,13 @@
-"""Offset syncs: pairs of an upstream and a downstream offset of one record, from which group positions are translated.
+"""Offset syncs: pairs of upstream and downstream offset of one record. They translate committed offsets of groups.
 
-Record format, the topic's name, and the rule of Kafka 4.3.1 (OffsetSyncWriter.PartitionState) for which acknowledged
-records make a sync at once and which only when positions are committed.
+This module has the record format, the topic's name, and the rule of Kafka 4.3.1 (OffsetSyncWriter.PartitionState): which
+acknowledged records make a sync at once, and which only when source offsets are committed.
 
-MirrorMaker asks its rule record by record, this copier once for a whole batch. A batch is dense on both sides, so the
-records for which the rule says "now" are known without a loop: the first one after a discontinuity, then every
-(offset.lag.max + 1)th. They are the very pairs MirrorMaker would queue, so positions translated from them are as right
-and as fresh as its own. Only where there are more than can be of use they are thinned, evenly and keeping the newest:
-MirrorMaker drops all but one of those that find ten requests in flight.
+MirrorMaker applies its rule to each record, this copier once to a whole batch. A batch is dense on both sides, so the
+records that make a sync are known without a loop: the first one after a discontinuity, then every
+(offset.lag.max + 1)th. MirrorMaker would queue the same pairs, so translations are as exact and fresh as its own. If
+there are more than are useful, they are thinned evenly, and the newest is kept. MirrorMaker drops all but one of those
+that find ten requests in flight.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from itertools import accumulate
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.records.binary_records import INT32, INT64, Reader, text_bytes
+from mirror_connect.connectors.records.binary import INT32, INT64, Reader, text_bytes
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 
-# Of one partition: so many wait at most, and so many of one batch are added at most.
+# The most syncs of one partition that wait, and the most that one batch adds.
 MOST_AT_ONCE: Final = 100
 MOST_OF_A_BATCH: Final = 10
 _NONE: Final = -1
-# One can still be added to it: a sync translates to one past itself.
+# 1 can still be added: a sync translates to one past itself.
 _LAST_OFFSET: Final = 2**63 - 2
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetSync:
-    """The record at `upstream` of a source partition lies at `downstream` of the remote one."""
+    """The record at `upstream` of a source partition is at `downstream` of the remote one."""
 
     topic: str
     partition: int
@@ -52,14 +52,14 @@ class OffsetSync:
         """The inverse; UnreadableRecord for anything else, a tombstone too: the caller skips it."""
         names, offsets = Reader(key, "key of an offset sync"), Reader(value, "value of an offset sync")
         sync = cls(names.topic(), names.partition(), offsets.int64(), offsets.int64())
-        # A producer says -1 for an offset that it isn't told.
+        # A producer reports -1 for an unknown offset.
         if not (0 <= sync.upstream <= _LAST_OFFSET and -1 <= sync.downstream <= _LAST_OFFSET):
-            raise offsets.unreadable(f"no record can be at {sync.upstream} and lie at {sync.downstream}")
+            raise offsets.unreadable(f"no record can have the offsets {sync.upstream} and {sync.downstream}")
         return sync
 
 
 class SyncsPlace(NamedTuple):
-    """Where offset syncs are kept."""
+    """The cluster and topic of offset syncs."""
 
     cluster: Literal["source", "target"]
     topic: str
@@ -68,34 +68,34 @@ class SyncsPlace(NamedTuple):
 def offset_syncs_place(
     policy: DefaultReplicationPolicy, location: str, source_alias: str, target_alias: str
 ) -> SyncsPlace:
-    """By `offset-syncs.topic.location`: the topic is named after the other cluster. Any word but `source` is target."""
+    """By `offset-syncs.topic.location`. The topic is named after the other cluster. Any word but `source` means target."""
     if location == "source":
         return SyncsPlace("source", policy.offset_syncs_topic(target_alias))
     return SyncsPlace("target", policy.offset_syncs_topic(source_alias))
 
 
 class SyncRule:
-    """What of one partition's acknowledged records makes a sync; its state lasts as long as the task's life."""
+    """Decides which acknowledged records of one partition make a sync. Its state lasts as long as the task."""
 
     def __init__(self, partition: TopicPartition, lag_max: int) -> None:
         self._partition = partition
-        # A negative lag is one that every record has.
+        # Every record exceeds a negative lag.
         self._step = max(1, lag_max + 1)
         self._last_upstream = self._last_downstream = self._synced = _NONE
         self.delayed: OffsetSync | None = None
 
     def acked(self, upstream: int, downstream: int, count: int = 1, most: int = MOST_AT_ONCE) -> list[OffsetSync]:
-        """Syncs to write now, oldest first, as records upstream…upstream+count-1 are durable at downstream….
+        """Syncs to write now, oldest first: records upstream…upstream+count-1 are durable at downstream….
 
-        Anything not synced leaves its newest pair in `delayed`, which the next commit promotes. `most`: of the syncs that
-        only lag asks for.
+        Of records without a sync the newest pair is left in `delayed`, for the next commit. `most`: limits the syncs that
+        lag alone makes.
         """
         now: list[int] = []
-        # As in Java, the first record of a life counts as a discontinuity even where it follows on.
+        # As in Java, a task's first record counts as a discontinuity, even if it follows the last one.
         if self._synced == _NONE or upstream != self._last_upstream + 1 or downstream < self._last_downstream:
             now.append(downstream)
             self._synced = downstream
-        # From here on only lag counts: within the batch offsets follow on. A sync translates to one past itself.
+        # From here on only lag counts: within the batch, offsets are consecutive. A sync translates to one past itself.
         due = range(max(downstream + len(now), self._synced + self._step), downstream + count, self._step)
         if due:
             self._synced = due[-1]
@@ -113,8 +113,8 @@ class SyncRule:
 class OffsetSyncQueue:
     """The syncs of a task's partitions that wait to be written.
 
-    A sync may always be lost, only its order within a partition counts: so whoever writes takes all that wait, and what
-    waits while a topic is away is thinned instead of growing.
+    Syncs may be lost; only their order within a partition matters. So the writer takes all that wait, and while the topic
+    is unavailable the waiting ones are thinned and don't grow.
     """
 
     def __init__(self, lag_max: int) -> None:
@@ -134,44 +134,44 @@ class OffsetSyncQueue:
         else:
             self._pending[partition] += syncs
 
-    def acked_runs(self, partition: TopicPartition, runs: Sequence[tuple[int, int]], downstream: int) -> None:
-        """The same for records with gaps upstream: (upstream, count) of each run; downstream they are dense.
+    def acked_ranges(self, partition: TopicPartition, ranges: Sequence[tuple[int, int]], downstream: int) -> None:
+        """The same for records with gaps upstream: (upstream, count) of each range; downstream they are dense.
 
-        Each run makes a sync at least, so of too many of them only some are looked at, evenly and with the last.
+        Each range makes at least one sync. So of too many ranges only some are used, evenly spaced and with the last one.
         """
         room = _room(len(self._pending.get(partition, ())))
-        if len(runs) > room:
-            starts = accumulate((count for _, count in runs), initial=downstream)
-            placed = [(upstream, count, start) for (upstream, count), start in zip(runs, starts, strict=False)]
+        if len(ranges) > room:
+            starts = accumulate((count for _, count in ranges), initial=downstream)
+            placed = [(upstream, count, start) for (upstream, count), start in zip(ranges, starts, strict=False)]
             for upstream, count, start in thinned(placed, room):
                 self.acked(partition, upstream, start, count)
             return
-        for upstream, count in runs:
+        for upstream, count in ranges:
             self.acked(partition, upstream, downstream, count)
             downstream += count
 
     def committed(self) -> None:
-        """Positions are about to be committed: what only waited for that is written too."""
+        """Source offsets are about to be committed: the delayed syncs are written, too."""
         for partition, rule in self._rules.items():
             if rule.delayed is not None:
                 self._pending.setdefault(partition, []).append(rule.delayed)
                 rule.delayed = None
 
     def give_back(self, syncs: Sequence[OffsetSync]) -> None:
-        """Syncs that were taken and not written: the newest of each partition waits again, before what came after it."""
+        """Takes back syncs that were not written: the newest of each partition waits again, before later ones."""
         newest = {TopicPartition(sync.topic, sync.partition): sync for sync in syncs}
         for partition, sync in newest.items():
             if partition in self._rules:
                 self._pending[partition] = [sync, *self._pending.get(partition, [])]
 
     def take(self) -> list[OffsetSync]:
-        """All syncs to write, in order within a partition; they are no longer kept."""
+        """Removes and returns all syncs to write, in order within a partition."""
         taken = [sync for syncs in self._pending.values() for sync in syncs]
         self._pending.clear()
         return taken
 
     def forget(self, partition: TopicPartition) -> None:
-        """The partition is no longer this task's. What it has to say about it is taken before."""
+        """The partition is no longer this task's. Its syncs must be taken before."""
         self._rules.pop(partition, None)
         self._pending.pop(partition, None)
 
@@ -183,12 +183,12 @@ class OffsetSyncQueue:
 
 
 def _room(waiting: int) -> int:
-    """How many syncs of a batch are worth making: what waits already is thinned soon, and most would be made in vain."""
+    """How many syncs of a batch to make: while many wait, most would be thinned soon."""
     return max(1, min(MOST_OF_A_BATCH, (MOST_AT_ONCE - waiting) // MOST_OF_A_BATCH))
 
 
 def thinned(items: Sequence[T], most: int) -> Sequence[T]:
-    """At most so many of a sequence, evenly spaced and with the last one."""
+    """At most `most` items of a sequence, evenly spaced and with the last one."""
     if len(items) <= most:
         return items
     step = -(-len(items) // most)

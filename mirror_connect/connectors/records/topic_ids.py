@@ -1,4 +1,4 @@
-"""Topic ids: what tells a topic from one that is made under its name later. As Kafka's tools print them, and back."""
+"""Topic ids as Kafka's tools print them, and back. They distinguish a topic from a later one of the same name."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def parse_topic_id(text: str | bytes | None) -> bytes | None:
         found: bytes = base64.urlsafe_b64decode(text + padding)  # type: ignore[operator]
     except (binascii.Error, ValueError):
         return None
-    # Other characters are passed over in decoding, and no topic has the id of zeros.
+    # Decoding ignores other characters, and no topic has the id of zeros.
     return found if len(found) == ID_BYTES and any(found) else None

@@ -1,1 +1,1 @@
-"""Positions of groups translated from source to target."""
+"""Committed offsets of groups, translated from source to target."""

@@ -1,7 +1,7 @@
 """Translates upstream offsets by offset syncs, exactly as MirrorMaker's OffsetSyncStore (4.3.1) does.
 
-For each source partition 64 slots, S[0] the newest sync, later ones older and ever sparser, so that a few dozen syncs
-cover the whole history. For i < j with different syncs in them (u = upstream offset):
+Each source partition has 64 slots. S[0] is the newest sync. Later slots hold older and ever sparser ones, so a few dozen
+syncs cover the whole history. For slots i < j with different syncs (u = upstream offset):
   B (recent enough):  u[i] <= u[j] + 2**j - 2**i
   C (far enough apart): u[i] >= u[j] + 2**max(i - 2, 0)
 Java computes both bounds with 64-bit integers; where they overflow B holds and C does not.
@@ -25,7 +25,7 @@ _APART: Final = tuple(1 << max(slot - 2, 0) for slot in range(SLOTS))
 class OffsetSyncStore:
     """The syncs of `most` partitions. `must_read_to_end`: only the newest sync found at the start may be used.
 
-    That is so when earlier checkpoints could not be read: an older sync might take a group back behind one of them.
+    It is set when earlier checkpoints could not be read: an older sync might take a group back behind one of them.
     """
 
     def __init__(self, *, must_read_to_end: bool = False, most: int = MOST_PARTITIONS) -> None:
@@ -34,19 +34,19 @@ class OffsetSyncStore:
         self._ready = False
 
     def read_to_end(self) -> None:
-        """The offset-syncs topic has been read to where it ended; from now on there are translations."""
+        """The offset-syncs topic has been read to its former end: from now on there are translations."""
         self._ready = True
 
     @property
     def crowded(self) -> bool:
-        """Whether syncs were dropped, as there were too many partitions."""
+        """Whether syncs were dropped because there were too many partitions."""
         return self._slots.crowded
 
     def insert(self, sync: OffsetSync) -> None:
         """The next record of the offset-syncs topic."""
         partition = TopicPartition(sync.topic, sync.partition)
         slots = self._slots.get(partition)
-        # An upstream offset that goes back makes all former ones worthless.
+        # A lower upstream offset makes all earlier syncs useless.
         only_the_newest = self._must_read_to_end and not self._ready
         if slots is None or only_the_newest or sync.upstream < slots[0].upstream:
             slots = [sync] * SLOTS
@@ -55,9 +55,9 @@ class OffsetSyncStore:
         self._slots.put(partition, slots)
 
     def translate(self, topic: str, partition: int, upstream: int) -> int | None:
-        """Downstream offset for a group's position, TOO_OLD below every sync; None where nothing is known (yet).
+        """The downstream offset for a committed one. TOO_OLD below every sync; None if nothing is known (yet).
 
-        Never beyond one past a sync: between syncs nobody knows how many records were left out.
+        It is at most one past a sync, because the number of records left out between syncs is unknown.
         """
         slots = self._slots.get(TopicPartition(topic, partition))
         if slots is None or not self._ready:
@@ -74,7 +74,7 @@ class OffsetSyncStore:
 
 
 def _insert(slots: list[OffsetSync], sync: OffsetSync) -> None:
-    """OffsetSyncStore.updateSyncArray. Syncs are told apart by identity, as there: equal ones may follow each other."""
+    """OffsetSyncStore.updateSyncArray. As there, syncs are compared by identity: equal ones may follow each other."""
     old = slots.copy()
     replacement, candidate = sync, 0
     slots[0] = sync

@@ -1,7 +1,7 @@
-"""What is known of partitions, of so many at most: topics of mappings hold whatever names are written to them.
+"""Values by partition, up to a limit: topics of syncs and ranges can hold any name.
 
-Who may write there can make up partitions without end. What has gone longest without a new record goes first: that is no
-partition that is copied at present, unless there are more of these than the limit.
+Anyone with write access can add unlimited partitions. Those with the oldest records are dropped first. They are not
+copied at present, unless more partitions are copied than the limit allows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class RecentPartitions(Generic[T]):
-    """`crowded`: whether anything was dropped yet."""
+    """Values of the most recent partitions. `crowded`: whether any was dropped yet."""
 
     def __init__(self, most: int = MOST_PARTITIONS) -> None:
         self.crowded = False
@@ -32,11 +32,11 @@ class RecentPartitions(Generic[T]):
         return iter(self._known)
 
     def get(self, partition: TopicPartition) -> T | None:
-        """What was put last."""
+        """The last value that was put."""
         return self._known.get(partition)
 
     def put(self, partition: TopicPartition, what: T) -> None:
-        """A new record has led to this; the partition is the most recent one now."""
+        """Stores a value from a new record. The partition is the most recent one now."""
         self._known.pop(partition, None)
         self._known[partition] = what
         if len(self._known) > self._most:

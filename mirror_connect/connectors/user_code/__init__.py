@@ -1,1 +1,1 @@
-"""What users give to run: classes of their own, and Java's regular expressions."""
+"""Code of users: their own classes, and Java regular expressions."""

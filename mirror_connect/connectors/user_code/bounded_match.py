@@ -1,8 +1,8 @@
-"""Users' expressions matched against names, for a bounded time: the only place that does so.
+"""Matches users' expressions against names in limited time. No other module matches them.
 
-Python's `re` holds the interpreter's lock as long as a match takes, and for some expressions that is for ever: the whole
-worker would stand still, and again after each start. So an expression is matched here only if it can split no name in many
-ways. Any other is matched in a process (`match_names.py`) that the kernel ends in time.
+Python's `re` holds the interpreter's lock during a match, and some expressions take for ever: the whole worker would hang,
+and again after each start. So an expression is matched in this process only if it can't split a name in many ways. Any
+other is matched in a process (`match_names.py`) that the kernel ends in time.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Final
 from mirror_connect.connectors.user_code.java_regex import LONGEST_NAME, compile_java, ways_to_match
 from mirror_connect.connectors.user_code.match_names import ALL_S, NAME_S
 
-# The longest match of an expression with so many ways takes tenths of a second, if one were made for it.
+# With so many ways the longest match takes tenths of a second in the worst case.
 WAYS_HERE: Final = 100_000
 SCRIPT: Final = Path(__file__).with_name("match_names.py")
-# Not the limit of a match, which is of processor time, but of a machine that gives a process none.
+# The limit for a machine that gives the process no CPU time. The limit of a match counts CPU time.
 STARVED_S: Final = 300.0
 
 
 class MatchTooSlow(Exception):
-    """A match was ended; the text says what took too much. `name`: None if it was all names together."""
+    """A match was ended; the text says what took too long. `name`: None if all names together did."""
 
     def __init__(self, problem: str, name: str | None = None) -> None:
         self.name = name
@@ -37,9 +37,9 @@ class MatchTooSlow(Exception):
 
 @dataclass(slots=True)
 class BoundedPattern:
-    """A Java expression to match whole names. JavaRegexError when made of a text that is none.
+    """A Java expression that matches whole names. JavaRegexError if the text is none.
 
-    For one thread at a time. Ask `judge` first where there are many names: they are then judged in one go.
+    For one thread at a time. For many names call `judge` first: it matches all of them at once.
     """
 
     java: str
@@ -52,7 +52,7 @@ class BoundedPattern:
         self._trusted = ways_to_match(self.java) <= WAYS_HERE
 
     def judge(self, names: Iterable[str]) -> None:
-        """Finds out which of these names match, and forgets others. MatchTooSlow."""
+        """Matches these names, and forgets others. MatchTooSlow."""
         wanted = [name for name in dict.fromkeys(names) if not self._here(name)]
         self._known = {name: self._known[name] for name in wanted if name in self._known}
         unknown = [name for name in wanted if name not in self._known]
@@ -74,7 +74,7 @@ class BoundedPattern:
         job = {"pattern": self._compiled.pattern, "flags": int(self._compiled.flags), "names": names}
         try:
             done = subprocess.run(
-                # Nothing of the worker's but this: no environment with secrets, no path to import from.
+                # It gets nothing else of the worker: no environment with secrets, no path to import from.
                 [sys.executable, "-I", "-S", str(SCRIPT)],
                 input=json.dumps(job).encode() + b"\n",
                 capture_output=True,
@@ -83,12 +83,12 @@ class BoundedPattern:
                 check=False,
             )
         except subprocess.TimeoutExpired as expired:
-            code, said = None, expired.stdout or b""
+            code, output = None, expired.stdout or b""
         else:
-            code, said = done.returncode, done.stdout
-        if code == 0 and len(said) == len(names):
-            return [char == ord("1") for char in said]
-        name = names[min(len(said), len(names) - 1)]
+            code, output = done.returncode, done.stdout
+        if code == 0 and len(output) == len(names):
+            return [char == ord("1") for char in output]
+        name = names[min(len(output), len(names) - 1)]
         shown = shortened(name)
         if code == -signal.SIGPROF:
             raise MatchTooSlow(f"matching the name {shown} takes more than {NAME_S:g} s", name)
@@ -98,6 +98,6 @@ class BoundedPattern:
 
 
 def shortened(text: str, limit: int = LONGEST_NAME) -> str:
-    """A text for a message of one line."""
+    """A text shortened for one line."""
     shown = text if len(text) <= limit else f"{text[:limit]}…"
     return shown if shown.isprintable() else ascii(shown)[1:-1]

@@ -1,7 +1,7 @@
-"""The Java class names that settings may hold, and the interfaces each of them stands for.
+"""The Java class names that settings may hold, and the interfaces that each implements.
 
-A worker in Java looks on its class path; we have none. What is named here either has a counterpart in this product or
-changes nothing for a copier of whole batches.
+A Java worker searches its class path; here is none. Each class below has a counterpart in this product, or it would change
+nothing when whole batches are copied.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BOTH: Final = frozenset({CONVERTER, HEADER_CONVERTER})
 TRANSFORMATION: Final = "Transformation"
 PREDICATE: Final = "Predicate"
 _TRANSFORMS: Final = "org.apache.kafka.connect.transforms."
-# Of the former there is one class for keys and one for values.
+# The former have one class for keys and one for values.
 _OF_TWO_KINDS: Final = (
     *("Cast", "ExtractField", "Flatten", "HeaderFrom", "HoistField", "InsertField", "MaskField", "ReplaceField"),
     *("SetSchemaMetadata", "TimestampConverter"),
@@ -77,13 +77,13 @@ KNOWN_CLASSES: Final[dict[str, frozenset[str]]] = {
 }
 
 _CONVERTERS_KNOWN: Final = [name for name, interfaces in KNOWN_CLASSES.items() if HEADER_CONVERTER in interfaces]
-# Simple name and, as of connectors, the name without "Converter"; of SimpleHeaderConverter only the former.
+# Simple names and, as for connectors, names without "Converter"; for SimpleHeaderConverter only the former.
 CONVERTER_ALIASES: Final[dict[str, str]] = {name.rpartition(".")[2]: name for name in _CONVERTERS_KNOWN} | {
     name.rpartition(".")[2].removesuffix("Converter"): name
     for name in _CONVERTERS_KNOWN
     if CONVERTER in KNOWN_CLASSES[name]
 }
-# Every name that a CLASS setting may write short.
+# All short names that a CLASS setting may use.
 CLASS_ALIASES: Final[dict[str, str]] = {
     **CONVERTER_ALIASES,
     **{name: _TRANSFORMS + name for name in _OF_ONE_KIND},

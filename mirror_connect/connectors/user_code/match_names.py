@@ -1,8 +1,8 @@
-"""A process of its own for one thing: a user's expression is matched against names, and nobody waits for it.
+"""Matches a user's expression against names in a separate process, because it may take for ever.
 
-Run as a script by `bounded_match.py`, with the standard library alone. Reads one JSON line `{"pattern", "flags", "names"}`
-and answers a byte for each name, `1` or `0`, as soon as it is known. The kernel ends it when a name or all of them take too
-long: also if the process that started it is gone, and at a place where Python would hear no signal.
+`bounded_match.py` runs it as a script, with the standard library alone. It reads one JSON line `{"pattern", "flags",
+"names"}` and writes a byte for each name, `1` or `0`, as soon as it is known. The kernel ends it when one name or all take
+too long, also if its parent is gone, and where Python would handle no signal.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import signal
 import sys
 from typing import Final
 
-# Seconds of processor time: a machine that sleeps, or is busy with other things, makes no expression a slow one.
+# Seconds of CPU time: on a machine that sleeps or is busy, an expression is not slower.
 NAME_S: Final = 1.0
 ALL_S: Final = 20
 MEMORY: Final = 1 << 30
 
 
 def main() -> None:
-    """Judges the names of standard input."""
+    """Matches the names from standard input."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (ALL_S, ALL_S + 1))

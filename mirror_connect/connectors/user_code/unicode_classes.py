@@ -57,9 +57,9 @@ _CATEGORIES: Final = {
 
 @lru_cache(maxsize=64)
 def property_class(name: str) -> str | None:
-    r"""Items for `[…]` of the property inside `\p{…}`; None for one that doesn't exist or isn't known here.
+    r"""Items for `[…]` of the property in `\p{…}`; None for an unknown one.
 
-    Scripts and blocks (`IsGreek`, `InGreek`, `sc=…`) aren't known: the standard library has no tables of them.
+    Scripts and blocks (`IsGreek`, `InGreek`, `sc=…`) are unknown, because the standard library has no tables of them.
     """
     if name in _ASCII:
         return _ASCII[name]
@@ -85,7 +85,7 @@ def _category(name: str) -> str | None:
 
 
 def _items(accepts: Callable[[str], bool]) -> str:
-    """Ranges of all characters a test accepts (a tenth of a second, once for each property)."""
+    """Ranges of all characters that a test accepts. It takes a tenth of a second, once for each property."""
     ranges: list[str] = []
     start = -1
     for code in range(sys.maxunicode + 2):

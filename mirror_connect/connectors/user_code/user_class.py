@@ -1,8 +1,8 @@
-"""Classes of the user's, `python:package.module:Class`: asked in a process of their own, the only place that does so.
+"""Users' classes, `python:package.module:Class`. They are called in a separate process.
 
-A worker runs the connectors of many people. Code that loops, blocks in C with the interpreter's lock in hand, takes all
-memory or ends its process would stop all of them; so, as with expressions (docs/decisions/0011), it never runs here. What
-goes wrong is a ConfigError that names the setting, the class and what it did.
+A worker runs the connectors of many people. Code that loops, blocks in C with the interpreter's lock, takes all memory or
+ends its process would stop all of them. So, as with expressions (docs/decisions/0011), it never runs in the worker. Each
+failure is a ConfigError that names the setting, the class and what it did.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from mirror_connect.connectors.user_code.user_class_process import IDLE
 
 PREFIX: Final = "python:"
 FORM: Final = "python:package.module:Class"
-# The directories of the worker's `plugin.path`, handed down to whoever starts such processes: Spark's tasks, too.
+# The directories of the worker's `plugin.path`, for all processes that start such a process, also Spark's tasks.
 PLUGIN_PATH: Final = "MIRROR_CONNECT_PLUGIN_PATH"
-# Names of packages and modules that may lie elsewhere, from the worker's `plugin.modules`; `*` for any.
+# Names of packages and modules that may be elsewhere, from the worker's `plugin.modules`; `*` for any.
 PLUGIN_MODULES: Final = "MIRROR_CONNECT_PLUGIN_MODULES"
 SCRIPT: Final = Path(__file__).with_name("user_class_process.py")
-# What a class gets of the environment. Not all of it: EnvVarConfigProvider secrets live there.
+# The environment of a class. Not all of the worker's, which may hold secrets for EnvVarConfigProvider.
 PASSED_ON: Final = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR")
 _DOTTED: Final = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _NAME: Final = re.compile(rf"python:(?P<module>{_DOTTED}):(?P<class>{_DOTTED})")
@@ -51,9 +51,10 @@ SETTINGS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds: `start_s` to make the class and `call_s` for a call are processor time, which a busy machine doesn't use up.
+    """Limits in seconds. CPU time, which a busy machine doesn't use up: `start_s` to create the class, `call_s` for a call.
 
-    By the clock: `wait_s` for one answer, `all_s` for those of one request; without requests the process ends by `idle_s`.
+    By the clock: `wait_s` for one answer, `all_s` for those of one request. Without requests the process ends after
+    `idle_s`.
     """
 
     start_s: float = 20.0
@@ -64,25 +65,25 @@ class Limits:
 
 
 def is_user_class(text: str | None) -> bool:
-    """Whether a setting names a class of the user's, and not one of Kafka's."""
+    """Whether a setting names a user's class, not one of Kafka's."""
     return text is not None and text.strip().startswith(PREFIX)
 
 
 def name_problem(text: str, interface: str | None = None) -> str | None:
-    """What is wrong with the name of a class that Kafka doesn't have; None if it may be one of the user's.
+    """The problem of a class name that Kafka doesn't have; None if it may be a user's class.
 
-    `interface`: what the class has to be; those that there are for it are named then.
+    `interface`: what the class must implement. The text then names the known classes of it.
     """
     if not text.startswith(PREFIX):
         found = f"Class {text} could not be found."
         known = [name for name, interfaces in KNOWN_CLASSES.items() if interface in interfaces]
         there = f" There is {' and '.join(known)}." if known else ""
-        return f"{found}{there} A class of one's own is written {FORM}." if text else found
-    return None if _NAME.fullmatch(text) else f"It has to be written {FORM}."
+        return f"{found}{there} Your own class is written {FORM}." if text else found
+    return None if _NAME.fullmatch(text) else f"It must be written {FORM}."
 
 
 def class_problem(setting: str, config: Mapping[str, str], limits: Limits) -> str | None:
-    """What is wrong with the class that a setting names, found out by making one; blocking. None: it can be asked."""
+    """The problem of the class that a setting names, found by creating an object; blocking. None: it can be called."""
     code: UserClass | None = None
     try:
         code = UserClass(setting, config[setting], config, limits)
@@ -96,7 +97,7 @@ def class_problem(setting: str, config: Mapping[str, str], limits: Limits) -> st
 
 
 class UserClass:
-    """One setting's class. Nothing is started before it is asked; what was started ends when this is forgotten.
+    """One setting's class. Its process starts with the first call and ends when this object is gone.
 
     For one thread at a time; all methods block.
     """
@@ -111,7 +112,7 @@ class UserClass:
             raise ConfigError(setting, self._text, name_problem(self._text) or "")
         self._job = {
             **named.groupdict(),
-            # Logins of clusters are not its business, and what it says may be shown.
+            # Without logins: the class needs none, and its texts may be shown.
             "config": {name: value for name, value in config.items() if not is_secret(name)},
             "methods": {name: asdict(method) for name, method in self._methods.items()},
             "path": [each for each in os.environ.get(PLUGIN_PATH, "").split(os.pathsep) if each],
@@ -123,14 +124,14 @@ class UserClass:
         self._there: frozenset[str] = frozenset()
 
     def start(self) -> None:
-        """Makes the class unless it is there. ConfigError: it can't be imported, has no such method, raises …"""
+        """Starts the process unless it runs. ConfigError: the class can't be imported, lacks a method, raises …"""
         if self._process is None or not self._process.lives():
             self.close()
             self._process = _Process()
             self._there = frozenset(self._answers(self._process, self._job, ["making it"])[0])
 
     def has(self, method: str) -> bool:
-        """Whether it has a method that it need not have. ConfigError."""
+        """Whether the class has an optional method. ConfigError."""
         if self._process is None:
             self.start()
         return method in self._there
@@ -148,13 +149,13 @@ class UserClass:
             try:
                 return self._answers(self._process, request, names)
             except _IdleEnd:
-                # It had nothing to do, and went while it was asked.
+                # It was idle, and ended just when it was called.
                 self.close()
                 if time.monotonic() > given_up:
                     raise self.wrong(f"{names[0]} ended its process again and again") from None
 
     def close(self) -> None:
-        """Ends the process; the next question starts another one."""
+        """Ends the process; the next call starts another one."""
         if self._process is not None:
             self._process.end()
             self._process = None
@@ -203,15 +204,15 @@ class _Ended(Exception):
 
 
 class _IdleEnd(Exception):
-    """It was gone already when it was asked."""
+    """The idle process had ended when it was called."""
 
 
 class _Process:
-    """The process, and lines to it and from it; it ends when this is forgotten."""
+    """The process, and lines to and from it. It ends when this object is gone."""
 
     def __init__(self) -> None:
         popen = self._popen = subprocess.Popen(
-            # -P: what lies beside the script is no module of the user's.
+            # -P: modules beside the script are not the user's.
             [sys.executable, "-P", str(SCRIPT)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -225,11 +226,11 @@ class _Process:
         self.end = weakref.finalize(self, _end, popen)
 
     def lives(self) -> bool:
-        """Whether it has not ended yet."""
+        """Whether the process still runs."""
         return self._popen.poll() is None
 
     def exchange(self, request: Mapping[str, Any], count: int, limits: Limits) -> Iterator[dict[str, Any]]:
-        """Sends a line and gives so many answers, as they come. _Silent, _Ended."""
+        """Sends a line and yields `count` answers as they come. _Silent, _Ended."""
         unsent = memoryview(json.dumps(request).encode() + b"\n")
         began = heard = time.monotonic()
         poll = select.poll()
@@ -260,7 +261,7 @@ class _Process:
         if not received:
             try:
                 raise _Ended(self._popen.wait(LAST_S))
-            except subprocess.TimeoutExpired:  # it has closed what is not its own
+            except subprocess.TimeoutExpired:  # it has closed the pipe but still runs
                 raise _Ended(None) from None
         self._received += received
 
@@ -270,7 +271,7 @@ class _Process:
         except BlockingIOError:
             return 0
         except BrokenPipeError:
-            return len(data)  # it is gone, which the other pipe tells
+            return len(data)  # it is gone; the other pipe shows that
 
 
 def _end(popen: subprocess.Popen[bytes]) -> None:

@@ -1,8 +1,8 @@
-"""A process of its own for a class of the user's: imported, made and asked here, so that a worker survives what it does.
+"""The process of a user's class: it imports, creates and calls the class, so that the worker survives what that does.
 
-Run as a script by `user_class.py`. The first line of standard input says what to make and the limits, every other one holds
-calls; each is answered with a line as soon as it is known. The kernel ends a call that computes too long, also where Python
-would hear no signal; the process ends with its parent, and when it has had nothing to do for a while.
+`user_class.py` runs it as a script. The first line of standard input names the class and the limits. Every other line holds
+calls, and each call is answered with a line at once. The kernel ends a call that computes too long, also where Python would
+handle no signal. The process ends with its parent, and when it has been idle for a while.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 SHOWN: Final = 300
-# The exit code of a process that had nothing to do.
+# The exit code of an idle process.
 IDLE: Final = 75
-# Of the whole process: it ends when it is idle for a while, so one that comes to an hour has run away.
+# CPU seconds of the whole process. It ends when it is idle, so one that uses an hour has run away.
 PROCESSOR_S: Final = 3600
 OPEN_FILES: Final = 256
 _WORDS: Final = {"bool": "True or False", "str": "a text", "NoneType": "None"}
 
 
 class Problem(Exception):
-    """What is wrong with the class or its answer: the end of a sentence that has named it."""
+    """What is wrong with the class or its answer: the end of a sentence that names the class."""
 
 
 def main() -> int:
-    """Serves until standard input ends, or nothing comes any more; returns the exit code."""
-    # Ctrl-C is for the worker, which ends this process by its pipe.
+    """Answers calls until standard input ends or the process is idle; returns the exit code."""
+    # Ctrl-C is for the worker, which ends this process by the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
-    # What the class prints is no answer.
+    # Output of the class goes to standard error: it is no answer.
     os.dup2(2, 1)
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    # In a thread: the end of the pipe is heard also while the class sleeps.
+    # In a thread: so the end of the pipe ends the process also while the class sleeps.
     threading.Thread(target=_read, args=(requests,), daemon=True).start()
     job = json.loads(requests.get())
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (job["memory"], job["memory"]))
-    # The timer of each call ends it well before; this is for what a class does beside its answers, or to the timer.
+    # The timer of each call ends it earlier. This limit is for what a class does between calls, or to the timer.
     resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_S, PROCESSOR_S))
     resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
-    # Behind everything else, so that nothing there stands for a module that others mean.
+    # At the end, so that modules there hide no others.
     sys.path.extend(job["path"])
     made: Any = None
 
@@ -58,17 +58,17 @@ def main() -> int:
         # Without a handler SIGPROF ends the process.
         signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
-            told = {"answer": get(*arguments)}
+            reply = {"answer": get(*arguments)}
         except Problem as problem:
-            told = {"problem": str(problem)}
+            reply = {"problem": str(problem)}
         signal.setitimer(signal.ITIMER_PROF, 0)
-        answers.write(json.dumps(told) + "\n")
+        answers.write(json.dumps(reply) + "\n")
         answers.flush()
-        return told
+        return reply
 
     def make() -> list[str]:
         nonlocal made
-        _check_place(job["module"], job["path"], job["elsewhere"])
+        _check_location(job["module"], job["path"], job["elsewhere"])
         made = _made(job["module"], job["class"], job["config"], job["methods"])
         return [name for name in job["methods"] if callable(getattr(made, name, None))]
 
@@ -90,18 +90,18 @@ def _read(requests: queue.SimpleQueue[bytes]) -> None:
     os._exit(0)
 
 
-def _check_place(module: str, places: Sequence[str], elsewhere: Sequence[str]) -> None:
-    """A module that is merely installed isn't imported because a connector's config names it: importing runs code.
+def _check_location(module: str, folders: Sequence[str], elsewhere: Sequence[str]) -> None:
+    """Refuses a module outside plugin.path, because importing runs code and a connector's config may name any module.
 
-    Its package is looked for, as the import will find it, and nothing is run by that.
+    It finds the package as the import will, which runs no code.
     """
     package = module.partition(".")[0]
     if "*" in elsewhere or any(f"{module}.".startswith(f"{each}.") for each in elsewhere):
         return
     found = importlib.util.find_spec(package)
     if found is not None:
-        lies = [*(found.submodule_search_locations or []), *([found.origin] if found.has_location else [])]
-        if lies and all(any(_is_in(each, place) for place in places) for each in lies if each is not None):
+        locations = [*(found.submodule_search_locations or []), *([found.origin] if found.has_location else [])]
+        if locations and all(any(_is_in(each, folder) for folder in folders) for each in locations if each is not None):
             return
     raise Problem(
         f"there is no module {package} in a directory of the worker's plugin.path: "
@@ -119,13 +119,13 @@ def _made(module: str, name: str, config: Mapping[str, str], methods: Mapping[st
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise Problem(f"importing module {module} raised {_told(error)}") from None
+            raise Problem(f"importing module {module} raised {_described(error)}") from None
         raise Problem(
             f"there is no module {error.name} for {sys.executable}: put it into a directory of the worker's plugin.path; "
             "or install it there and name it in plugin.modules"
         ) from None
-    except BaseException as error:  # noqa: BLE001 — the user hears of it, whatever it is
-        raise Problem(f"importing module {module} raised {_told(error)}") from None
+    except BaseException as error:  # noqa: BLE001 — any error is reported to the user
+        raise Problem(f"importing module {module} raised {_described(error)}") from None
     for part in name.split("."):
         found = getattr(found, part, None)
     if not inspect.isclass(found):
@@ -136,8 +136,8 @@ def _made(module: str, name: str, config: Mapping[str, str], methods: Mapping[st
             raise Problem(f"class {name} has no method {method}({', '.join(rule['arguments'])})")
     try:
         made = _instance(found, config)
-    except BaseException as error:  # noqa: BLE001 — the user hears of it, whatever it is
-        raise Problem(f"{name}(config) raised {_told(error)}") from None
+    except BaseException as error:  # noqa: BLE001 — any error is reported to the user
+        raise Problem(f"{name}(config) raised {_described(error)}") from None
     for method, rule in methods.items():
         there = getattr(made, method, None)
         if callable(there) and not _takes(there, len(rule["arguments"])):
@@ -156,7 +156,7 @@ def _takes(function: Any, count: int) -> bool:
         inspect.signature(function).bind(*[None] * count)
     except TypeError:
         return False
-    except ValueError:  # it has none that Python could tell
+    except ValueError:  # Python knows no signature of it
         return True
     return True
 
@@ -165,24 +165,24 @@ def _called(made: Any, method: str, arguments: Sequence[str], expected: Sequence
     call = f"{method}({', '.join(map(repr, arguments))})"
     try:
         answer = getattr(made, method)(*arguments)
-    except BaseException as error:  # noqa: BLE001 — the user hears of it, whatever it is
-        raise Problem(f"{call} raised {_told(error)}") from None
-    # Of this very type: what follows goes through JSON, and an int would pass for True.
+    except BaseException as error:  # noqa: BLE001 — any error is reported to the user
+        raise Problem(f"{call} raised {_described(error)}") from None
+    # Exactly this type: it goes through JSON, where an int could count as True.
     if type(answer).__name__ not in expected:
         raise Problem(f"{call} returned {_shown(answer)}, not {' or '.join(_WORDS[each] for each in expected)}")
     return answer
 
 
-def _told(error: BaseException) -> str:
-    """One line, with the place in the user's file."""
+def _described(error: BaseException) -> str:
+    """One line, with the line number in the user's file."""
     try:
         text = " ".join(str(error).split())
     except BaseException:  # noqa: BLE001 — it is the user's code, too
         text = ""
-    told = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
-    own = [frame for frame in places if not frame.filename.startswith("<frozen")]
-    return told[:SHOWN] + (f" (line {own[-1].lineno} of {os.path.basename(own[-1].filename)})" if own else "")
+    line = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    own = [frame for frame in frames if not frame.filename.startswith("<frozen")]
+    return line[:SHOWN] + (f" (line {own[-1].lineno} of {os.path.basename(own[-1].filename)})" if own else "")
 
 
 def _shown(value: Any) -> str:
@@ -193,5 +193,5 @@ def _shown(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    # Not sys.exit: threads of the class's own, and what it registered for the end, are nobody's business any more.
+    # Not sys.exit, which would wait for threads of the class and run its exit handlers.
     os._exit(main())

@@ -1,4 +1,4 @@
-"""ACLs of topics: described, created and deleted. Blocking, for an executor; one refused binding keeps no other from it."""
+"""Describes, creates and deletes ACLs of topics. Calls block: use an executor. A refused binding stops no other."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from confluent_kafka.admin import (
 from mirror_connect.connectors.acls import AclBinding
 from mirror_connect.connectors.rights import on_cluster
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
-from mirror_connect.kafka_io.protocol.wire_acls import AclEntry, DescribeTopicAcls
+from mirror_connect.kafka_io.protocol.acls import AclEntry, DescribeTopicAcls
+from mirror_connect.kafka_io.protocol.error_codes import ErrorCode
 
-SECURITY_DISABLED: Final = 54
 WHAT: Final = "asked for the ACLs of topics"
 # Bindings in a request.
 AT_ONCE: Final = 500
 
 
 def topic_acls(admin: ClusterAdmin) -> set[AclBinding] | None:
-    """Every ACL that names topics, of whatever pattern; None if the cluster has no authorizer.
+    """Every ACL of topics, with any pattern type; None if the cluster has no authorizer.
 
     ClusterUnreachable, NotAuthorized (it takes DESCRIBE on the cluster), AdminError.
     """
     (answer,) = admin.ask([DescribeTopicAcls()], WHAT)
-    if answer.error == SECURITY_DISABLED:
+    if answer.error == ErrorCode.SECURITY_DISABLED:
         return None
     if answer.error:
         raise admin.refusal(WHAT, answer.error, on_cluster("DESCRIBE"))
@@ -61,8 +61,8 @@ def delete_acls(admin: ClusterAdmin, bindings: Sequence[AclBinding]) -> dict[Acl
     return _refused(admin, bindings, delete, "was not deleted")
 
 
-def told(binding: AclBinding) -> str:
-    """A binding as people say it."""
+def binding_text(binding: AclBinding) -> str:
+    """A binding in words, for logs and errors."""
     return (
         f"{binding.permission} {binding.operation} for {binding.principal} from host {binding.host} "
         f"on {binding.pattern} topic {binding.name}"
@@ -75,7 +75,7 @@ def _refused(admin: ClusterAdmin, bindings: Sequence[AclBinding], ask: Any, how:
         some = bindings[start : start + AT_ONCE]
         answers = admin.each(
             lambda client, left, some=some: dict(zip(some, ask(client, some, left), strict=True)),  # type: ignore[misc]
-            lambda binding: f"ACL {told(binding)} {how}",
+            lambda binding: f"ACL {binding_text(binding)} {how}",
             lambda _: on_cluster("ALTER"),
         )
         refused |= {binding: str(answer) for binding, answer in answers.items() if isinstance(answer, Exception)}
@@ -95,7 +95,7 @@ def _theirs(binding: AclBinding, kind: Any) -> Any:
 
 
 def _ours(entry: AclEntry) -> AclBinding | None:
-    """None for one of a kind that this client doesn't know, and so could not create."""
+    """None if this client doesn't know the kind, and so could not create the binding."""
     try:
         return AclBinding(
             ResourceType(entry.resource).name,

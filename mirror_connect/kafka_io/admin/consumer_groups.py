@@ -1,86 +1,71 @@
-"""The consumer groups of a cluster, as somebody who is in none of them sees them: which there are, and their positions.
+"""The consumer groups of a cluster: lists them, reads and sets their committed offsets.
 
-Not by an admin client: that asks for one group at a time, and hands metadata over cut off at the first NUL.
+It does not use librdkafka's admin client: that asks for one group at a time, and cuts metadata off at the first NUL.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 from mirror_connect.connectors.rights import MissingRight, Resource, Right, on_group
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import ConnectionLost, UnsupportedByBroker
-from mirror_connect.kafka_io.protocol import wire_codec as codes
-from mirror_connect.kafka_io.protocol.wire_codec import error_name
-from mirror_connect.kafka_io.protocol.wire_groups import (
-    CommitAnswer,
-    FetchedOffsets,
+from mirror_connect.kafka_io.protocol.error_codes import COORDINATOR_MOVED, ErrorCode, error_name
+from mirror_connect.kafka_io.protocol.groups import (
     GroupEntry,
     ListGroups,
     OffsetCommit,
+    OffsetCommitResponse,
     OffsetFetch,
+    OffsetFetchResponse,
 )
 
 T = TypeVar("T")
 
-UNKNOWN_MEMBER_ID: Final = 25
-GROUP_AUTHORIZATION_FAILED: Final = 30
-GROUP_ID_NOT_FOUND: Final = 69
-# A group on its way from one coordinator to another, or one that moves while it is asked about.
-_ASK_AGAIN: Final = frozenset(
-    {codes.COORDINATOR_LOAD_IN_PROGRESS, codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR, 27}
-)
+# The group's coordinator is moving, or the group rebalances while it is asked.
+_ASK_AGAIN: Final = COORDINATOR_MOVED | {ErrorCode.REBALANCE_IN_PROGRESS}
 _TRIES: Final = 4
 _PAUSE_S: Final = 0.1
-# More at once would only wait in the broker's queue.
+# More requests at once would only wait in the broker's queue.
 _AT_ONCE: Final = 64
 _SIMPLE: Final = ("", "consumer")
 _EMPTY: Final = ("empty", "dead")
 
 
 class GroupKind(Enum):
-    """What a group is to somebody who translates positions."""
+    """The kind of a group, for the translation of committed offsets."""
 
-    CONSUMER = "consumer"  # of the classic or the new protocol, or without members ever
-    OTHER = "other"  # of workers, schema registries …: holds no positions of consumers
+    CONSUMER = "consumer"  # of the classic or the new protocol, or one that never had members
+    OTHER = "other"  # of workers, schema registries …: has no offsets of consumers
     SHARE = "share"
     STREAMS = "streams"
 
 
 @dataclass(frozen=True, slots=True)
 class ListedGroup:
-    """A group. `active`: it has members; None where the broker is too old to say. `protocol_type`: of those of OTHER."""
+    """A group. `active`: it has members; None if the broker is too old to report that. `protocol_type`: for OTHER only."""
 
     kind: GroupKind
     active: bool | None
     protocol_type: str = ""
 
 
-class Position(NamedTuple):
-    """Where a group goes on in a partition, and what its client noted beside it."""
-
-    offset: int
-    metadata: str
-
-
-Positions = Mapping[tuple[str, int], Position]
-
-
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Positions of groups, by (topic, partition); and for each group that could not be read one line that says why."""
+    """The committed offsets of each group, and the reason for each group that could not be read."""
 
-    positions: dict[str, Positions] = field(default_factory=dict)
-    troubles: dict[str, str] = field(default_factory=dict)
+    committed: dict[str, CommittedOffsets] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
 
 
 class ConsumerGroups:
-    """Asks the brokers of one cluster. What concerns one group only is a line about that group, never an error.
+    """The consumer groups of one cluster. If one group can't be read or written, the result has a line about it, no error.
 
     `user`: who logs in, for these lines.
     """
@@ -92,7 +77,7 @@ class ConsumerGroups:
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     async def listed(self) -> dict[str, ListedGroup]:
-        """Every group that may be seen. NotAuthorized; ClusterUnreachable while a broker is silent: its groups count."""
+        """Every visible group. NotAuthorized; ClusterUnreachable if any broker is silent, as its groups would be missing."""
         await self._cluster.refresh(())
         nodes = list(self._cluster.nodes)
         found: dict[str, ListedGroup] = {}
@@ -105,31 +90,30 @@ class ConsumerGroups:
         return found
 
     async def read(self, groups: Collection[str]) -> Read:
-        """The positions of these groups. One that may not be read, or doesn't answer, keeps no other from being read."""
+        """The committed offsets of these groups. If one can't be read, the others still are."""
         read = Read()
         answers = await asyncio.gather(*(self._fetched(group) for group in groups))
         for group, answer in zip(groups, answers, strict=True):
             if isinstance(answer, str):
-                read.troubles[group] = answer
+                read.problems[group] = answer
             else:
-                read.positions[group] = {
-                    (each.topic, each.partition): Position(each.offset, each.metadata)
+                read.committed[group] = {
+                    TopicPartition(each.topic, each.partition): CommittedOffset(each.offset, each.metadata)
                     for each in answer.offsets
-                    if each.error == codes.NONE and each.offset >= 0
+                    if each.error == ErrorCode.NONE and each.offset >= 0
                 }
         return read
 
-    async def write(self, group: str, positions: Positions) -> dict[tuple[str, int], int] | str:
-        """Sets positions of a group without members: error codes by partition, or a line if there was no answer.
+    async def write(self, group: str, offsets: CommittedOffsets) -> dict[TopicPartition, int] | str:
+        """Commits offsets of a group without members. Returns error codes by partition, or a line if there was no answer.
 
-        UNKNOWN_MEMBER_ID everywhere: it has members.
+        If all codes are UNKNOWN_MEMBER_ID, the group has members.
         """
-        offsets = {partition: (each.offset, each.metadata) for partition, each in positions.items()}
         answer = await self._asked(
             group,
             lambda node: self._cluster.send(node, OffsetCommit(group, offsets)),
             _first_error,
-            MissingRight(f"not authorized to set the positions of group {group}", on_group("READ", group), self._user),
+            MissingRight(f"not authorized to commit offsets of group {group}", on_group("READ", group), self._user),
         )
         return answer if isinstance(answer, str) else answer.errors
 
@@ -141,29 +125,31 @@ class ConsumerGroups:
             except (ConnectionLost, UnsupportedByBroker) as error:
                 problem = str(error)
             else:
-                if answer.error == codes.NONE:
+                if answer.error == ErrorCode.NONE:
                     return answer.groups
                 problem = f"broker {node} doesn't list its groups: {error_name(answer.error)}"
-                if answer.error == codes.CLUSTER_AUTHORIZATION_FAILED:
+                if answer.error == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                     right = Right("DESCRIBE", Resource.CLUSTER, note="or on its groups")
                     raise MissingRight(problem, right, self._user)
             await asyncio.sleep(_PAUSE_S)
         raise ClusterUnreachable(problem)
 
-    async def _fetched(self, group: str) -> FetchedOffsets | str:
+    async def _fetched(self, group: str) -> OffsetFetchResponse | str:
         return await self._asked(
             group,
             lambda node: self._cluster.send(node, OffsetFetch(group)),
             lambda answer: answer.error,
             MissingRight(
-                f"not authorized to see the positions of group {group}", on_group("DESCRIBE", group), self._user
+                f"not authorized to read the committed offsets of group {group}",
+                on_group("DESCRIBE", group),
+                self._user,
             ),
         )
 
     async def _asked(
         self, group: str, ask: Callable[[int], Awaitable[T]], error_of: Callable[[T], int], denied: MissingRight
     ) -> T | str:
-        """The answer of the group's coordinator, or a line if there is none. `denied`: what it says if that is why."""
+        """The answer of the group's coordinator, or a line if there is none. `denied`: the line if a right is missing."""
         problem = ""
         async with self._room:
             for _ in range(_TRIES):
@@ -178,20 +164,20 @@ class ConsumerGroups:
                     return str(error)
                 else:
                     code = error_of(answer)
-                    if code == GROUP_AUTHORIZATION_FAILED:
+                    if code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
                         return str(denied)
                     if code not in _ASK_AGAIN:
-                        return answer if code in (codes.NONE, GROUP_ID_NOT_FOUND) else error_name(code)
+                        return answer if code in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND) else error_name(code)
                     problem = error_name(code)
                 self._coordinators.pop(group, None)
                 await asyncio.sleep(_PAUSE_S)
         return problem
 
 
-def _first_error(answer: CommitAnswer) -> int:
-    """What is wrong with the group as a whole; codes of single partitions are the caller's to read."""
-    of_the_group = _ASK_AGAIN | {GROUP_AUTHORIZATION_FAILED}
-    return next((code for code in answer.errors.values() if code in of_the_group), codes.NONE)
+def _first_error(answer: OffsetCommitResponse) -> int:
+    """The error of the group as a whole. The caller reads the codes of single partitions."""
+    of_the_group = _ASK_AGAIN | {ErrorCode.GROUP_AUTHORIZATION_FAILED}
+    return next((code for code in answer.errors.values() if code in of_the_group), ErrorCode.NONE)
 
 
 def _kind(entry: GroupEntry) -> GroupKind:

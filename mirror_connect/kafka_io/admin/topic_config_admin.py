@@ -1,7 +1,7 @@
-"""Configs of many topics: described with where each value comes from, and altered step by step.
+"""Describes the configs of many topics with the source of each value, and alters them incrementally.
 
-Blocking, for an executor: each request may take the admin's time limit. A topic that is refused is a line of its own, and
-the others go on. ClusterUnreachable ends the whole.
+Calls block, so use an executor: each request may take the admin's time limit. If a topic is refused, it gets its own line,
+and the others continue. ClusterUnreachable ends the call.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from mirror_connect.connectors.mirror.topic_configs import ConfigChange, TopicConfig
 from mirror_connect.connectors.rights import on_topic
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
-from mirror_connect.kafka_io.protocol.wire_topic_configs import DescribeTopicConfigs
+from mirror_connect.kafka_io.protocol.error_codes import ErrorCode
+from mirror_connect.kafka_io.protocol.topic_configs import DescribeTopicConfigs
 
-UNKNOWN_TOPIC: Final = 3
-# Topics in a request. A topic has some 40 configs, and an answer becomes objects all at once, while little else runs.
+# Topics in a request. A topic has some 40 configs. While an answer is decoded, little else runs.
 AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """`configs`: topic → its configs. `refused`: topic → one line. `absent`: topics that don't exist, or may not be seen."""
+    """The configs by topic. `refused`: one line by topic. `absent`: topics that don't exist or aren't visible."""
 
     configs: dict[str, list[TopicConfig]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ def describe_topic_configs(admin: ClusterAdmin, topics: Collection[str]) -> Desc
     requests = [DescribeTopicConfigs(names[start : start + AT_ONCE]) for start in range(0, len(names), AT_ONCE)]
     answers = admin.ask(requests, "asked for the configs of topics")
     for described in itertools.chain.from_iterable(answers):
-        if described.error == UNKNOWN_TOPIC:
+        if described.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             found.absent.add(described.topic)
         elif described.error:
             what = f"the configs of topic {described.topic} can't be read"
@@ -53,7 +53,7 @@ def describe_topic_configs(admin: ClusterAdmin, topics: Collection[str]) -> Desc
 
 
 def alter_topic_configs(admin: ClusterAdmin, changes: Mapping[str, Sequence[ConfigChange]]) -> dict[str, str]:
-    """Alters what `changes` name (topic → steps) and nothing else. One line for each topic that was refused."""
+    """Alters only the configs in `changes` (by topic). Returns one line for each topic that was refused."""
 
     def alter(client: AdminClient, topics: Sequence[str], left: float) -> Mapping[ConfigResource, Future[Any]]:
         asked = [

@@ -1,7 +1,7 @@
-"""An internal topic as the worker's settings want it, and how it is made or checked: as Kafka Connect does it.
+"""Creates or checks an internal topic of the worker by its settings, as Kafka Connect does.
 
-A topic that is absent is created (compacted); one that exists is never changed, only refused when the worker would
-lose data in it. FORMATS.md §2; texts of the refusals are Connect's.
+It creates an absent topic, compacted. It never changes a topic that exists, but refuses it if the worker would lose data in
+it. The texts of these refusals are Connect's. See docs/internal-formats.md, section 2.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from mirror_connect.connectors.rights import on_topic, to_create
 from mirror_connect.kafka_io.admin.all_topics import all_topics
 
 if TYPE_CHECKING:
-    from mirror_connect.kafka_io.consumer.topic_log_io import LogClients
+    from mirror_connect.kafka_io.consumer.log_clients import LogClients
 
 log = logging.getLogger(__name__)
 
 _ANSWER_SECONDS: Final = 3.0
 _LATER: Final = 0.25
-# A topic that was just created is there within some milliseconds, as a rule.
+# A new topic usually appears within some milliseconds.
 _SOON: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """What the worker wants of one internal topic.
+    """What the worker demands of one internal topic.
 
-    `prefix` is the family of worker settings ("config.storage": …`.topic`, `.partitions`, `.replication.factor`).
-    `partitions` and `replication_factor` count at creation only; -1 leaves them to the broker.
-    `settings` are further topic settings for the creation; `cleanup.policy` among them is overridden.
+    `prefix` of the worker settings for it ("config.storage": …`.topic`, `.partitions`, `.replication.factor`).
+    `partitions` and `replication_factor` are used at creation only; -1 means the broker's default.
+    `settings` are further topic configs for the creation; `cleanup.policy` among them is overridden.
     """
 
     name: str
@@ -74,12 +74,12 @@ class TopicPlan:
 
 
 def ensure_topic(clients: LogClients, plan: TopicPlan, timeout: float) -> int:
-    """Create the topic if it is absent, else check it; returns its partition count. Blocks up to `timeout` seconds.
+    """Creates the topic if it is absent, else checks it; returns its partition count. Blocks up to `timeout` seconds.
 
-    Raises ConfigError (what the settings ask is impossible, or the topic is unfit), ClusterUnreachable, NotAuthorized.
+    Raises ConfigError (the settings are impossible, or the topic is unfit), ClusterUnreachable, NotAuthorized.
     """
     deadline = time.monotonic() + timeout
-    # The writer connects on its own, and its reports say why a cluster can't be reached: sooner than time-outs do.
+    # The producer connects by itself, and reports why a cluster can't be reached sooner than requests time out.
     clients.warm_up()
     created = hidden = False
     pause = _SOON
@@ -104,7 +104,7 @@ def ensure_topic(clients: LogClients, plan: TopicPlan, timeout: float) -> int:
                 raise clients.denied(
                     f"topic {plan.name} exists, but is not shown", denied, on_topic("DESCRIBE", plan.name)
                 )
-            raise clients.unreachable(f"topic {plan.name} has not come into being in {timeout:g} s")
+            raise clients.unreachable(f"topic {plan.name} did not appear within {timeout:g} s")
         time.sleep(pause)
         pause = min(2 * pause, _LATER)
     if not created:
@@ -113,14 +113,14 @@ def ensure_topic(clients: LogClients, plan: TopicPlan, timeout: float) -> int:
 
 
 def _partition_count(clients: LogClients, plan: TopicPlan) -> int:
-    """How many partitions the topic has, 0 when it does not exist. Asking never creates it."""
+    """The topic's number of partitions, 0 if it does not exist. This request never creates it."""
     found = _answer(clients, all_topics(clients.admin, _ANSWER_SECONDS)).topics.get(plan.name)
     return 0 if found is None else len(found.partitions)
 
 
 def _create(clients: LogClients, plan: TopicPlan) -> bool:
-    """Ask for the topic's creation; False if somebody else was quicker."""
-    # As Kafka Connect: only compaction keeps the last value of each key for ever, so nothing may override it.
+    """Creates the topic; False if it exists, as another worker was quicker."""
+    # As in Kafka Connect: only compaction keeps the last value of each key for ever, so nothing may override it.
     settings = {**plan.settings, "cleanup.policy": "compact"}
     topic = NewTopic(plan.name, plan.partitions, plan.replication_factor, config=settings)
     try:
@@ -171,7 +171,7 @@ def _cleanup_policies(clients: LogClients, plan: TopicPlan) -> list[str]:
         asked = clients.admin.describe_configs([resource], request_timeout=_ANSWER_SECONDS)
         settings = _answer(clients, asked[resource])
     except KafkaException as problem:
-        # Connect goes on too: reading a topic's settings needs a right of its own.
+        # Connect continues too: reading a topic's configs needs another right.
         log.info("Topic %s: its cleanup.policy could not be checked: %s", plan.name, problem.args[0].str())
         return []
     return sorted(policy.strip() for policy in settings["cleanup.policy"].value.split(",") if policy.strip())
@@ -191,7 +191,7 @@ def _refused(plan: TopicPlan, error: KafkaError) -> str:
 
 
 def _answer(clients: LogClients, future: Future[Any]) -> Any:
-    """The future's result, within twice librdkafka's own time limit. NotAuthorized as soon as a login is refused."""
+    """The future's result, within twice the request's time limit. NotAuthorized as soon as a login is refused."""
     for _ in range(int(2 * _ANSWER_SECONDS / _LATER)):
         with contextlib.suppress(TimeoutError):
             return future.result(timeout=_LATER)

@@ -1,6 +1,6 @@
-"""A connection to a broker that is made when needed and made again when it broke: order, back-off, throttling.
+"""Keeps a connection to a broker: opens it when needed, again when it broke, and waits while throttled.
 
-Everything that waits before a request may leave is here, so that requests keep the order in which they were asked for.
+All waiting before a request is sent happens here, so that requests keep their order.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import time
 from typing import Final, TypeVar
 
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.kafka_io.client.client_settings import WireSettings
-from mirror_connect.kafka_io.client.connection import Connection, ConnectionLost, Login, open_connection
-from mirror_connect.kafka_io.protocol.wire_codec import Request
+from mirror_connect.kafka_io.client.client_settings import ConnectionSettings
+from mirror_connect.kafka_io.client.connecting import Login, open_connection
+from mirror_connect.kafka_io.client.connection import Connection, ConnectionLost
+from mirror_connect.kafka_io.protocol.codec import Request
 
 T = TypeVar("T")
 
@@ -21,9 +22,9 @@ _JITTER: Final = 0.2
 
 
 class BrokerLink:
-    """One broker, one purpose. `backs_off_until`: no connection is tried before that time (time.monotonic())."""
+    """A connection to one broker for one purpose. `backs_off_until`: none is opened before (time.monotonic())."""
 
-    def __init__(self, host: str, port: int, settings: WireSettings) -> None:
+    def __init__(self, host: str, port: int, settings: ConnectionSettings) -> None:
         self.backs_off_until = 0.0
         self._host = host
         self._port = port
@@ -35,6 +36,7 @@ class BrokerLink:
         self._failures = 0
         self._throttled_until = 0.0
         self._closed = False
+        self._address = f"{host}:{port}"
 
     @property
     def is_open(self) -> bool:
@@ -43,7 +45,7 @@ class BrokerLink:
 
     @property
     def silent_s(self) -> float:
-        """For how long its oldest request has had no answer; 0 when none is in flight."""
+        """Seconds for which the oldest request has had no response; 0 if none is in flight."""
         return self._connection.silent_s if self._connection is not None else 0.0
 
     @property
@@ -52,12 +54,12 @@ class BrokerLink:
         return self._turn.locked() or (self._connection is not None and self._connection.in_flight > 0)
 
     async def send(self, request: Request[T]) -> T:
-        """Send in turn, wait for the answer. Raises ConnectionLost, NotAuthorized, UnsupportedByBroker."""
+        """Sends requests in order and waits for the response. Raises ConnectionLost, NotAuthorized, UnsupportedByBroker."""
         breaks = self._breaks
         async with self._turn:
-            # What waited behind a request that was lost must not overtake its repetition.
+            # A request that waited behind a lost one must not overtake its retry.
             if breaks != self._breaks:
-                raise ConnectionLost(f"broker {self._host}:{self._port}: the connection broke before the request left")
+                raise ConnectionLost("the connection broke before the request was sent", self._address)
             try:
                 connection = await self._ready()
                 answer = connection.start(request)
@@ -71,12 +73,12 @@ class BrokerLink:
             connection.awaited -= 1
         throttle_ms = getattr(received, "throttle_ms", 0)
         if throttle_ms > 0:
-            # KIP-219: the broker has answered at once and doesn't read from this connection for that long.
+            # KIP-219: the broker has answered already, and does not read from this connection for so long.
             self._throttled_until = time.monotonic() + throttle_ms / 1000
         return received
 
     def close(self) -> None:
-        """Requests in flight raise ConnectionLost, later ones too."""
+        """Closes the link: requests in flight and later ones raise ConnectionLost."""
         self._closed = True
         self._breaks += 1
         if self._connection is not None:
@@ -96,10 +98,10 @@ class BrokerLink:
             expired = connection.login_expires is not None and now > connection.login_expires
             if idle or expired:
                 await connection.answered()
-                connection.lost("closed after its idle time or login ran out")
+                connection.lost("closed because it was idle too long or its login expired")
         if connection is not None and connection.broken is not None and connection.awaited > 0:
-            # Some callers don't know yet that their requests are lost; a new one must not overtake what they do then.
-            raise ConnectionLost(f"broker {self._host}:{self._port}: {connection.broken}")
+            # Some callers do not know yet that their requests are lost; a new request must not overtake their retries.
+            raise ConnectionLost(connection.broken, self._address)
         if connection is None or connection.broken is not None:
             connection = self._connection = await self._open()
         await connection.writable.wait()
@@ -110,7 +112,7 @@ class BrokerLink:
         if delay > 0:
             await asyncio.sleep(delay)
         if self._closed:
-            raise ConnectionLost(f"broker {self._host}:{self._port}: closed by this side")
+            raise ConnectionLost("closed by this side", self._address)
         settings = self._settings
         try:
             connection = await open_connection(
@@ -130,14 +132,14 @@ class BrokerLink:
             self.backs_off_until = time.monotonic() + pause_ms / 1000 * random.uniform(1 - _JITTER, 1 + _JITTER)
             raise
         self._failures = 0
-        # Also after a connection that worked: a broker that accepts and hangs up must not be called in a busy loop.
+        # Also after success: a broker that accepts and closes connections must not cause a busy loop.
         self.backs_off_until = time.monotonic() + settings.reconnect_backoff_ms / 1000
         if self._closed:
             connection.lost("closed by this side")
         return connection
 
     def _setup_timeout(self) -> float:
-        """Seconds that a connection may take: twice as long after each failure in a row, up to a limit (KIP-601)."""
+        """Seconds to open a connection: doubled after each failure in a row, up to a limit (KIP-601)."""
         least = self._settings.socket_connection_setup_timeout_ms
         most = self._settings.socket_connection_setup_timeout_max_ms
         if least >= most:
@@ -146,7 +148,7 @@ class BrokerLink:
         return min(grown, most) / 1000
 
 
-def _login(settings: WireSettings) -> Login | None:
+def _login(settings: ConnectionSettings) -> Login | None:
     if settings.sasl_mechanism is None:
         return None
     return Login(settings.sasl_mechanism, settings.username, settings.password, settings.token_provider)

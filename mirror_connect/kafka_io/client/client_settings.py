@@ -1,8 +1,8 @@
-"""Java client properties, as connector and worker configs hold them, for the clients that are used here.
+"""Translates Java client properties for librdkafka and for our own connections.
 
-`librdkafka_config` is for confluent-kafka (administration, internal topics), `wire_settings` for our own connections
-(cluster.py). Both raise ConfigError naming the property for a wrong one, say once per process which ones they don't know,
-and keep every secret out of texts.
+`librdkafka_config` is for confluent-kafka (administration, internal topics), `connection_settings` for our own connections
+(cluster.py). Both raise ConfigError with the name of a wrong property, log each unknown one once per process, and show no
+secret.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mirror_connect.connectors.config.config_table import ConfigTable, Settings
+from mirror_connect.connectors.config.table import ConfigTable, Settings
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.kafka_io.client.addresses import bootstrap_servers
 from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, CLIENT_NAMES, Kind
@@ -26,16 +26,16 @@ from mirror_connect.kafka_io.client.tls import TlsSettings
 log = logging.getLogger(__name__)
 
 _INT_MAX: Final = 2**31 - 1
-_said: Final[set[str]] = set()
-_said_lock: Final = threading.Lock()
+_warned: Final[set[str]] = set()
+_warned_lock: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class WireSettings:
-    """What our own connections to a cluster need. Times in milliseconds, as the properties have them.
+class ConnectionSettings:
+    """The settings of our own connections to a cluster. Times are in milliseconds, as in the properties.
 
-    `send_buffer_bytes`, `receive_buffer_bytes`: of sockets, where they are set; None leaves them to the system, which makes
-    them as large as a far line needs. Java's defaults, 128 and 64 KiB, would bound what such a line carries.
+    `send_buffer_bytes`, `receive_buffer_bytes`: of sockets, if set. With None the system chooses, and grows them on links
+    with a high latency. Java's defaults, 128 and 64 KiB, would limit the throughput of such links.
     """
 
     bootstrap_servers: tuple[tuple[str, int], ...]
@@ -66,15 +66,15 @@ class _Security:
     sasl: SaslSettings | None
 
 
-def wire_settings(properties: Mapping[str, str], client_id: str, kind: Kind = "consumer") -> WireSettings:
+def connection_settings(properties: Mapping[str, str], client_id: str, kind: Kind = "consumer") -> ConnectionSettings:
     """The settings of our own connections; reads key stores. Raises ConfigError.
 
-    `client_id` is used where the properties give none (or an empty one).
+    `client_id` is used if the properties have none, or an empty one.
     """
     settings = _parsed(properties, kind)
     security = _security(settings)
     sasl = security.sasl
-    return WireSettings(
+    return ConnectionSettings(
         bootstrap_servers=bootstrap_servers(settings["bootstrap.servers"]),
         client_id=settings.text("client.id") or client_id,
         ssl_context=security.tls.context() if security.tls else None,
@@ -100,11 +100,11 @@ def wire_settings(properties: Mapping[str, str], client_id: str, kind: Kind = "c
 def librdkafka_config(properties: Mapping[str, str], kind: Kind, client_id: str | None = None) -> dict[str, Any]:
     """The dict that a confluent-kafka client takes; reads key stores. Raises ConfigError.
 
-    Java's defaults hold where the two clients differ (isolation level, idempotence, partitioner, reconnect pauses).
+    Where the defaults of the two clients differ, Java's are used (isolation level, idempotence, partitioner, backoffs).
     """
     settings = _parsed(properties, kind)
     if (line := idle_line(settings, kind)) is not None:
-        _say_once(line)
+        _warn_once(line)
     security = _security(settings)
     servers = bootstrap_servers(settings["bootstrap.servers"])
     config: dict[str, Any] = {
@@ -128,7 +128,7 @@ def librdkafka_config(properties: Mapping[str, str], kind: Kind, client_id: str 
         "socket.timeout.ms": _within(settings, "request.timeout.ms", 10, 300_000),
         "socket.receive.buffer.bytes": _within(settings, "receive.buffer.bytes", 0, 100_000_000),
         "socket.send.buffer.bytes": _within(settings, "send.buffer.bytes", 0, 100_000_000),
-        # Java sends at once; waiting for more costs up to 40 ms an answer here.
+        # As in Java. Otherwise a response may come up to 40 ms later.
         "socket.nagle.disable": True,
     }
     if kind == "consumer":
@@ -138,8 +138,8 @@ def librdkafka_config(properties: Mapping[str, str], kind: Kind, client_id: str 
     if security.tls is not None:
         config |= security.tls.librdkafka()
         if security.tls.own_versions:
-            _say_once(
-                "ssl.enabled.protocols and TLS 1.3 suites bind the copying connections only; librdkafka takes TLS 1.2, 1.3"
+            _warn_once(
+                "ssl.enabled.protocols and TLS 1.3 suites affect only the copying connections; librdkafka uses TLS 1.2, 1.3"
             )
     if security.sasl is not None:
         config |= security.sasl.librdkafka()
@@ -147,7 +147,7 @@ def librdkafka_config(properties: Mapping[str, str], kind: Kind, client_id: str 
 
 
 def check_login(properties: Mapping[str, str], kind: Kind) -> None:
-    """What is wrong with a login, as far as its text tells: raises ConfigError. Opens no files, keeps nothing."""
+    """Checks the login settings without opening files. Raises ConfigError."""
     settings = CLIENT_KEYS[kind].parse_all(properties)
     if settings.text("security.protocol").upper().startswith("SASL"):
         SaslSettings.of(settings, None)
@@ -157,16 +157,16 @@ def _parsed(properties: Mapping[str, str], kind: Kind) -> Settings:
     table: ConfigTable = CLIENT_KEYS[kind]
     settings = table.parse_all(properties)
     for name in sorted(properties):
-        # A property of another kind of client is a slip without harm: top-level properties go to all kinds.
+        # Properties of other kinds of clients are no mistake: top-level properties go to all kinds.
         if name not in CLIENT_NAMES:
-            _say_once(f"The client property {name} is unknown and has no effect")
+            _warn_once(f"The client property {name} is unknown and has no effect")
     if (line := idle_security_line(settings, kind)) is not None:
-        _say_once(line)
+        _warn_once(line)
     return settings
 
 
 def _buffer(settings: Settings, name: str) -> int | None:
-    """Bytes, if they are set and not -1, which is Java's word for what the system takes."""
+    """Bytes; None if not set or -1, which in Java means the system's default."""
     bytes_ = settings.integer(name)
     return bytes_ if name in settings.originals and bytes_ >= 0 else None
 
@@ -179,7 +179,7 @@ def _security(settings: Settings) -> _Security:
 
 
 def _endpoint_tls(settings: Settings) -> TlsSettings | None:
-    """TLS towards a token endpoint, from `ssl.*` options of the login module, as Kafka's JaasOptionsUtils has it."""
+    """TLS to a token endpoint, from the login module's `ssl.*` options, as in Kafka's JaasOptionsUtils."""
     module = login_module(settings)
     options = (
         {} if module is None else {name: value for name, value in module.options.items() if name.startswith("ssl.")}
@@ -194,13 +194,13 @@ def _consumer(settings: Settings) -> dict[str, Any]:
         "client.rack": settings["client.rack"],
         **({"group.id": settings["group.id"]} if settings["group.id"] else {}),
         **({"group.instance.id": settings["group.instance.id"]} if settings["group.instance.id"] else {}),
-        # librdkafka knows no durations; who reads with it begins where it is told. The copying connections know them.
+        # librdkafka has no durations; its consumers here are given their start offsets. Our own connections have them.
         "auto.offset.reset": {"none": "error", "latest": "latest"}.get(reset, "earliest"),
         "enable.auto.commit": settings["enable.auto.commit"],
         "auto.commit.interval.ms": _within(settings, "auto.commit.interval.ms", 0, 86_400_000),
         "session.timeout.ms": _within(settings, "session.timeout.ms", 1, 3_600_000),
         "heartbeat.interval.ms": _within(settings, "heartbeat.interval.ms", 1, 3_600_000),
-        # librdkafka insists that a poll interval is no shorter than the session; Java doesn't.
+        # librdkafka requires a poll interval at least as long as the session; Java does not.
         "max.poll.interval.ms": max(
             _within(settings, "max.poll.interval.ms", 1, 86_400_000),
             _within(settings, "session.timeout.ms", 1, 3_600_000),
@@ -218,7 +218,7 @@ def _consumer(settings: Settings) -> dict[str, Any]:
 
 def _producer(settings: Settings) -> dict[str, Any]:
     acks = settings.text("acks")
-    # Java: idempotence is on unless other settings speak against it; asked for explicitly against them, it is an error.
+    # As in Java: idempotence is on unless other settings exclude it; if it is set explicitly too, that is an error.
     against = acks not in ("all", "-1") or settings.integer("max.in.flight.requests.per.connection") > 5
     against = against or settings.integer("retries") == 0
     idempotent = settings.boolean("enable.idempotence")
@@ -243,19 +243,19 @@ def _producer(settings: Settings) -> dict[str, Any]:
         "retries": settings["retries"],
         "transaction.timeout.ms": _within(settings, "transaction.timeout.ms", 1_000, _INT_MAX),
         **({"transactional.id": settings["transactional.id"]} if settings["transactional.id"] else {}),
-        # Java's choice of partition for a key: other clients, and Connect's own workers, count on it.
+        # Java's partition for a key: other clients, and Connect's Java workers, rely on it.
         "partitioner": "murmur2_random",
     }
 
 
 def _within(settings: Settings, name: str, least: int, most: int) -> int:
-    """A number, moved into what librdkafka takes: where Java takes more, the nearest means the same to a user."""
+    """A number within librdkafka's limits. Where Java accepts more, the nearest value means the same to a user."""
     return max(least, min(settings.integer(name), most))
 
 
-def _say_once(line: str) -> None:
-    with _said_lock:
-        if line in _said:
+def _warn_once(line: str) -> None:
+    with _warned_lock:
+        if line in _warned:
             return
-        _said.add(line)
+        _warned.add(line)
     log.warning(line)

@@ -6,13 +6,13 @@ Usage::
     await cluster.connect()                                  # ClusterUnreachable / NotAuthorized, one line each
     await cluster.refresh(["orders"])                        # metadata; never creates a topic
     leader = cluster.leader("orders", 0)                     # Leader(node_id, epoch) or None
-    answer = await cluster.send(leader.node_id, wire.Produce(…), purpose="produce")
+    answer = await cluster.send(leader.node_id, Produce(…), purpose="produce")
     await cluster.close()
 
-Requests are the classes of wire.py and wire_control.py; `send` returns what the request's `decode` returns. Requests to
-one node with one purpose leave in the order in which `send` was called, and several may be in flight. When a connection
-breaks, everything sent or waiting on it raises ConnectionLost: nothing is sent again by itself, because only the caller
-knows whether that is safe. The next `send` connects again, after reconnect.backoff.ms.
+Requests are classes of kafka_io/protocol; `send` returns what the request's `decode` returns. Requests to one node with one
+purpose are sent in the order of the calls, and several may be in flight. When a connection breaks, all its requests raise
+ConnectionLost. They are not retried here: only the caller knows whether that is safe. The next `send` connects again, after
+reconnect.backoff.ms.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.rights import MissingRight, on_group, on_transactional_id
+from mirror_connect.kafka_io.client.addresses import CANONICAL, canonical_names
 from mirror_connect.kafka_io.client.broker_link import BrokerLink
-from mirror_connect.kafka_io.client.canonical_names import CANONICAL, canonical_names
 from mirror_connect.kafka_io.client.client_keys import Kind
-from mirror_connect.kafka_io.client.client_settings import wire_settings
+from mirror_connect.kafka_io.client.client_settings import connection_settings
 from mirror_connect.kafka_io.client.connection import ConnectionLost
-from mirror_connect.kafka_io.protocol import wire_codec as codes
-from mirror_connect.kafka_io.protocol.wire_codec import Request, error_name
-from mirror_connect.kafka_io.protocol.wire_control import (
+from mirror_connect.kafka_io.protocol.codec import Request
+from mirror_connect.kafka_io.protocol.error_codes import COORDINATOR_MOVED, ErrorCode, error_name
+from mirror_connect.kafka_io.protocol.metadata import (
     BrokerEntry,
     FindCoordinator,
     Metadata,
@@ -44,14 +45,12 @@ from mirror_connect.kafka_io.protocol.wire_control import (
 Purpose: TypeAlias = Literal["fetch", "fetch-quiet", "produce", "control"]
 T = TypeVar("T")
 
-_COORDINATOR_LATER: Final = (codes.COORDINATOR_LOAD_IN_PROGRESS, codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR)
-_GROUP_AUTHORIZATION_FAILED: Final = 30
-# A broker that hangs (a suspended process, a full disk) takes connections and answers nothing until request.timeout.ms.
+# A broker that hangs (a suspended process, a full disk) accepts connections, but requests end at request.timeout.ms.
 SILENT_S: Final = 1.0
 
 
 class Leader(NamedTuple):
-    """The leader of a partition; `epoch` is -1 where the broker is too old to say."""
+    """The leader of a partition; `epoch` is -1 if the broker is too old to send it."""
 
     node_id: int
     epoch: int
@@ -60,54 +59,54 @@ class Leader(NamedTuple):
 class Cluster:
     """A client of one cluster. `settings` are Java client properties; secrets in them appear in no repr or error.
 
-    `kind`: the kind of Java client they are meant for. Reads key stores; raises ConfigError for a wrong property.
-    `nodes`: the brokers last heard of, with host, port and rack. `cluster_id`: None before `connect`.
+    `kind`: the kind of Java client that they are for. Reads key stores; raises ConfigError for a wrong property.
+    `nodes`: the brokers in the last metadata, with host, port and rack. `cluster_id`: None before `connect`.
     """
 
     def __init__(self, settings: Mapping[str, str], client_id: str, kind: Kind = "consumer") -> None:
         self.cluster_id: str | None = None
         self.nodes: Mapping[int, BrokerEntry] = {}
-        self._settings = wire_settings(settings, client_id, kind)
-        # As they are to be connected to; None: to be looked up.
+        self._settings = connection_settings(settings, client_id, kind)
+        # None: their names must be looked up.
         self._bootstrap: tuple[tuple[str, int], ...] | None = None
         self._links: dict[tuple[str, int, Purpose], BrokerLink] = {}
         self._topics: dict[str, TopicEntry] = {}
         self._newest_ids: dict[str, bytes] = {}
         self._former_ids: dict[str, set[bytes]] = {}
-        self._partitions: dict[tuple[str, int], PartitionEntry] = {}
+        self._partitions: dict[TopicPartition, PartitionEntry] = {}
         self._closed = False
 
     async def connect(self) -> None:
-        """Reach one bootstrap server and learn the brokers. Raises ClusterUnreachable, NotAuthorized."""
+        """Asks one bootstrap server for the brokers. Raises ClusterUnreachable, NotAuthorized."""
         await self.refresh(())
 
     async def refresh(self, topics: Iterable[str]) -> None:
-        """Ask for the metadata of these topics (none: brokers only). Raises ClusterUnreachable, NotAuthorized."""
+        """Requests the metadata of these topics (none: only brokers). Raises ClusterUnreachable, NotAuthorized."""
         wanted = sorted(set(topics))
-        self._learn(await self.any_node(Metadata(wanted)))
+        self._update(await self.any_node(Metadata(wanted)))
 
     def leader(self, topic: str, partition: int) -> Leader | None:
-        """The leader as last heard; None when unknown or there is none."""
-        entry = self._partitions.get((topic, partition))
+        """The leader in the last metadata; None if unknown or if there is none."""
+        entry = self._partitions.get(TopicPartition(topic, partition))
         return None if entry is None or entry.leader < 0 else Leader(entry.leader, entry.leader_epoch)
 
     def topic_error(self, topic: str) -> int:
-        """The error code of the topic in the last metadata that named it (0: none, 3: does not exist or not asked)."""
+        """The topic's error code in the last metadata (0: none; 3: it does not exist, or was not requested)."""
         entry = self._topics.get(topic)
-        return codes.UNKNOWN_TOPIC_OR_PARTITION if entry is None else entry.error
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if entry is None else entry.error
 
     def topic_id(self, topic: str) -> bytes | None:
-        """The topic's id (16 bytes), which a topic re-created under the same name doesn't have; None if not known."""
+        """The topic's id (16 bytes), None if not known. A topic that is created again has another id."""
         entry = self._topics.get(topic)
         return None if entry is None else entry.topic_id
 
     def partition_count(self, topic: str) -> int | None:
-        """How many partitions the topic had as last heard."""
+        """The number of partitions in the last metadata; None if unknown."""
         entry = self._topics.get(topic)
         return None if entry is None or entry.error else len(entry.partitions)
 
     async def send(self, node_id: int, request: Request[T], *, purpose: Purpose = "control") -> T:
-        """Send to one broker and wait for its answer (request.timeout.ms).
+        """Sends to one broker and waits for its response (request.timeout.ms).
 
         Raises ConnectionLost (with the broker's address and the reason), NotAuthorized, UnsupportedByBroker.
         """
@@ -117,9 +116,9 @@ class Cluster:
         return await self._link(node.host, node.port, purpose).send(request)
 
     async def any_node(self, request: Request[T]) -> T:
-        """Send to whichever broker answers. Raises ClusterUnreachable when none does, NotAuthorized.
+        """Sends to any broker that answers. Raises ClusterUnreachable if none does, NotAuthorized.
 
-        One that hangs isn't waited for alone: after SILENT_S another one is asked too. So only what may be done twice.
+        If a broker does not answer within SILENT_S, another one is asked too: send only what may be done twice.
         """
         failures: dict[str, str] = {}
         if self._bootstrap is None:
@@ -133,42 +132,43 @@ class Cluster:
                     asked[asyncio.create_task(self._ask(*candidate, request))] = f"{candidate[0]}:{candidate[1]}"
                 if not asked:
                     break
-                patience = None if candidate is None else SILENT_S
-                answered, _ = await asyncio.wait(asked, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                timeout = None if candidate is None else SILENT_S
+                answered, _ = await asyncio.wait(asked, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
                 for task in answered:
                     address = asked[task]
                     try:
                         return task.result()
                     except ConnectionLost as error:
-                        failures[address] = str(error).removeprefix(f"broker {address}: ")
+                        failures[address] = error.reason
                         del asked[task]
         finally:
             for task in asked:
                 task.cancel()
             await asyncio.gather(*asked, return_exceptions=True)
-        self._bootstrap = None  # their names may lead elsewhere by the next time
-        # In an order of their own, as they were tried in another one each time.
-        reasons = sorted(set(failures.values()))
-        raise ClusterUnreachable(f"no broker answers at {', '.join(sorted(failures))}: {'; '.join(reasons)}")
+        self._bootstrap = None  # their names may have other addresses the next time
+        # Sorted, because the brokers were tried in a random order.
+        reasons = "; ".join(sorted(set(failures.values())))
+        silent = f"no broker answers at {', '.join(sorted(failures))}"
+        raise ClusterUnreachable(f"{silent}: {reasons}", what=silent, cause=reasons)
 
     async def coordinator(self, kind: Literal["group", "transaction"], key: str, user: str) -> int:
         """The node id of the coordinator of a group or transactional id; `user`: who logs in, for errors.
 
-        Retried for default.api.timeout.ms while none is available. Raises ClusterUnreachable, NotAuthorized.
+        Retries for default.api.timeout.ms while there is none. Raises ClusterUnreachable, NotAuthorized.
         """
         deadline = time.monotonic() + self._settings.default_api_timeout_ms / 1000
         while True:
             found = await self.any_node(FindCoordinator(key, 1 if kind == "transaction" else 0))
-            if found.error == codes.NONE:
+            if found.error == ErrorCode.NONE:
                 known = self.nodes.get(found.node_id)
                 entry = BrokerEntry(found.node_id, found.host, found.port, known.rack if known else None)
                 self.nodes = {**self.nodes, found.node_id: entry}
                 return found.node_id
             what = f"{'transactional.id' if kind == 'transaction' else 'group.id'} {key}"
-            if found.error in (codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _GROUP_AUTHORIZATION_FAILED):
+            if found.error in (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED):
                 right = on_transactional_id(key) if kind == "transaction" else on_group("DESCRIBE", key)
                 raise MissingRight(f"not authorized to use {what}", right, user)
-            if found.error not in _COORDINATOR_LATER or time.monotonic() > deadline:
+            if found.error not in COORDINATOR_MOVED or time.monotonic() > deadline:
                 raise ClusterUnreachable(f"no coordinator for {what}: {found.message or error_name(found.error)}")
             await asyncio.sleep(self._settings.retry_backoff_ms / 1000)
 
@@ -176,12 +176,12 @@ class Cluster:
         return await self._link(host, port, "control").send(request)
 
     async def close(self) -> None:
-        """Close every connection; requests in flight raise ConnectionLost. The cluster can't be used afterwards."""
+        """Closes all connections; requests in flight raise ConnectionLost. The cluster can't be used afterwards."""
         self._closed = True
         links, self._links = list(self._links.values()), {}
         for link in links:
             link.close()
-        # Transports close in the loop's next rounds; without this an interpreter that ends now warns of open sockets.
+        # Transports close in the loop's next iteration; without it, Python warns of open sockets if it ends now.
         await asyncio.sleep(0)
 
     def _link(self, host: str, port: int, purpose: Purpose) -> BrokerLink:
@@ -193,7 +193,7 @@ class Cluster:
         return self._links[key]
 
     async def _bootstrap_servers(self) -> tuple[tuple[str, int], ...]:
-        """bootstrap.servers; each by the canonical names of its addresses if client.dns.lookup asks for that (KIP-235)."""
+        """bootstrap.servers; with the canonical names of each address if client.dns.lookup says so (KIP-235)."""
         given = self._settings.bootstrap_servers
         if self._settings.client_dns_lookup != CANONICAL:
             return given
@@ -204,29 +204,29 @@ class Cluster:
         """Known brokers first, open connections before others; then the bootstrap servers (KIP-899: rebootstrap)."""
         known = [(node.host, node.port) for node in self.nodes.values()]
         random.shuffle(known)
-        known.sort(key=self._reluctance)
+        known.sort(key=self._rank)
         if known and not self._settings.rebootstrap:
             return known
         bootstrap = list(self._bootstrap or self._settings.bootstrap_servers)
         random.shuffle(bootstrap)
-        bootstrap.sort(key=self._reluctance)
+        bootstrap.sort(key=self._rank)
         return list(dict.fromkeys([*known, *bootstrap]))
 
-    def _reluctance(self, address: tuple[str, int]) -> float:
+    def _rank(self, address: tuple[str, int]) -> float:
         link = self._links.get((*address, "control"))
         if link is None:
             return 0.0
         if link.silent_s > SILENT_S:
-            return time.monotonic()  # as one that was lost at this moment
+            return time.monotonic()  # like a connection that was lost just now
         return -1.0 if link.is_open else link.backs_off_until
 
-    def _learn(self, answer: MetadataResponse) -> None:
+    def _update(self, answer: MetadataResponse) -> None:
         if answer.brokers:
             self.nodes = {broker.node_id: broker for broker in answer.brokers}
             self._drop_stale_links()
         self.cluster_id = answer.cluster_id or self.cluster_id
         for topic in answer.topics:
-            if not self._is_news(topic):
+            if not self._is_current(topic):
                 continue
             former = self._topics.get(topic.name)
             same = former is not None and former.topic_id == topic.topic_id
@@ -234,14 +234,14 @@ class Cluster:
             if not same or topic.error:
                 self._forget_partitions(topic.name)
             for entry in topic.partitions:
-                key = (topic.name, entry.partition)
+                key = TopicPartition(topic.name, entry.partition)
                 known = self._partitions.get(key)
-                # A broker that lags behind tells of an older leader: the newer epoch is the truth (KIP-320).
+                # A broker that lags behind names an older leader: the higher epoch is right (KIP-320).
                 if known is None or entry.leader_epoch < 0 or entry.leader_epoch >= known.leader_epoch:
                     self._partitions[key] = entry
 
-    def _is_news(self, topic: TopicEntry) -> bool:
-        """False for a topic that another one of its name has followed: the broker lags behind, as ids never come again."""
+    def _is_current(self, topic: TopicEntry) -> bool:
+        """False for a topic that has been created again: the broker lags behind, because no id is used twice."""
         if topic.topic_id is None:
             return True
         newest = self._newest_ids.setdefault(topic.name, topic.topic_id)

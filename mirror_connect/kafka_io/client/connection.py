@@ -1,87 +1,61 @@
-"""One authenticated connection to one broker: frames out, frames in, several requests in flight.
+"""One connection to one broker, with several requests in flight. connecting.py opens it.
 
-Not aiokafka's connection: that reads frames through a StreamReader (64 KB at a time, joined, then copied again by its
-structs), joins a request before it is written, and offers no raw frames. Here the kernel writes an answer into a buffer
-of exactly its size, and a request's buffers go to the socket as they are. aiokafka's SASL authenticators are used.
+aiokafka's connection is not used, because it copies. It reads 64 KB at a time, joins the pieces, and its structs copy them
+again; it joins a request before it writes it. Here the kernel writes a response into a buffer of its size, and a request's
+buffers go to the socket as they are.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 import struct
 import time
 from collections import deque
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
-from aiokafka.conn import OAuthAuthenticator, SaslPlainAuthenticator
-
-from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.kafka_io.client import wrong_protocol
-from mirror_connect.kafka_io.client.scram import BoundedScram, ScramProblem
-from mirror_connect.kafka_io.protocol.wire_codec import (
-    NONE,
-    SASL_AUTHENTICATION_FAILED,
+from mirror_connect.kafka_io.protocol.codec import (
     Buffer,
     Reader,
     Request,
     WireError,
     Writer,
-    error_name,
 )
-from mirror_connect.kafka_io.protocol.wire_control import ApiVersions, SaslAuthenticate, SaslHandshake
+from mirror_connect.kafka_io.protocol.connection_setup import ApiVersions
 
 T = TypeVar("T")
 
-# l_onoff, l_linger: no time.
+# SO_LINGER with 0 seconds: closing discards what is not sent yet.
 _CUT_OFF: Final = struct.pack("ii", 1, 0)
 _SCRATCH: Final = 64 << 10
-_LARGEST_FRAME: Final = 1 << 30
-# Versions take a few hundred bytes, and so do the steps of a login. What is no broker of Kafka's would have us take memory
-# for a frame of its letters; so would whoever stands in for a broker, but can't log us in.
+# Until the login is over, responses have a few hundred bytes. A server that is not Kafka, or only pretends to be our broker,
+# must not make this process allocate a large frame.
 _LARGEST_FIRST_FRAME: Final = 1 << 20
 _WRITE_HIGH: Final = 1 << 20
-# A broker's answer to a login on a listener that has none.
-_ILLEGAL_SASL_STATE: Final = 34
-# What OpenSSL says of an answer that is no TLS.
-_NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "UNEXPECTED_EOF_WHILE_READING"})
-# A login is renewed (by a new connection) when this much of its life is over; Java takes 85 to 95 %.
-_LOGIN_LIFE: Final = 0.85
 
 
 class ConnectionLost(ConnectionError):
-    """A request has no answer, and nobody knows whether the broker carried it out. Names the broker and the reason."""
+    """A request got no response; the broker may or may not have executed it.
+
+    `broker`: `host:port`, if known; the text begins with it.
+    """
+
+    def __init__(self, reason: str, broker: str = "") -> None:
+        super().__init__(f"broker {broker}: {reason}" if broker else reason)
+        self.reason = reason
 
 
 class RequestTimedOut(ConnectionLost):
-    """No answer within request.timeout.ms: the broker hangs, or the link carries less than was asked of it in that time."""
+    """No response within request.timeout.ms: the broker hangs, or the link is too slow for what was requested."""
 
 
 class UnsupportedByBroker(Exception):
-    """The broker knows no version of a request that is written here."""
-
-
-class TokenProvider(Protocol):
-    """Gives an OAuth bearer token (aiokafka.abc.AbstractTokenProvider has this form)."""
-
-    async def token(self) -> str:
-        """A token that is valid now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Login:
-    """How to prove who we are. `mechanism`: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."""
-
-    mechanism: str
-    username: str = ""
-    password: str = field(default="", repr=False)
-    token_provider: TokenProvider | None = field(default=None, repr=False)
+    """The broker supports no version of a request that this client can write."""
 
 
 class _Frames(asyncio.BufferedProtocol):
-    """Cuts the stream into frames. A frame that isn't whole yet gets its own buffer, which the rest is read into."""
+    """Splits the stream into frames. The rest of an incomplete frame is read into the frame's own buffer."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -94,8 +68,8 @@ class _Frames(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._connection.transport = cast(asyncio.Transport, transport)
         self._connection.transport.set_write_buffer_limits(_WRITE_HIGH)
-        # However this process ends, the system sends nothing more: on a slow link a batch would arrive when another task has
-        # long written to its partition. Who ends a connection has had all answers, or has given them up.
+        # When this process ends, the system must send nothing more: on a slow link, a batch would arrive after another task
+        # has written to its partition. Code that closes a connection has all responses, or does not want them any more.
         made = transport.get_extra_info("socket")
         if made is not None:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _CUT_OFF)
@@ -110,7 +84,7 @@ class _Frames(asyncio.BufferedProtocol):
         self._connection.writable.set()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        # Exactly the rest of the frame: what follows it must not be read into a buffer that is handed on.
+        # Exactly the rest of the frame: the next frame must not be read into a buffer that is passed on.
         return self._scratch_view[self._used :] if self._frame is None else self._frame[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -142,8 +116,8 @@ class _Frames(asyncio.BufferedProtocol):
         self._used = rest
 
 
-class _Waiting:
-    """A request on its way."""
+class _InFlightRequest:
+    """A request without a response yet."""
 
     __slots__ = ("answer", "correlation", "request", "timer", "version", "written")
 
@@ -159,10 +133,11 @@ class _Waiting:
 
 
 class Connection:
-    """Open it with `open_connection`. `last_used` and `login_expires` are times of time.monotonic().
+    """A connection; open it with connecting.open_connection. `last_used`, `login_expires`: times of time.monotonic().
 
-    `protocol`: the security.protocol, for texts. `largest_frame`: bytes that are taken for an answer at most. `awaited`
-    is kept by the owner: how many of its callers have not yet seen how their request ended.
+    `protocol`: the security.protocol, for texts. `largest_frame`: the most bytes of a response. `versions`: by API key, the
+    lowest and highest version that the broker supports. `awaited`: how many callers have not yet seen the result of their
+    request; the owner counts them.
     """
 
     def __init__(self, address: str, client_id: str, request_timeout: float, protocol: str = "PLAINTEXT") -> None:
@@ -179,31 +154,35 @@ class Connection:
         self._client_id = client_id.encode()
         self._timeout = request_timeout
         self._loop = asyncio.get_running_loop()
-        self._versions: dict[int, tuple[int, int]] = {ApiVersions.api_key: ApiVersions.versions}
-        self._waiting: deque[_Waiting] = deque()
+        self.versions: dict[int, tuple[int, int]] = {ApiVersions.api_key: ApiVersions.versions}
+        self._in_flight: deque[_InFlightRequest] = deque()
         self._correlation = 0
         self._closed = self._loop.create_future()
 
+    def frames(self) -> asyncio.BufferedProtocol:
+        """The protocol that splits this connection's stream into frames, for loop.create_connection."""
+        return _Frames(self)
+
     @property
     def in_flight(self) -> int:
-        """Requests not answered yet."""
-        return len(self._waiting)
+        """The number of requests without a response."""
+        return len(self._in_flight)
 
     def version_of(self, request: Request[Any]) -> int:
-        """The version both sides know. Raises UnsupportedByBroker."""
-        lowest, highest = self._versions.get(request.api_key, (0, -1))
+        """The highest version that both sides support. Raises UnsupportedByBroker."""
+        lowest, highest = self.versions.get(request.api_key, (0, -1))
         version = min(highest, request.highest)
         if version < max(lowest, request.versions[0]):
             raise UnsupportedByBroker(
-                f"broker {self.address} takes {type(request).__name__} v{lowest} to v{highest}, "
-                f"this client writes v{request.versions[0]} to v{request.highest}; Kafka 2.8 or newer is needed"
+                f"broker {self.address} supports {type(request).__name__} v{lowest} to v{highest}, "
+                f"this client v{request.versions[0]} to v{request.highest}; Kafka 2.8 or newer is needed"
             )
         return version
 
     def start(self, request: Request[T]) -> asyncio.Future[T]:
-        """Write a request; the future brings its answer, or ConnectionLost. Doesn't wait: see `writable`."""
+        """Writes a request and returns a future of its response, or of ConnectionLost. Does not wait: see `writable`."""
         if self.broken is not None or self.transport is None:
-            raise ConnectionLost(f"broker {self.address}: {self.broken or 'not connected'}")
+            raise ConnectionLost(self.broken or "not connected", self.address)
         version = self.version_of(request)
         flexible = version >= request.flexible_from
         correlation = self._correlation = (self._correlation + 1) & 0x7FFFFFFF
@@ -224,7 +203,7 @@ class Connection:
         self._write([size + head + buffers[0], *buffers[1:]])
         answer: asyncio.Future[T] = self._loop.create_future()
         timer = self._loop.call_later(self._timeout, self._timed_out, correlation)
-        self._waiting.append(_Waiting(correlation, request, version, answer, timer))
+        self._in_flight.append(_InFlightRequest(correlation, request, version, answer, timer))
         self.last_used = time.monotonic()
         return answer
 
@@ -236,185 +215,56 @@ class Connection:
             self.transport.writelines(buffers)
 
     def received(self, frame: memoryview) -> None:
-        """A whole frame has come: the answer to the oldest request in flight."""
+        """Takes a whole frame: the response to the oldest request in flight."""
         if self.broken is not None:
             return
         self.last_used = time.monotonic()
         reader = Reader(frame)
         try:
             correlation = reader.int32()
-            if not self._waiting or self._waiting[0].correlation != correlation:
-                raise WireError(f"an answer to request {correlation}, which wasn't due")
-            waiting = self._waiting[0]
+            if not self._in_flight or self._in_flight[0].correlation != correlation:
+                raise WireError(f"its response is to request {correlation}, which is not the oldest one in flight")
+            waiting = self._in_flight[0]
             reader.flexible = waiting.version >= waiting.request.flexible_from
             reader.tags()
             answer = None if waiting.answer.done() else waiting.request.decode(waiting.version, reader)
         except (WireError, UnicodeDecodeError) as error:
             self.lost(str(error))
             return
-        self._waiting.popleft()
+        self._in_flight.popleft()
         waiting.timer.cancel()
         if not waiting.answer.done():
             waiting.answer.set_result(answer)
 
     @property
     def silent_s(self) -> float:
-        """For how long the oldest request has had no answer; 0 when none is in flight."""
-        return time.monotonic() - self._waiting[0].written if self._waiting else 0.0
+        """Seconds for which the oldest request has had no response; 0 if none is in flight."""
+        return time.monotonic() - self._in_flight[0].written if self._in_flight else 0.0
 
     async def answered(self) -> None:
-        """Wait until nothing is in flight."""
-        while self._waiting:
-            await asyncio.wait([waiting.answer for waiting in self._waiting])
+        """Waits until nothing is in flight."""
+        while self._in_flight:
+            await asyncio.wait([waiting.answer for waiting in self._in_flight])
 
     def _timed_out(self, correlation: int) -> None:
-        kind = next((type(w.request).__name__ for w in self._waiting if w.correlation == correlation), "request")
+        kind = next((type(w.request).__name__ for w in self._in_flight if w.correlation == correlation), "request")
         self.lost(f"no answer to {kind} within {round(self._timeout * 1000)} ms (request.timeout.ms)", RequestTimedOut)
 
     def hung_up(self) -> str:
-        """Why the broker may have closed the connection: one that wants another protocol does so at once."""
+        """Why the broker may have closed the connection; one that expects another protocol does so at once."""
         return wrong_protocol.hung_up(self.protocol, self._correlation)
 
     def lost(self, reason: str, error: type[ConnectionLost] = ConnectionLost) -> None:
-        """The connection is of no use any more: everything in flight fails with `error`."""
+        """Ends the connection: all requests in flight fail with `error`."""
         if self.broken is None:
             self.broken = reason
             if self.transport is not None:
                 self.transport.abort()
-        while self._waiting:
-            waiting = self._waiting.popleft()
+        while self._in_flight:
+            waiting = self._in_flight.popleft()
             waiting.timer.cancel()
             if not waiting.answer.done():
-                waiting.answer.set_exception(error(f"broker {self.address}: {self.broken}"))
-                # Whoever stopped waiting must not draw a warning for an exception never fetched.
+                waiting.answer.set_exception(error(self.broken, self.address))
+                # Counts as retrieved: asyncio must not log an exception that no caller waits for any more.
                 waiting.answer.exception()
         self.writable.set()
-
-    async def introduce(self, login: Login | None) -> None:
-        """Learn the broker's versions and log in. Raises ConnectionLost, NotAuthorized."""
-        self._versions = await self.start(ApiVersions())
-        if login is not None:
-            await self._authenticate(login)
-        self.largest_frame = _LARGEST_FRAME
-
-    async def _authenticate(self, login: Login) -> None:
-        offered = await self.start(SaslHandshake(login.mechanism))
-        if offered.error == _ILLEGAL_SASL_STATE:
-            raise NotAuthorized(f"broker {self.address}: {wrong_protocol.no_login(self.protocol)}")
-        if offered.error != NONE or login.mechanism not in offered.enabled:
-            raise NotAuthorized(
-                f"broker {self.address} doesn't take sasl.mechanism {login.mechanism}, "
-                f"only {', '.join(offered.enabled) or 'none'}"
-            )
-        authenticator = self._authenticator(login)
-        token: bytes | None = None
-        while True:
-            try:
-                step = await authenticator.step(token)
-            except (NotAuthorized, ConfigError):
-                raise
-            except ClusterUnreachable as error:
-                # No token at present is no refusal: whoever asked tries again, as when the broker itself is away.
-                raise ConnectionLost(f"broker {self.address}: no login: {error}") from None
-            except Exception as error:  # noqa: BLE001 — whatever the broker has sent, and none of it is quoted
-                reason = str(error) if isinstance(error, ScramProblem) else "the broker's answer makes no sense"
-                raise NotAuthorized(f"broker {self.address}: SASL {login.mechanism} failed: {reason}") from None
-            if step is None:
-                return
-            answer = await self.start(SaslAuthenticate(step[0]))
-            if answer.error != NONE:
-                who = f"user {login.username}" if login.username else "the token"
-                said = answer.message or error_name(answer.error)
-                if answer.error != SASL_AUTHENTICATION_FAILED:
-                    said = f"{error_name(answer.error)} {answer.message}".rstrip()
-                raise NotAuthorized(f"broker {self.address} refused {who} by SASL {login.mechanism}: {said}")
-            if answer.session_ms > 0:
-                self.login_expires = time.monotonic() + answer.session_ms / 1000 * _LOGIN_LIFE
-            token = answer.token
-
-    def _authenticator(self, login: Login) -> Any:
-        if login.mechanism == "OAUTHBEARER":
-            return OAuthAuthenticator(sasl_oauth_token_provider=login.token_provider)
-        names = {"sasl_plain_username": login.username, "sasl_plain_password": login.password}
-        if login.mechanism == "PLAIN":
-            return SaslPlainAuthenticator(loop=self._loop, **names)
-        return BoundedScram(loop=self._loop, sasl_mechanism=login.mechanism, **names)
-
-
-async def open_connection(
-    host: str,
-    port: int,
-    *,
-    client_id: str,
-    tls: ssl.SSLContext | None,
-    login: Login | None,
-    request_timeout: float,
-    setup_timeout: float,
-    send_buffer: int | None = None,
-    receive_buffer: int | None = None,
-) -> Connection:
-    """Connect (trying every address of the host in turn), introduce, log in. Times in seconds.
-
-    `send_buffer`, `receive_buffer`: bytes of the socket's buffers; None: the system's choice.
-
-    Raises ConnectionLost with the reason of the last address tried, NotAuthorized.
-    """
-    loop = asyncio.get_running_loop()
-    address = f"{host}:{port}"
-    protocol = wrong_protocol.protocol_of(tls=tls is not None, login=login is not None)
-    try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise ConnectionLost(f"broker {address}: the name can't be resolved ({error.strerror or error})") from None
-    reason = "no address"
-    for family, _, _, _, where in dict.fromkeys(found):
-        connection = Connection(address, client_id, request_timeout, protocol)
-        try:
-            async with asyncio.timeout(setup_timeout):
-                name = host if tls else None
-                if send_buffer is None and receive_buffer is None:
-                    await loop.create_connection(
-                        lambda c=connection: _Frames(c), str(where[0]), port, ssl=tls, server_hostname=name
-                    )
-                else:
-                    connected = await _connected(loop, family, where, send_buffer, receive_buffer)
-                    await loop.create_connection(
-                        lambda c=connection: _Frames(c), sock=connected, ssl=tls, server_hostname=name
-                    )
-        except TimeoutError:
-            reason = f"no connection within {round(setup_timeout * 1000)} ms"
-        except ssl.SSLCertVerificationError as error:
-            reason = f"its certificate was not accepted: {error.verify_message}"
-        except ssl.SSLError as error:
-            reason = f"TLS failed: {error.reason or error}; is security.protocol={protocol} right?"
-            if error.reason in _NOT_TLS:
-                reason = wrong_protocol.no_tls(protocol)
-        except OSError as error:
-            # asyncio gives no text for a peer that hangs up in the middle of a TLS handshake.
-            reason = error.strerror or str(error) or wrong_protocol.no_tls(protocol)
-        else:
-            try:
-                await connection.introduce(login)
-            except BaseException:
-                connection.lost("given up while logging in")
-                raise
-            return connection
-    raise ConnectionLost(f"broker {address}: {reason}")
-
-
-async def _connected(
-    loop: asyncio.AbstractEventLoop, family: int, where: Any, send_buffer: int | None, receive_buffer: int | None
-) -> socket.socket:
-    """A socket whose buffers are set before it is connected: how large a window may grow is agreed upon then."""
-    made = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        made.setblocking(False)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for option, size in ((socket.SO_SNDBUF, send_buffer), (socket.SO_RCVBUF, receive_buffer)):
-            if size is not None:
-                made.setsockopt(socket.SOL_SOCKET, option, size)
-        await loop.sock_connect(made, where)
-    except BaseException:
-        made.close()
-        raise
-    return made

@@ -1,8 +1,7 @@
-"""Which consumer and producer properties mean something to a copier of whole batches, and what becomes of the others.
+"""The consumer and producer properties that matter to a copier of whole batches, and what happens with the others.
 
-The two tables are the rule: a property in HONOURED is read by the part named, one in IGNORED is known to Kafka's clients
-but has no meaning where records are not unpacked, and is named once in a notice. Anything else is not ours to judge:
-kafka_io/client/client_settings.py says what it doesn't know.
+CONSUMER_HONOURED and PRODUCER_HONOURED are the properties with an effect; `notices` names the others. client_settings.py
+logs properties that no client knows.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ PRODUCER_HONOURED: Final = _CONNECTION | {
     "max.in.flight.requests.per.connection",
     "max.request.size",
 }
-# Batches are sent as soon as there is room, and until they are acknowledged: not worth a word either.
+# No notice for these either: batches are sent as soon as possible, and retried until they are acknowledged.
 _SILENT: Final = SILENT | {"delivery.timeout.ms", "linger.ms"}
 
 MIN_REQUEST: Final = 1 << 10
@@ -63,7 +62,7 @@ DEFAULT_REQUEST: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """The target side's. Times in seconds but for the one that goes on the wire."""
+    """Settings of the target's producer. Times are in seconds, except the one that is sent to brokers."""
 
     idempotent: bool = True
     max_in_flight: int = 5
@@ -76,7 +75,7 @@ class ProducerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
-    """The source side's, as far as the fetcher doesn't read them itself."""
+    """Settings of the source's consumer that the fetcher does not read itself."""
 
     check_crcs: bool = True
     read_committed: bool = False
@@ -87,10 +86,10 @@ def producer_settings(properties: Mapping[str, str]) -> ProducerSettings:
     in_flight = _integer(properties, "max.in.flight.requests.per.connection", 5, least=1)
     return ProducerSettings(
         idempotent=_boolean(properties, "enable.idempotence", default=True),
-        # More than five can't be told from repetitions by the broker; Java refuses that with idempotence, we stay below.
+        # A broker recognizes retries of the last five batches only. With idempotence, Java refuses more; here it means five.
         max_in_flight=min(5, in_flight),
-        # A batch that waits is a batch late: the default is ours, larger than Java's 1 MiB. A user's value below one
-        # batch still lets every batch through alone.
+        # Small requests would delay batches, so the default is larger than Java's 1 MiB. A batch larger than the limit is
+        # sent in a request of its own.
         max_request_bytes=_integer(properties, "max.request.size", DEFAULT_REQUEST, least=0) or MIN_REQUEST,
         request_timeout_ms=_integer(properties, "request.timeout.ms", 30_000, least=1),
         retry_backoff_s=max(1, _integer(properties, "retry.backoff.ms", 100, least=0)) / 1000,
@@ -101,18 +100,23 @@ def producer_settings(properties: Mapping[str, str]) -> ProducerSettings:
 
 def consumer_settings(properties: Mapping[str, str]) -> ConsumerSettings:
     """From Java consumer properties; raises ConfigError naming a wrong one."""
+    return ConsumerSettings(
+        check_crcs=_boolean(properties, "check.crcs", default=True), read_committed=reads_committed(properties)
+    )
+
+
+def reads_committed(properties: Mapping[str, str]) -> bool:
+    """Whether isolation.level asks for committed records only. ConfigError for a value that Kafka does not know."""
     level = properties.get("isolation.level", "read_uncommitted").strip().lower()
     if level not in ("read_committed", "read_uncommitted"):
         raise ConfigError(
             "isolation.level", properties["isolation.level"], "must be read_committed or read_uncommitted"
         )
-    return ConsumerSettings(
-        check_crcs=_boolean(properties, "check.crcs", default=True), read_committed=level == "read_committed"
-    )
+    return level == "read_committed"
 
 
 def notices(source: Mapping[str, str], target: Mapping[str, str]) -> list[str]:
-    """One line for each kind of property that is given and does nothing here."""
+    """Lines for the log about properties that are set and have no effect."""
     lines = []
     for kind, given, honoured in (("consumer", source, CONSUMER_HONOURED), ("producer", target, PRODUCER_HONOURED)):
         idle = sorted(
@@ -126,7 +130,7 @@ def notices(source: Mapping[str, str], target: Mapping[str, str]) -> list[str]:
             )
     acks = target.get("acks", "all").strip()
     if acks not in ("all", "-1"):
-        lines.append(f"producer property acks={acks} is not obeyed: batches are always written with acks=all")
+        lines.append(f"The producer property acks={acks} has no effect: batches are always written with acks=all")
     return lines
 
 

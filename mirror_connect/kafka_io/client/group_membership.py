@@ -1,7 +1,7 @@
-"""One member of a consumer-group-like group with a protocol type of its own: joins, syncs, beats, leaves.
+"""One member of a group with its own protocol type: joins, syncs, sends heartbeats, leaves.
 
-Each call is one step of the group protocol and finds the coordinator itself; what to do next is the caller's to decide
-(app/herder/membership.py), so every way in which a step can fail is a class of its own.
+Each call is one step of the group protocol and finds the coordinator itself. The caller (app/herder/membership.py) decides
+what to do next, so each kind of failure is a class of its own.
 """
 
 from __future__ import annotations
@@ -9,32 +9,24 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.rights import WORKER_USER, MissingRight, on_group
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import ConnectionLost
-from mirror_connect.kafka_io.protocol import wire_codec as codes
-from mirror_connect.kafka_io.protocol.wire_codec import Request, error_name
-from mirror_connect.kafka_io.protocol.wire_group import Heartbeat, Joined, JoinGroup, LeaveGroup, SyncGroup
-from mirror_connect.kafka_io.protocol.wire_groups import OffsetFetch
+from mirror_connect.kafka_io.protocol.codec import Request
+from mirror_connect.kafka_io.protocol.error_codes import COORDINATOR_MOVED, ErrorCode, error_name
+from mirror_connect.kafka_io.protocol.group_protocol import (
+    Heartbeat,
+    JoinGroup,
+    JoinGroupResponse,
+    LeaveGroup,
+    SyncGroup,
+)
+from mirror_connect.kafka_io.protocol.groups import OffsetFetch
 
 T = TypeVar("T")
-
-_ILLEGAL_GENERATION: Final = 22
-_INCONSISTENT_GROUP_PROTOCOL: Final = 23
-_INVALID_GROUP_ID: Final = 24
-_UNKNOWN_MEMBER_ID: Final = 25
-_INVALID_SESSION_TIMEOUT: Final = 26
-_REBALANCE_IN_PROGRESS: Final = 27
-_GROUP_AUTHORIZATION_FAILED: Final = 30
-_GROUP_ID_NOT_FOUND: Final = 69
-_MEMBER_ID_REQUIRED: Final = 79
-_GROUP_MAX_SIZE_REACHED: Final = 81
-_ELSEWHERE: Final = frozenset(
-    {codes.COORDINATOR_LOAD_IN_PROGRESS, codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR}
-)
 
 
 class GroupRefusedError(Exception):
@@ -42,19 +34,19 @@ class GroupRefusedError(Exception):
 
 
 class HeldByOthers(GroupRefusedError):
-    """Members of another kind are in the group, at least one; the broker doesn't tell whether they are alive."""
+    """The group has at least one member of another kind; the broker does not say whether it is alive."""
 
 
 class CoordinatorLost(Exception):
-    """The coordinator can't be asked at present: moved, restarting or unreachable. Try again."""
+    """The coordinator moved, restarts or is unreachable. Try again."""
 
 
 class RebalanceNeeded(Exception):
-    """The group is rebalancing: join again, as the same member."""
+    """The group is rebalancing: join again as the same member."""
 
 
 class MembershipLost(Exception):
-    """The group went on without this member: join again, as a new one. Others may lead already."""
+    """The group has removed this member: join again as a new one. Another member may lead already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +61,12 @@ class GroupSettings:
 
 
 class GroupClient:
-    """The protocol's steps. `settings` are Java client properties. All steps may raise CoordinatorLost, NotAuthorized."""
+    """The steps of the group protocol. `settings`: Java client properties. All may raise CoordinatorLost, NotAuthorized."""
 
     def __init__(self, settings: Mapping[str, str], client_id: str, group: GroupSettings) -> None:
         self._group = group
-        # Two clients, because one has a single time limit: a broken connection must show within a session's third,
-        # while a join is answered only when all members have joined.
+        # Two clients, because a client has one timeout: a broken connection must be noticed within a third of the session,
+        # but a join has no response before all members have joined.
         quick = min(int(settings.get("request.timeout.ms", 30_000)), group.session_timeout_ms // 3)
         patient = max(int(settings.get("request.timeout.ms", 30_000)), group.rebalance_timeout_ms + 5_000)
         setup = dict.fromkeys(
@@ -85,8 +77,8 @@ class GroupClient:
         self._patient = Cluster({**settings, **once, "request.timeout.ms": str(patient)}, client_id)
         self._coordinator: int | None = None
 
-    async def join(self, member_id: str, metadata: bytes) -> Joined:
-        """Join as `member_id` ("" for a new member). Raises GroupRefusedError, HeldByOthers, MembershipLost."""
+    async def join(self, member_id: str, metadata: bytes) -> JoinGroupResponse:
+        """Joins as `member_id` ("" for a new member). Raises GroupRefusedError, HeldByOthers, MembershipLost."""
         group = self._group
         while True:
             joined = await self._ask(
@@ -101,34 +93,36 @@ class GroupClient:
                 ),
                 patient=True,
             )
-            if joined.error != _MEMBER_ID_REQUIRED:
+            if joined.error != ErrorCode.MEMBER_ID_REQUIRED:
                 self._check(joined.error)
                 return joined
             member_id = joined.member_id
 
-    async def sync(self, joined: Joined, assignments: Mapping[str, bytes]) -> bytes:
-        """Hand in (leader) and get the assignment. Raises RebalanceNeeded, MembershipLost."""
+    async def sync(self, joined: JoinGroupResponse, assignments: Mapping[str, bytes]) -> bytes:
+        """Sends the assignments (leader only) and returns this member's. Raises RebalanceNeeded, MembershipLost."""
         request = SyncGroup(self._group.group_id, joined.generation, joined.member_id, assignments)
         synced = await self._ask(request, patient=True)
         self._check(synced.error)
         return synced.assignment
 
     async def heartbeat(self, generation: int, member_id: str) -> None:
-        """Stay a member. Raises RebalanceNeeded, MembershipLost."""
+        """Keeps this member in the group. Raises RebalanceNeeded, MembershipLost."""
         self._check((await self._ask(Heartbeat(self._group.group_id, generation, member_id))).error)
 
     async def leave(self, member_id: str) -> None:
-        """Leave at once; a failure is nothing to act on, the session then ends by itself."""
+        """Leaves at once. A failure needs no action: the session then expires."""
         with contextlib.suppress(CoordinatorLost, NotAuthorized):
             await self._ask(LeaveGroup(self._group.group_id, member_id))
 
     async def consumed_topics(self) -> list[str]:
-        """Topics in which somebody has committed positions under the group's name; members like these never do."""
+        """Topics with committed offsets of the group. Workers never commit any, so another kind of member did."""
         found = await self._ask(OffsetFetch(self._group.group_id))
-        return sorted({each.topic for each in found.offsets if each.offset >= 0}) if found.error == codes.NONE else []
+        return (
+            sorted({each.topic for each in found.offsets if each.offset >= 0}) if found.error == ErrorCode.NONE else []
+        )
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Closes all connections."""
         await self._quick.close()
         await self._patient.close()
 
@@ -149,18 +143,18 @@ class GroupClient:
 
     def _check(self, error: int) -> None:
         group = self._group.group_id
-        if error == codes.NONE:
+        if error == ErrorCode.NONE:
             return
-        if error in _ELSEWHERE:
+        if error in COORDINATOR_MOVED:
             self._coordinator = None
             raise CoordinatorLost(f"group.id {group}: {error_name(error)}")
-        if error == _REBALANCE_IN_PROGRESS:
+        if error == ErrorCode.REBALANCE_IN_PROGRESS:
             raise RebalanceNeeded(group)
-        if error in {_UNKNOWN_MEMBER_ID, _ILLEGAL_GENERATION}:
+        if error in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}:
             raise MembershipLost(group)
-        if error == _GROUP_AUTHORIZATION_FAILED:
+        if error == ErrorCode.GROUP_AUTHORIZATION_FAILED:
             raise MissingRight(f"not authorized to use group.id {group}", on_group("READ", group), WORKER_USER)
-        if error in {_INCONSISTENT_GROUP_PROTOCOL, _GROUP_ID_NOT_FOUND}:
+        if error in {ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.GROUP_ID_NOT_FOUND}:
             raise HeldByOthers(
                 f"group.id {group} is in use by members of another kind (Kafka Connect's Java workers or a consumer): "
                 f"stop them, or set another group.id"
@@ -170,13 +164,13 @@ class GroupClient:
 
 def _refusal(group: str, session_timeout_ms: int, error: int) -> str:
     match error:
-        case code if code == _INVALID_SESSION_TIMEOUT:
+        case code if code == ErrorCode.INVALID_SESSION_TIMEOUT:
             return (
                 f"session.timeout.ms {session_timeout_ms} is refused by the broker: set it between the broker's "
                 f"group.min.session.timeout.ms and group.max.session.timeout.ms"
             )
-        case code if code == _INVALID_GROUP_ID:
+        case code if code == ErrorCode.INVALID_GROUP_ID:
             return f"group.id {group!r} is not a valid group name: set another one"
-        case code if code == _GROUP_MAX_SIZE_REACHED:
+        case code if code == ErrorCode.GROUP_MAX_SIZE_REACHED:
             return f"group.id {group} has as many members as the broker's group.max.size allows: stop some workers"
     return f"group.id {group} can't be joined: the broker answers {error_name(error)}"

@@ -1,4 +1,4 @@
-"""Client properties that are known and have no effect here, kind by kind: whoever gives one is told, once.
+"""Client properties that have no effect here. A user who sets one gets a line in the log, once.
 
 A test walks the tables (client_keys.py): a property is either here, or a client changes with it.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from mirror_connect.connectors.config.config_table import ConfigTable, Settings
 from mirror_connect.connectors.config.security_settings import SASL_KEYS, SECURITY_PROTOCOL_KEY, TLS_KEYS
+from mirror_connect.connectors.config.table import ConfigTable, Settings
 from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, Kind
 
-# What Connect and MirrorMaker 2 set by themselves, or what says what is done anyway: not worth a word.
+# No line for these: Connect and MirrorMaker 2 set them by themselves, or what they ask for is done anyway.
 SILENT: Final = frozenset(
     {
         "allow.auto.create.topics",
@@ -42,7 +42,7 @@ _OF_ALL: Final = frozenset(
         "security.providers",
     }
 )
-# Of clients made of librdkafka: the worker's own, and all administration.
+# Of clients that use librdkafka: the worker's own, and all administration.
 _OF_LIBRDKAFKA: Final[Mapping[Kind, frozenset[str]]] = {
     "admin": _OF_ALL | {"bootstrap.controllers"},
     "consumer": _OF_ALL
@@ -93,12 +93,12 @@ SECURITY_IN_EFFECT: Final = frozenset(
 
 
 def idle_line(settings: Settings, kind: Kind) -> str | None:
-    """Names those that are given, with another value than Kafka's default, to a client made of librdkafka; None: none."""
+    """A line with the properties that a librdkafka client ignores; None if all have Kafka's default."""
     return _line(settings, kind, _OF_LIBRDKAFKA[kind])
 
 
 def idle_security_line(settings: Settings, kind: Kind) -> str | None:
-    """The same of `ssl.*` and `sasl.*`, for any client."""
+    """The same for `ssl.*` and `sasl.*`, for any client."""
     return _line(settings, kind, SECURITY.keys.keys() - SECURITY_IN_EFFECT)
 
 

@@ -1,4 +1,4 @@
-"""Login modules as Java writes them down: the value of `sasl.jaas.config`, and the sections of a login configuration file.
+"""Parses Java's login modules: the value of `sasl.jaas.config`, and the sections of a login configuration file.
 
 Grammar: `CLASS FLAG (OPTION=VALUE)* ;`, a value quoted (`"` or `'`, Java's backslash escapes) or a bare word, `//`, `/* */`
 and, in files, `#` comments. Taken from Kafka's JaasConfig (kafka-clients 4.3.1), which is stricter only with bare words.

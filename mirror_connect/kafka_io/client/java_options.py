@@ -1,4 +1,4 @@
-"""System properties of a Java worker (`-DNAME=VALUE` in KAFKA_OPTS): for the few that Kafka has no other setting for."""
+"""Java system properties (`-DNAME=VALUE` in KAFKA_OPTS), for the few settings that Kafka offers in no other way."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 from mirror_connect.connectors.errors import ConfigError
 
 KAFKA_OPTS: Final = "KAFKA_OPTS"
-# KIP-1139 and CVE-2025-27817: which token endpoints a client may be sent to by its settings; none unless it says so.
+# The token endpoints that client settings may name; none unless it is set (KIP-1139, CVE-2025-27817).
 ALLOWED_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 
 
 def system_property(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """Its value, the last of several as in a JVM. ConfigError if KAFKA_OPTS can't be read."""
+    """The property's value; of several the last one, as in a JVM. ConfigError if KAFKA_OPTS can't be read."""
     prefix = f"-D{name}="
     try:
         options = shlex.split(environment.get(KAFKA_OPTS, ""))
@@ -27,9 +27,9 @@ def system_property(name: str, environment: Mapping[str, str] = os.environ) -> s
 
 
 def for_tasks(environment: Mapping[str, str]) -> dict[str, str]:
-    """What of KAFKA_OPTS counts in Spark's tasks, as their environment. Not all of it: it may hold passwords."""
+    """The part of KAFKA_OPTS that Spark's tasks use, as their environment. The rest may hold passwords."""
     try:
         urls = system_property(ALLOWED_URLS, environment)
-    except ConfigError:  # told where it matters, and no reason for others to have no tasks
+    except ConfigError:  # reported where it is used; other connectors still get their tasks
         return {}
     return {} if urls is None else {KAFKA_OPTS: shlex.quote(f"-D{ALLOWED_URLS}={urls}")}

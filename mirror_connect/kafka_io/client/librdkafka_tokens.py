@@ -1,8 +1,8 @@
-"""Tokens for librdkafka's clients, by the client that our own connections ask for them, too (oauth.py).
+"""OAuth tokens for librdkafka's clients, from the same token client as our own connections (oauth.py).
 
-By itself (its `oidc` method) librdkafka reads an answer of any size and quotes it in its errors. It is given a callback
-instead, which it calls in a thread that brings all its answers and that the end of a client waits for: so the endpoint,
-which may take its time, is asked in a thread of our own, and the callback waits for that no longer than a second.
+librdkafka's own `oidc` method reads a response of any size and quotes it in errors, so it gets a callback instead. It calls
+that in the thread that serves all its responses, and closing a client waits for this thread. The endpoint may be slow, so a
+thread of our own asks it, and the callback waits at most a second for the result.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _CALLBACK: Final = "oauth_cb"
 
 
 class LibrdkafkaTokens:
-    """The `oauth_cb` of clients that log in in the same way. `problem`: why the endpoint gave no token last time.
+    """The `oauth_cb` of clients with the same login. `problem`: why the endpoint gave no token the last time.
 
-    librdkafka calls it when four fifths of a token's life are over, and ten seconds after it has failed.
+    librdkafka calls it after four fifths of a token's lifetime, and ten seconds after a failure.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class LibrdkafkaTokens:
         return f"LibrdkafkaTokens({self._settings.place}, {self._settings.client_id})"
 
     def __call__(self, _: str | None) -> tuple[str, float, str, dict[str, str]]:
-        """Token, end (seconds since the epoch), principal, extensions. What it raises librdkafka does not show."""
+        """Token, end (seconds since the epoch), principal, extensions. librdkafka does not show what this raises."""
         return *self.fetch(_CALLBACK_S), self._settings.client_id, dict(self._settings.extensions)
 
     def fetch(self, seconds: float) -> tuple[str, float]:
-        """A token that is valid now, and its end; waits for the endpoint that long. NotAuthorized, ClusterUnreachable."""
+        """A valid token and its end; waits for the endpoint at most so long. NotAuthorized, ClusterUnreachable."""
         place = self._settings.place
         late = False
         try:
@@ -61,17 +61,17 @@ class LibrdkafkaTokens:
         if found is not None and self._clock() < found[1]:
             return found
         if late:
-            self.problem = ClusterUnreachable(f"the token endpoint {place} has given no answer yet")
+            self.problem = ClusterUnreachable(f"the token endpoint {place} has not answered yet")
         if self.problem is None:
             self.problem = NotAuthorized(
                 f"the token endpoint {place} gave client {self._settings.client_id} a token that has already ended; "
                 "are the clocks right?"
             )
-        # A new one each time: an error keeps the way of each that it is raised by.
+        # A new error each time, because an error collects the traceback of each raise.
         raise type(self.problem)(str(self.problem))
 
     def _request(self) -> Future[None]:
-        """What is under way, or begins now. It asks the endpoint only if a new token is due."""
+        """The request in progress, or a new one. It asks the endpoint only if a new token is needed."""
         with self._lock:
             if self._asking is None or self._asking.done():
                 self._asking = Future()
@@ -83,8 +83,8 @@ class LibrdkafkaTokens:
             token = asyncio.run(self._tokens.token())
         except (NotAuthorized, ClusterUnreachable) as error:
             self.problem = error
-        except Exception as error:  # noqa: BLE001 — whoever waits has to be told
-            # None of its text: it may be the answer's.
+        except Exception as error:  # noqa: BLE001 — the waiting caller needs an error
+            # Without its text, which may quote the response.
             self.problem = ClusterUnreachable(
                 f"the token endpoint {self._settings.place} was not asked: {type(error).__name__}, a mistake of ours"
             )
@@ -95,16 +95,16 @@ class LibrdkafkaTokens:
 
 
 def tokens_of(config: Mapping[str, Any]) -> LibrdkafkaTokens | None:
-    """What gives the clients of this configuration their tokens; None: they log in otherwise."""
+    """The source of tokens in this configuration; None if its clients log in otherwise."""
     found = config.get(_CALLBACK)
     return found if isinstance(found, LibrdkafkaTokens) else None
 
 
 def first_token(config: Mapping[str, Any], seconds: float) -> None:
-    """To be called before a client of this configuration is made, and off the event loop. NotAuthorized, ClusterUnreachable.
+    """Waits for a token. Call it before a client of this configuration is created, outside the event loop.
 
-    confluent-kafka (2.13 and later, which call without being polled) waits in the constructor until the callback has brought
-    a token: a second at least, and ten for one that never comes, with an error that does not say why.
+    Raises NotAuthorized or ClusterUnreachable. Without this, the constructor of confluent-kafka (2.13 and later) waits for
+    the token: at least a second, and ten seconds if none comes, with an error that does not say why.
     """
     tokens = tokens_of(config)
     if tokens is not None:

@@ -1,9 +1,9 @@
-"""OAuth bearer tokens by the client-credentials grant, as Kafka's own clients ask for them (KIP-768).
+"""Gets OAuth bearer tokens by the client-credentials grant, as Kafka's own clients do (KIP-768).
 
-`ClientCredentialsTokens` asks for all connections, our own ones and librdkafka's (librdkafka_tokens.py).
+`ClientCredentialsTokens` serves all connections: our own and librdkafka's (librdkafka_tokens.py).
 
-Whoever may write connector configs names the endpoint: only URLs that the worker's own start allows are asked, as by Kafka's
-clients. What the endpoint answers is bounded, and nothing of it is shown.
+Connector configs name the endpoint, so only URLs that the worker was started with are allowed, as in Kafka's clients. Its
+response is limited in size, and no text of it is shown but the standard's error codes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.kafka_io.client.addresses import is_loopback
 from mirror_connect.kafka_io.client.jaas import LoginModule
@@ -32,22 +32,22 @@ if TYPE_CHECKING:
 _CREDENTIALS: Final = "sasl.oauthbearer.client.credentials."
 _ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
 _RETRIEVERS: Final = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever")
-# A token that no one says the end of is asked for anew after this many seconds.
+# The lifetime, in seconds, of a token without a known end.
 _UNKNOWN_LIFE: Final = 60.0
-# Request Timeout, Too Many Requests: no refusal, and tried again in Java (HttpJwtRetriever), too.
-_COME_AGAIN: Final = frozenset({408, 429})
+# Request Timeout, Too Many Requests: Java (HttpJwtRetriever) retries these, too.
+_RETRIABLE: Final = frozenset({408, 429})
 _ATTEMPTS: Final = 3
-# A token serves no longer than that, whatever is said of its end.
+# No token is used for longer, whatever its end.
 _LONGEST_LIFE: Final = 24 * 3600.0
 _VERY_MANY: Final = 10**15
 _LARGEST_ANSWER: Final = 1 << 20
-# RFC 6750, 2.1, as Java's client wants it: another character could end the token and begin something else.
+# RFC 6750, 2.1, as in Java's client: another character could end the token and begin something else.
 _TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
-# RFC 7628, 3.1, as Java's client has them (OAuthBearerClientInitialResponse).
+# RFC 7628, 3.1, as in Java's client (OAuthBearerClientInitialResponse).
 _EXTENSION: Final = "extension_"
 _EXTENSION_NAME: Final = re.compile(r"[A-Za-z]+")
 _EXTENSION_VALUE: Final = re.compile(r"[\x21-\x7E \t\r\n]+")
-# RFC 6749, 5.2: these may be shown. Anything else comes from nobody knows where.
+# RFC 6749, 5.2: codes that may be shown. Any other text is not trusted.
 _CODES: Final = frozenset(
     {
         *("invalid_request", "invalid_client", "invalid_grant", "invalid_scope"),
@@ -58,7 +58,7 @@ _CODES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class OAuthSettings:
-    """Where tokens come from, and as whom they are asked for. Times in seconds."""
+    """The token endpoint and the client's credentials. Times in seconds."""
 
     url: str
     client_id: str
@@ -75,14 +75,14 @@ class OAuthSettings:
 
     @property
     def place(self) -> str:
-        """The endpoint for texts: without a password that may stand in a URL."""
+        """The endpoint's URL for texts, without user, password and query."""
         return _without_userinfo(self.url)
 
     @classmethod
     def of(cls, settings: Settings, module: LoginModule, tls: TlsSettings | None) -> OAuthSettings:
-        """From client settings and the login module, the former first, as Kafka 4.1 and later do. Raises ConfigError.
+        """From client settings, else from the login module, as in Kafka 4.1 and later. Raises ConfigError.
 
-        `tls`: from the login module's `ssl.*` options; Kafka uses the client's own `ssl.*` for brokers only.
+        `tls`: from the login module's `ssl.*` options; as in Kafka, the client's own `ssl.*` are for brokers only.
         """
         retriever = settings.text("sasl.oauthbearer.jwt.retriever.class").rsplit(".", 1)[-1]
         if retriever not in _RETRIEVERS:
@@ -121,7 +121,7 @@ class OAuthSettings:
 
 
 class ClientCredentialsTokens:
-    """Gives a valid token (aiokafka's AbstractTokenProvider has this form), asking for a new one well before its end."""
+    """Provides a valid token, as aiokafka's AbstractTokenProvider does, and renews it well before its end."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class ClientCredentialsTokens:
 
     @property
     def expires(self) -> float:
-        """When the token that was given last ends, by the clock."""
+        """When the last token ends, by the clock."""
         return self._expires
 
     def extensions(self) -> dict[str, str]:
@@ -158,7 +158,7 @@ class ClientCredentialsTokens:
                 try:
                     await self._renew()
                 except ClusterUnreachable:
-                    # The old token is good until its end; the next call tries again.
+                    # The old token is valid until its end; the next call tries again.
                     if self._token is None or now >= self._expires:
                         raise
             if self._token is None:
@@ -166,7 +166,7 @@ class ClientCredentialsTokens:
             return self._token
 
     async def _renew(self) -> None:
-        import httpx  # noqa: PLC0415 — slow to import, and without OAuth nobody needs it
+        import httpx  # noqa: PLC0415 — slow to import, and needed for OAuth only
 
         settings = self._settings
         pause = settings.retry_backoff
@@ -178,7 +178,7 @@ class ClientCredentialsTokens:
                     reason = str(error) or type(error).__name__
                     raise ClusterUnreachable(f"the token endpoint {settings.place} doesn't answer: {reason}") from None
             else:
-                if answer.status < 500 and answer.status not in _COME_AGAIN:
+                if answer.status < 500 and answer.status not in _RETRIABLE:
                     self._accept(answer)
                     return
                 if attempt == _ATTEMPTS:
@@ -196,20 +196,20 @@ class ClientCredentialsTokens:
         form = {"grant_type": "client_credentials"} | ({"scope": settings.scope} if settings.scope else {})
         verify = settings.tls.context() if settings.tls is not None else True
         timeout = httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout)
-        # Not longer in all, either: an answer may come a byte at a time.
+        # A limit for the whole exchange, too: a response may come one byte at a time.
         async with (
             asyncio.timeout(settings.connect_timeout + settings.read_timeout),
             httpx.AsyncClient(verify=verify, timeout=timeout, transport=self._transport) as client,
             client.stream(
                 "POST",
-                # httpx would log in as a name that stands in the URL; Java doesn't.
+                # httpx would log in with a user in the URL; Java does not.
                 httpx.URL(settings.url).copy_with(userinfo=b""),
                 content=urlencode(form),
                 headers={
                     "Authorization": "Basic " + base64.b64encode(f"{client_id}:{secret}".encode()).decode(),
                     "Content-Type": "application/x-www-form-urlencoded",
                     "Accept": "application/json",
-                    # A small answer can unfold to any size.
+                    # A small response can decompress to any size.
                     "Accept-Encoding": "identity",
                     "Cache-Control": "no-cache",
                 },
@@ -217,12 +217,14 @@ class ClientCredentialsTokens:
             ) as response,
         ):
             if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-                return _Answer(response.status_code, None, "it is compressed, which was not asked for")
+                return _Answer(response.status_code, None, "its response is compressed, which was not requested")
             content = bytearray()
             async for piece in response.aiter_bytes():
                 content += piece
                 if len(content) > _LARGEST_ANSWER:
-                    return _Answer(response.status_code, None, f"it is longer than {_LARGEST_ANSWER >> 20} MiB")
+                    return _Answer(
+                        response.status_code, None, f"its response is longer than {_LARGEST_ANSWER >> 20} MiB"
+                    )
             return _Answer(response.status_code, bytes(content))
 
     def _accept(self, answer: _Answer) -> None:
@@ -230,7 +232,7 @@ class ClientCredentialsTokens:
         token = body.get("access_token")
         token = token.strip() if isinstance(token, str) else ""
         if answer.status != 200 or not _TOKEN.fullmatch(token):
-            # A code of the standard at most: what else it says could be anybody's, or repeat what was sent.
+            # At most a code of the standard: other text is not trusted, and may repeat the secret.
             code = body.get("error")
             reason = answer.problem or (code if isinstance(code, str) and code in _CODES else f"status {answer.status}")
             raise NotAuthorized(
@@ -244,7 +246,7 @@ class ClientCredentialsTokens:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What the endpoint said; `problem`: why its content isn't looked at."""
+    """The endpoint's response; `problem`: why its content is not used."""
 
     status: int
     content: bytes | None
@@ -260,7 +262,7 @@ def _members(content: bytes | None) -> dict[str, Any]:
 
 
 def _life(token: str, expires_in: object, now: float) -> float:
-    """For how many seconds the token serves: by its own `exp` claim, else by what the endpoint said; a day at most."""
+    """The token's lifetime in seconds: from its `exp` claim, else the endpoint's `expires_in`; at most a day."""
     parts = token.split(".")
     if len(parts) == 3:
         try:
@@ -270,43 +272,41 @@ def _life(token: str, expires_in: object, now: float) -> float:
         end = _seconds(claims.get("exp"))
         if end is not None:
             return min(max(end - now, 0.0), _LONGEST_LIFE)
-    said = _seconds(expires_in)
-    return _UNKNOWN_LIFE if said is None else min(max(said, 0.0), _LONGEST_LIFE)
+    lifetime = _seconds(expires_in)
+    return _UNKNOWN_LIFE if lifetime is None else min(max(lifetime, 0.0), _LONGEST_LIFE)
 
 
 def _seconds(given: object) -> float | None:
-    """A number that JSON gave; None for what is none, and for NaN, which Python's reader takes. Infinite: very many."""
+    """A number from JSON; None for anything else and for NaN. Infinity, which Python accepts, becomes very many."""
     if isinstance(given, bool) or not isinstance(given, int | float) or given != given:  # noqa: PLR0124 — NaN
         return None
     return float(min(max(given, -_VERY_MANY), _VERY_MANY))
 
 
 def _extensions(options: Mapping[str, str]) -> dict[str, str]:
-    """SASL extensions (KIP-342), the `extension_…` options of a login module, within what Java takes. ConfigError."""
+    """SASL extensions (KIP-342), the `extension_…` options of a login module, checked as in Java. ConfigError."""
     found = {name.removeprefix(_EXTENSION): value for name, value in options.items() if name.startswith(_EXTENSION)}
     for name, value in found.items():
         if not _EXTENSION_NAME.fullmatch(name) or name == "auth":
-            problem = (
-                f"{_EXTENSION}{name} names no SASL extension: its name has letters of A to Z alone, and isn't auth"
-            )
+            problem = f"{_EXTENSION}{name} names no SASL extension: a name has only letters A to Z and is not auth"
             raise ConfigError("sasl.jaas.config", None, problem)
         if not _EXTENSION_VALUE.fullmatch(value):
-            problem = f"the value of {_EXTENSION}{name} is empty, or has more than printable ASCII"
+            problem = f"the value of {_EXTENSION}{name} is empty, or has other characters than printable ASCII"
             raise ConfigError("sasl.jaas.config", None, problem)
     return found
 
 
 def _check_allowed(url: str) -> None:
-    """As Kafka's clients (ConfigurationUtils of 4.x): the very text is among the allowed ones. ConfigError."""
+    """As in Kafka's clients (ConfigurationUtils of 4.x), the URL must be equal to an allowed one. ConfigError."""
     allowed = system_property(ALLOWED_URLS) or ""
     if url not in [each.strip() for each in allowed.split(",")]:
         problem = (
-            f"the worker isn't allowed to ask it; if it shall be, start the worker with it in {KAFKA_OPTS}: "
+            f"the worker isn't allowed to ask it; to allow it, start the worker with it in {KAFKA_OPTS}: "
             f"-D{ALLOWED_URLS}=URL,URL,…"
         )
         raise ConfigError(_ENDPOINT, _without_userinfo(url), problem)
     if urlsplit(url).scheme != "https" and not is_loopback(urlsplit(url).hostname or ""):
-        problem = "it has to be an https URL, as the client's secret is sent there; http is for this machine alone"
+        problem = "it has to be an https URL, because the client's secret is sent to it; http is for this machine only"
         raise ConfigError(_ENDPOINT, _without_userinfo(url), problem)
 
 

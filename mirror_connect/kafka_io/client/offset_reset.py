@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from mirror_connect.connectors.config.config_table import Quote
+from mirror_connect.connectors.config.table import Quote
 
 NAMED: Final = ("latest", "earliest", "none")
 _PREFIX: Final = "by_duration:"
@@ -32,7 +32,7 @@ def duration_ms(value: str) -> int | None:
 
 
 def offset_reset(name: str, value: Any, quote: Quote) -> str | None:
-    """A check of the setting (config_table.Validator)."""
+    """A Validator of the setting (config/table.py)."""
     if isinstance(value, str) and (value in NAMED or duration_ms(value) is not None):
         return None
     return (

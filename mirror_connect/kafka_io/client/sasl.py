@@ -1,11 +1,11 @@
-"""SASL as Java clients are told of it (`sasl.*`): PLAIN, SCRAM and OAUTHBEARER, for librdkafka and our own connections."""
+"""Reads Java's SASL settings (`sasl.*`): PLAIN, SCRAM and OAUTHBEARER, for librdkafka and our own connections."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.kafka_io.client.jaas import JaasError, LoginModule, parse_login
 from mirror_connect.kafka_io.client.librdkafka_tokens import LibrdkafkaTokens
@@ -14,14 +14,14 @@ from mirror_connect.kafka_io.client.tls import TlsSettings
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _JAAS: Final = "sasl.jaas.config"
-# Either module gives a name and a password, and Java's PLAIN and SCRAM clients take them from either.
+# Java's PLAIN and SCRAM clients accept name and password from either module.
 _PASSWORD_MODULES: Final = ("PlainLoginModule", "ScramLoginModule")
 _OAUTH_MODULE: Final = "OAuthBearerLoginModule"
 
 
 @dataclass(frozen=True, slots=True)
 class SaslSettings:
-    """How a client proves who it is: a name and a password, or tokens."""
+    """How a client logs in: with a name and a password, or with tokens."""
 
     mechanism: str
     username: str = ""
@@ -32,7 +32,7 @@ class SaslSettings:
     def of(cls, settings: Settings, tls: TlsSettings | None) -> SaslSettings:
         """From parsed client settings. ConfigError names the setting; never a secret.
 
-        `tls` is for a token endpoint: made from the login module's own `ssl.*` options.
+        `tls`: for a token endpoint, from the login module's own `ssl.*` options.
         """
         mechanism = settings.text("sasl.mechanism")
         if mechanism not in MECHANISMS:
@@ -51,7 +51,7 @@ class SaslSettings:
         wanted = (_OAUTH_MODULE,) if mechanism == "OAUTHBEARER" else _PASSWORD_MODULES
         if module.simple_name not in wanted:
             raise ConfigError(
-                _JAAS, None, f"{module.class_name} doesn't serve {mechanism}; needed is {' or '.join(wanted)}"
+                _JAAS, None, f"{module.class_name} doesn't support {mechanism}; use {' or '.join(wanted)}"
             )
         if mechanism == "OAUTHBEARER":
             return cls(mechanism, oauth=OAuthSettings.of(settings, module, tls))
@@ -65,14 +65,14 @@ class SaslSettings:
         return cls(mechanism, module.options["username"], module.options["password"])
 
     def librdkafka(self) -> dict[str, Any]:
-        """The same as librdkafka's settings."""
+        """The same settings for librdkafka."""
         if self.oauth is not None:
             return {"sasl.mechanism": self.mechanism, "oauth_cb": LibrdkafkaTokens(self.oauth)}
         return {"sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password}
 
 
 def login_module(settings: Settings) -> LoginModule | None:
-    """The module of sasl.jaas.config, None without that setting. ConfigError if it can't be understood."""
+    """The module of sasl.jaas.config, None without that setting. ConfigError if it can't be parsed."""
     text = settings.secret(_JAAS)
     if text is None:
         return None

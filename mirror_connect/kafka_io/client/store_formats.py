@@ -1,7 +1,7 @@
-"""What key and trust stores hold, as PEM: PEM texts, PKCS12 and JKS. Run in a process of its own, by store_process.py.
+"""Reads key and trust stores (PEM, PKCS12, JKS) as PEM. Runs in a process of its own, by store_process.py.
 
-Whoever makes a store chooses what it costs to open it: iterations of its encryption, the size of its keys. OpenSSL holds
-the interpreter meanwhile. Errors name the setting and the file, never a password.
+The store itself decides how much work opening it takes: iterations of its encryption, sizes of its keys. OpenSSL blocks the
+interpreter meanwhile. Errors name the setting and the file, never a password.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.kafka_io.client.store_work import work_problem
 from mirror_connect.kafka_io.client.stores import KeyPair, Store
 
-# A body has no marks in it: what begins and has no end isn't looked for through all that follows, again and again.
-# Not by `*+`: before Python 3.11.5 a repeated group that is possessive finds too little.
+# A body has no marks in it, so that blocks without an end are not searched through the rest of the text again and again.
+# Not `*+`: before Python 3.11.5, a possessive repetition of a group matches too little.
 _BODY: Final = r"(?>(?:(?!-----).)*)"
 _CERTIFICATE: Final = re.compile(rf"-----BEGIN CERTIFICATE-----{_BODY}-----END CERTIFICATE-----", re.DOTALL)
 _KEY: Final = re.compile(rf"-----BEGIN ([A-Z ]*)PRIVATE KEY-----{_BODY}-----END \1PRIVATE KEY-----", re.DOTALL)
@@ -86,7 +86,7 @@ class OpenStore:
 
     def _jks(self, content: bytes) -> _Jks:
         try:
-            # Without a password Java skips the check of integrity; pyjks can't.
+            # Without a password, Java skips the check of integrity; pyjks can't skip it.
             loaded = jks.KeyStore.loads(content, self.store.password or "", try_decrypt_keys=False)
         except (jks.util.KeystoreException, ValueError, IndexError, KeyError):
             raise self._unreadable() from None
@@ -130,7 +130,7 @@ class _Jks:
 
 def certificates(setting: str, text: str) -> str:
     """The certificates in a PEM text, checked. ConfigError if there are none."""
-    found = _CERTIFICATE.findall(_unfolded(text))
+    found = _CERTIFICATE.findall(_with_line_ends(text))
     try:
         parsed = [x509.load_pem_x509_certificate(entry.encode()) for entry in found]
     except ValueError as error:
@@ -142,7 +142,7 @@ def certificates(setting: str, text: str) -> str:
 
 def private_key(setting: str, text: str, password: str | None) -> str:
     """The private key in a PEM text, decrypted, as PKCS8 PEM. ConfigError if it isn't there or can't be opened."""
-    match = _KEY.search(_unfolded(text))
+    match = _KEY.search(_with_line_ends(text))
     if match is None:
         raise ConfigError(setting, None, "it holds no private key in PEM (-----BEGIN PRIVATE KEY-----)")
     if problem := work_problem(_der_of(match[0])):
@@ -165,8 +165,8 @@ def private_key(setting: str, text: str, password: str | None) -> str:
     return _pkcs8(key)
 
 
-def _unfolded(text: str) -> str:
-    """PEM in one line: Java takes blanks for line ends (properties files fold values); a parser here wants lines."""
+def _with_line_ends(text: str) -> str:
+    """PEM with line ends. Java also accepts blanks, because properties files join lines; OpenSSL does not."""
 
     def lines(match: re.Match[str]) -> str:
         body = match[2] if ":" in match[2] else "\n".join(match[2].split())
@@ -176,7 +176,7 @@ def _unfolded(text: str) -> str:
 
 
 def _der_of(pem: str) -> bytes:
-    """What a PEM block holds; empty for one that is none, or that has headers."""
+    """The content of a PEM block; empty if it is not valid or has headers."""
     try:
         return base64.b64decode("".join(pem.split("-----")[2].split()), validate=True)
     except ValueError:
@@ -184,12 +184,12 @@ def _der_of(pem: str) -> bytes:
 
 
 def _is_jks(content: bytes) -> bool:
-    # By what is in the file: Java's own "JKS" reads PKCS12 files too, and "PKCS12" reads JKS (keystore.type.compat).
+    # By the file's content: Java's type "JKS" also reads PKCS12 files, and "PKCS12" reads JKS (keystore.type.compat).
     return content[:4] in _JKS_MAGIC
 
 
 def _chain(own: pkcs12.PKCS12Certificate, others: list[pkcs12.PKCS12Certificate]) -> list[pkcs12.PKCS12Certificate]:
-    """The certificates that lead from the own one to its root, in that order; a PKCS12 file keeps them in any."""
+    """The certificates from the own one to its root, in that order; a PKCS12 file has them in any order."""
     by_subject = {entry.certificate.subject: entry for entry in others}
     chain: list[pkcs12.PKCS12Certificate] = []
     last = own.certificate

@@ -1,7 +1,7 @@
-"""Opens one store in a process of its own and ends: `python -m mirror_connect.kafka_io.client.store_process`, by stores.py.
+"""Opens one store in a process of its own: stores.py runs `python -m mirror_connect.kafka_io.client.store_process`.
 
-Standard input: a JSON object that says what to open, with what password, and the limits. Standard output: `{"answer"}` or
-`{"problem": [setting, value, problem]}`. The kernel ends what computes too long, also while OpenSSL holds the interpreter.
+Standard input: a JSON object with what to open, its passwords, and the limits. Standard output: `{"answer"}` or
+`{"problem": [setting, value, problem]}`. The kernel ends it when it computes too long, even while OpenSSL blocks Python.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from mirror_connect.connectors.user_code.hidden_memory import hide_memory
 
 
 def main() -> None:
-    """Reads the job, answers it."""
+    """Reads the job and writes the result."""
     hide_memory()
     job = json.load(sys.stdin)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (job["memory"], job["memory"]))
-    # The soft limit's signal ends the process; the hard one is for who would ignore it.
+    # The soft limit's signal ends the process; the hard limit ends one that ignores the signal.
     resource.setrlimit(resource.RLIMIT_CPU, (job["processor_s"], job["processor_s"] + 1))
     try:
-        told = {"answer": _opened(job)}
+        result = {"answer": _opened(job)}
     except ConfigError as error:
-        told = {"problem": [error.name, error.value, error.problem]}
-    json.dump(told, sys.stdout)
+        result = {"problem": [error.name, error.value, error.problem]}
+    json.dump(result, sys.stdout)
 
 
 def _opened(job: Mapping[str, Any]) -> Any:

@@ -1,7 +1,7 @@
-"""What a store asks for to be opened, read from its outside: iterations of PBKDF2 and its like, the cost of scrypt.
+"""Reads how much work it takes to open a store, without opening it: PBKDF2 iterations, the cost of scrypt.
 
-So that one line can say at once what is wrong. What lies inside of encrypted parts isn't seen: the limits of the process
-that opens the store are for that.
+So one line can say at once what is wrong. Encrypted parts are not read; the limits of the process that opens the store are
+for these.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ MOST_SCRYPT: Final = 1 << 22
 _SEQUENCE, _INTEGER, _OCTETS, _OID = 0x30, 0x02, 0x04, 0x06
 _CONSTRUCTED: Final = 0x20
 _DEPTH: Final = 40
-# Object identifiers without tag and length. After salt, these have iterations: PBKDF2, PBES1 (PKCS5), Sun's JCEKS;
+# Object identifiers without tag and length. The parameters of PBKDF2, Sun's JCEKS and PBES1 are salt and iterations.
 _BY_ITERATIONS: Final = (bytes.fromhex("2a864886f70d01050c"), bytes.fromhex("2b060104012a021301"))
-_PBES1: Final = (bytes.fromhex("2a864886f70d0105"), bytes.fromhex("2a864886f70d010c01"))  # and one byte more
+# Without their last byte.
+_PBES1: Final = (bytes.fromhex("2a864886f70d0105"), bytes.fromhex("2a864886f70d010c01"))
 _SCRYPT: Final = bytes.fromhex("2b06010401da47040b")
 
 
@@ -32,7 +33,7 @@ class _Element(NamedTuple):
 
 
 def work_problem(der: bytes) -> str | None:
-    """Why it isn't even tried to open what these bytes hold; None if nothing speaks against it."""
+    """Why these bytes must not be opened: it would take too much work. None if it would not."""
     iterations, scrypt = 0, 0
     for parts in _sequences(der, 0):
         if parts[0].tag == _INTEGER and len(parts) == 3 and parts[2].tag == _SEQUENCE:  # a PKCS12 store with its MAC
@@ -45,9 +46,9 @@ def work_problem(der: bytes) -> str | None:
         elif kind == _SCRYPT and len(numbers) >= 3:
             scrypt = max(scrypt, numbers[0] * numbers[1] * numbers[2])
     if iterations > MOST_ITERATIONS:
-        return f"its encryption asks for {iterations} iterations, and {MOST_ITERATIONS} at most are done; write it anew"
+        return f"its encryption asks for {iterations} iterations; at most {MOST_ITERATIONS} are allowed. Use fewer"
     if scrypt > MOST_SCRYPT:
-        return f"its encryption asks for scrypt of N·r·p {scrypt}, and {MOST_SCRYPT} at most is done; write it anew"
+        return f"its encryption asks for scrypt of N·r·p {scrypt}; at most {MOST_SCRYPT} is allowed. Use less"
     return None
 
 
@@ -63,7 +64,7 @@ def _sequences(content: bytes, depth: int) -> Iterator[Sequence[_Element]]:
 
 
 def _elements(content: bytes) -> list[_Element]:
-    """The DER elements behind each other; those up to the first that is none."""
+    """Consecutive DER elements, up to the first one that is not valid."""
     found: list[_Element] = []
     at = 0
     while at + 2 <= len(content):

@@ -1,7 +1,7 @@
 """Key and trust stores of Java clients, read into PEM in memory: PEM files, PKCS12 and JKS.
 
-Neither OpenSSL's Python face nor librdkafka reads JKS, and a decrypted key must never lie in a temporary file. A store is
-opened in a process of its own, with limits: one with two thousand million iterations would hold this one for minutes.
+Neither Python's ssl nor librdkafka reads JKS, and a decrypted key must never be in a temporary file. Each store is opened in
+a process of its own, with limits: two thousand million iterations would block this process for minutes.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from mirror_connect.connectors.errors import ConfigError
 
 # A million iterations of PBKDF2 take less than a second; Java's and OpenSSL's own choices are 2,048 to 10,000.
 PROCESSOR_S: Final = 2
-# By the clock, for a machine that is busy.
+# By the clock, which is longer on a busy machine.
 LAST_S: Final = 60
 MEMORY: Final = 1 << 30
 _MODULE: Final = "mirror_connect.kafka_io.client.store_process"
-# What the process gets of the environment: the way to its libraries.
+# The environment that the process gets: what it needs to find its libraries.
 _PASSED_ON: Final = (
     "PATH",
     "LD_LIBRARY_PATH",
@@ -83,9 +83,9 @@ def private_key(setting: str, text: str, password: str | None) -> str:
 
 
 def _answer(job: Mapping[str, Any], setting: str, value: str | None) -> Any:
-    """What the process makes of a store; ConfigError with its problem, or with the limit that it ran into."""
+    """The result of the process. ConfigError with its problem, or with the limit that it reached."""
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    # Where this process finds its modules, also on an executor that was sent them.
+    # The module path of this process: on an executor, the modules were sent to it.
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     limits = {"processor_s": PROCESSOR_S, "memory": MEMORY}
     try:
@@ -104,7 +104,7 @@ def _answer(job: Mapping[str, Any], setting: str, value: str | None) -> Any:
         raise ConfigError(
             setting,
             value,
-            f"opening it takes more than {PROCESSOR_S} s of processor time; write it anew with fewer iterations of its "
+            f"opening it takes more than {PROCESSOR_S} s of processor time; create it again with fewer iterations of its "
             "encryption (a million of PBKDF2 are well below that), and keys of usual sizes",
         )
     if ended.returncode != 0:
@@ -112,7 +112,7 @@ def _answer(job: Mapping[str, Any], setting: str, value: str | None) -> Any:
             f"opening it ended the process that did it (exit code {ended.returncode}, {MEMORY >> 20} MiB of memory)"
         )
         raise ConfigError(setting, value, problem)
-    told = json.loads(ended.stdout)
-    if "problem" in told:
-        raise ConfigError(*told["problem"])
-    return told["answer"]
+    result = json.loads(ended.stdout)
+    if "problem" in result:
+        raise ConfigError(*result["problem"])
+    return result["answer"]

@@ -1,4 +1,4 @@
-"""TLS as Java is told of it (`ssl.*`), for Python's ssl and for librdkafka. Private keys stay in memory."""
+"""Reads Java's TLS settings (`ssl.*`), for Python's ssl and for librdkafka. Private keys stay in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from mirror_connect.connectors.config.config_table import Settings
+from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ _TLS13_SUITE: Final = re.compile(r"TLS_(AES|CHACHA20|SM4)_\w+")
 
 @dataclass(frozen=True, slots=True)
 class TlsSettings:
-    """What a client needs for TLS. `trusted` None: what the system trusts; `ciphers` None: OpenSSL's own choice.
+    """TLS settings of a client or listener. `trusted` None: the system's; `ciphers` None: OpenSSL's default.
 
-    `oldest` and `newest` bind Python's connections only: librdkafka has no such setting (its OpenSSL takes 1.2 and 1.3).
+    `oldest` and `newest` affect Python's connections only: librdkafka has no such setting (its OpenSSL uses 1.2 and 1.3).
     """
 
     trusted: str | None
@@ -74,7 +74,7 @@ class TlsSettings:
             ciphers=":".join(old_suites) or None,
             own_versions=bool(new_suites) or set(names) != {"TLSv1.2", "TLSv1.3"},
         )
-        made.context()  # what OpenSSL refuses is known now, with the setting's name, and not at the first connection
+        made.context()  # OpenSSL's errors come now, with the setting's name, not at the first connection
         return made
 
     def context(self) -> ssl.SSLContext:
@@ -90,9 +90,9 @@ class TlsSettings:
         return context
 
     def server_context(self, client_auth: ClientAuth) -> ssl.SSLContext:
-        """A new context for a listener of Python. ConfigError without a key pair, or where nothing tells whom to trust.
+        """A new context for a Python listener. ConfigError without a key pair, or without a trust store for clients.
 
-        Clients are not asked for the hosts that their certificates name: as in Java, who is trusted may come from anywhere.
+        As in Java, the hosts in clients' certificates are not checked: a trusted client may come from anywhere.
         """
         if self.pair is None:
             problem = "an https listener needs a key store with its private key and certificate"
@@ -100,8 +100,10 @@ class TlsSettings:
         context = self._limited(ssl.PROTOCOL_TLS_SERVER)
         if client_auth != "none":
             if self.trusted is None:
-                # Jetty would trust the key store's own certificate then, and the system's roots would let in half the world.
-                problem = f"ssl.client.auth={client_auth} needs a trust store: whose certificates clients may show"
+                # Jetty would trust the key store's own certificate then; the system's roots would admit too many clients.
+                problem = (
+                    f"ssl.client.auth={client_auth} needs a trust store: it says whose certificates clients may use"
+                )
                 raise ConfigError("ssl.truststore.location", None, problem)
             context.verify_mode = ssl.CERT_REQUIRED if client_auth == "required" else ssl.CERT_OPTIONAL
             context.load_verify_locations(cadata=self.trusted)
@@ -110,7 +112,7 @@ class TlsSettings:
 
     def _limited(self, protocol: int) -> ssl.SSLContext:
         context = ssl.SSLContext(protocol)
-        # Java trusts every certificate of a trust store as it is; OpenSSL wants a root unless told so.
+        # Java trusts every certificate of a trust store; without this flag, OpenSSL requires a root.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         context.minimum_version = self.oldest
         context.maximum_version = self.newest
@@ -132,7 +134,7 @@ class TlsSettings:
                     ) from None
 
     def librdkafka(self) -> dict[str, Any]:
-        """The same as librdkafka's settings."""
+        """The same settings for librdkafka."""
         found: dict[str, Any] = {"ssl.endpoint.identification.algorithm": "https" if self.check_host else "none"}
         if self.trusted is not None:
             found["ssl.ca.pem"] = self.trusted

@@ -1,7 +1,7 @@
-"""What a listener does that speaks another security.protocol than its client, in words that say which one it may be.
+"""Explains a listener that speaks another security.protocol than its client, and names the likely one.
 
-Kafka's brokers don't answer what they don't understand: they hang up. When they do it tells what they waited for. It is
-a guess all the same, a broker that is just ending does so too, and so the words are `as … does`.
+Kafka's brokers do not answer what they do not understand: they close the connection. The time of that shows what they
+expected. It stays a guess, because a broker that shuts down does so too; therefore the lines say `as … does`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def protocol_of(*, tls: bool, login: bool) -> str:
 
 
 def hung_up(protocol: str, requests: int) -> str:
-    """The broker closed the connection after so many requests; the first asks for versions, the second wants something."""
+    """The line for a broker that closed the connection after so many requests. The first one is ApiVersions."""
     closed = "the broker closed the connection"
     if requests <= 1 and protocol.endswith("PLAINTEXT"):
         return f"{closed} at once, as a listener with TLS does: then {_has_to_be(_with_tls(protocol), protocol)}"
@@ -30,20 +30,20 @@ def hung_up(protocol: str, requests: int) -> str:
 
 
 def not_kafka(protocol: str, head: bytes) -> str:
-    """What came begins with these bytes, and is no answer of Kafka's protocol."""
+    """The line for a response that is not of Kafka's protocol; `head`: its first bytes."""
     if head.startswith(_TLS_ALERT):
         return f"it speaks TLS there: {_has_to_be(_with_tls(protocol), protocol)}"
     return f"it doesn't speak Kafka's protocol there; are the port and security.protocol={protocol} right?"
 
 
 def no_tls(protocol: str) -> str:
-    """The broker closed the connection in the TLS handshake, or said something that is no TLS."""
+    """The line for a broker that closed the connection in the TLS handshake, or whose response is not TLS."""
     right = _has_to_be(protocol.replace("SSL", "PLAINTEXT"), protocol)
     return f"the broker closed the connection in the TLS handshake, as a listener without TLS does: then {right}"
 
 
 def no_login(protocol: str) -> str:
-    """The broker does not know what a login is for, there."""
+    """The line for a broker whose listener has no login."""
     return f"its listener takes no login: {_has_to_be(protocol.removeprefix('SASL_'), protocol)}"
 
 

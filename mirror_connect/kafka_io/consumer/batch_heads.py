@@ -1,8 +1,8 @@
-"""The headers of a log's batches, for who compares logs: what lies where librdkafka shows no record, who wrote the others.
+"""Reads the headers of a log's batches, to compare logs: offsets without records, and the producer of each batch.
 
-And where a leader epoch ended, which librdkafka's consumer asks for itself, and shows nobody.
+It also reads where a leader epoch ended: librdkafka's consumer requests that too, but does not show it.
 
-Read over aiokafka's connections and cut up here; nothing is shared with what copies.
+Requests go over aiokafka's connections, and the batches are parsed here. No code is shared with copying.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.types import Array, Int16, Int32, Int64, Schema, String
 
-from mirror_connect.kafka_io.client.client_settings import WireSettings, wire_settings
+from mirror_connect.kafka_io.client.client_settings import ConnectionSettings, connection_settings
 from mirror_connect.kafka_io.client.wrong_protocol import protocol_of
 
 _SIZE_AT: Final = struct.Struct(">qi")
@@ -33,10 +33,10 @@ _OUT_OF_RANGE: Final = 1
 
 
 class BatchHead(NamedTuple):
-    """A batch: its first and last offset, how many records it has, who wrote it (producer id and epoch; -1, -1: unknown).
+    """A batch: its first and last offset, number of records, and producer id and epoch (-1, -1: unknown).
 
-    `aborted`: it may belong to a transaction that was aborted. Of formats before the second only `last` is known, and
-    `records` is -1.
+    `aborted`: it may belong to a transaction that was aborted. Of formats before v2 only `last` is known, and `records`
+    is -1.
     """
 
     first: int
@@ -48,24 +48,24 @@ class BatchHead(NamedTuple):
 
 
 class HeadsUnknown(Exception):
-    """The broker doesn't tell; one line says why."""
+    """The broker did not give the answer; the text says why, in one line."""
 
 
 class BatchHeads:
-    """Of one cluster. `properties`: Java's, of a consumer. Raises ConfigError; connects when it is asked."""
+    """Batch headers of one cluster. `properties`: of a Java consumer. Raises ConfigError; connects at the first call."""
 
     def __init__(self, properties: Mapping[str, str], client_id: str) -> None:
-        self._settings = wire_settings(properties, client_id)
+        self._settings = connection_settings(properties, client_id)
         self._connections: dict[tuple[str, int], AIOKafkaConnection] = {}
         self._one_at_a_time = asyncio.Lock()
 
     async def read(
         self, broker: tuple[str, int], place: tuple[str, int], offset: int, most: int, *, committed: bool
     ) -> tuple[list[BatchHead] | None, int]:
-        """The batches in about `most` bytes of a partition from `offset` on, and how many bytes those were. HeadsUnknown.
+        """The batches in about `most` bytes of a partition from `offset` on, and their size in bytes. HeadsUnknown.
 
-        `committed`: as readers of committed records may see them, and which belong to aborted transactions. None where
-        the log has no such offset (any more).
+        `committed`: only up to the last stable offset, and with the aborted transactions. None if the log does not have
+        this offset (any more).
         """
         async with self._one_at_a_time:
             try:
@@ -87,7 +87,7 @@ class BatchHeads:
         return heads(data, aborted), len(data)
 
     async def epoch_end(self, broker: tuple[str, int], place: tuple[str, int], epoch: int) -> int | None:
-        """Where the last epoch not above this one ended in a leader's log, None where it knows of none. HeadsUnknown."""
+        """Where the last epoch up to this one ended in the leader's log, None if it knows none. HeadsUnknown."""
         async with self._one_at_a_time:
             try:
                 async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
@@ -173,7 +173,7 @@ class _OffsetForLeaderEpochV3(RequestStruct):  # type: ignore[misc]
 
 
 class _AskForEpoch(Request[_OffsetForLeaderEpochV3]):  # type: ignore[misc]
-    """aiokafka has none."""
+    """OffsetForLeaderEpoch, which aiokafka lacks."""
 
     API_KEY = 23
 
@@ -185,9 +185,9 @@ class _AskForEpoch(Request[_OffsetForLeaderEpochV3]):  # type: ignore[misc]
 
 
 class _Tokens(AbstractTokenProvider):  # type: ignore[misc]
-    """Ours, in the form that aiokafka insists on."""
+    """Our token provider, as the class that aiokafka demands."""
 
-    def __init__(self, settings: WireSettings) -> None:
+    def __init__(self, settings: ConnectionSettings) -> None:
         assert settings.token_provider is not None
         self._provider = settings.token_provider
 
@@ -199,7 +199,7 @@ class _Tokens(AbstractTokenProvider):  # type: ignore[misc]
 
 
 def _named(answer: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-    """Names and values of the answer's one partition, whatever version it has."""
+    """Names and values of the one partition in the answer, in any version."""
     schema = answer.SCHEMA
     topics = dict(zip(schema.names, schema.fields, strict=True))["topics"].array_of
     partitions = dict(zip(topics.names, topics.fields, strict=True))["partitions"].array_of
@@ -208,7 +208,7 @@ def _named(answer: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:
 
 
 def heads(data: bytes, aborted: set[int]) -> list[BatchHead]:
-    """Of the batches in `data`; the last one may be cut off. `aborted`: producers that have aborted something there."""
+    """Headers of the batches in `data`; the last may be cut off. `aborted`: producers with aborted transactions."""
     found = []
     at = 0
     while len(data) - at > _MAGIC_AT:
@@ -222,7 +222,7 @@ def heads(data: bytes, aborted: set[int]) -> list[BatchHead]:
         elif len(data) - at < _HEAD.size:
             break
         else:
-            # A header is all that is needed of a batch that is cut off.
+            # The header of a batch that is cut off is enough.
             _, _, _, _, _, attributes, delta, _, _, producer, epoch, _, count = _HEAD.unpack_from(data, at)
             found.append(
                 BatchHead(

@@ -1,6 +1,6 @@
-"""How many bytes may be on their way: the memory a task takes, shared fairly between brokers and partitions.
+"""Limits the fetched bytes that a task holds in memory, and shares them fairly between brokers and partitions.
 
-Counted are whole frames, because a partition's slice keeps all of its frame alive, and the room reserved for answers.
+It counts whole frames, because a partition's slice keeps all of its frame alive, and the room reserved for answers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _LEAST: Final = 256 << 10
 
 
 class FetchBudget:
-    """`limit` bytes in all; one batch that is larger than what was asked for may exceed it, once per broker."""
+    """Allows `limit` bytes in all. One batch per broker may exceed it, if it is larger than requested."""
 
     def __init__(self, limit: int, request_max: int, partition_max: int) -> None:
         self.limit = limit
@@ -23,24 +23,24 @@ class FetchBudget:
 
     @property
     def is_tight(self) -> bool:
-        """More than half is in use: the target is the slower side, so copying is cheaper than keeping frames alive."""
+        """Whether more than half is in use: then the target is slower, and copying is cheaper than keeping frames alive."""
         return self.used > self.limit // 2
 
     def reserve(self, brokers: int) -> int:
-        """Room for an answer of one of `brokers` brokers; 0 when there is too little at present.
+        """Reserves room for an answer of one of `brokers` brokers; 0 if there is too little at present.
 
-        One share more than brokers, so that what one brought can be worked on while the next answer comes.
+        There is one share more than brokers, so that one answer can be processed while the next one comes.
         """
         share = max(1, min(self._request_max, self.limit // (brokers + 1)))
         room = min(share, self.limit - self.used - self._reserved)
-        # A sliver of room isn't worth a request; with nothing in use any limit must let one through.
+        # Very little room isn't worth a request. But when nothing is in use, one request must always be possible.
         if room < share // 4:
             return 0
         self._reserved += room
         return room
 
     def unreserve(self, size: int) -> None:
-        """The answer has come, or never will."""
+        """The answer has come, or will never come."""
         self._reserved -= size
 
     def take(self, size: int) -> None:
@@ -52,14 +52,15 @@ class FetchBudget:
         self.used -= size
 
     def partition_cap(self, released: int) -> int:
-        """How much one partition may hold unreleased: with k loaded ones a (k+1)th finds as much room as each of them.
+        """How many bytes one partition may hold unreleased. With k loaded ones, a (k+1)th has as much room as each.
 
-        `released`: how much of it was. Little at first, as its records may not be taken: many such would hold all there is.
+        `released`: how many of its bytes were released so far. The cap begins small: the target may accept nothing of the
+        partition, and many such partitions would fill the buffer.
         """
         return min(self.limit // (1 + self.loaded_partitions), _LEAST + released)
 
     def partition_bytes(self, released: int) -> int:
-        """What to ask for one partition: in steps of two, lest each change be told to the broker for every partition."""
+        """How much to fetch of one partition: in steps of two, so that small changes do not alter the session's entries."""
         cap = self.limit // (1 + self.loaded_partitions)
         size = self._partition_max
         while size > cap // 2 and size > _LEAST:

@@ -1,6 +1,6 @@
-"""What one broker is to be asked for, kept from fetch to fetch: only what has stirred since is looked at again.
+"""Keeps from fetch to fetch what to request of one broker: only partitions that changed are judged again.
 
-With thousands of partitions, nearly all of them quiet, a look at each before every fetch would cost more than the records.
+Of thousands of partitions nearly all are quiet. To judge each of them before every fetch would cost more than the records.
 """
 
 from __future__ import annotations
@@ -8,54 +8,54 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from mirror_connect.kafka_io.protocol.wire import FetchPartition
-
-Key = tuple[str, int]
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.kafka_io.protocol.fetch import FetchPartition
 
 
 class Judged(NamedTuple):
-    """One partition: what is wanted of it (None: nothing now), and whether that may change without a `stir`.
+    """What to fetch of one partition.
 
-    `full`: it is left out because it holds too much.
+    `wanted`: None if nothing at present. `recheck`: this may change without a `mark_dirty`. `full`: nothing is wanted
+    because too many of its bytes are not released yet.
     """
 
     wanted: FetchPartition | None
-    restless: bool
+    recheck: bool
     full: bool = False
 
 
-NOTHING: Final = Judged(None, restless=False)
+NOTHING: Final = Judged(None, recheck=False)
 
 
 class FetchPlan:
-    """`wanted` is what is asked for; `news` are the keys in which it may differ from what was last asked for."""
+    """`wanted`: what to fetch. `changed`: the partitions in which it may differ from the last request."""
 
     def __init__(self) -> None:
-        self.wanted: dict[Key, FetchPartition] = {}
-        # In the order in which things happened, so that a request is no matter of chance.
-        self.news: dict[Key, None] = {}
-        self._stirred: dict[Key, None] = {}
+        self.wanted: dict[TopicPartition, FetchPartition] = {}
+        # In the order of the changes: the same changes always give the same request.
+        self.changed: dict[TopicPartition, None] = {}
+        self._dirty: dict[TopicPartition, None] = {}
 
-    def stir(self, key: Key) -> None:
-        """Something about this partition is another than it was, or it came or went."""
-        self._stirred[key] = None
+    def mark_dirty(self, key: TopicPartition) -> None:
+        """The partition changed, was added or was removed: the next `refresh` judges it."""
+        self._dirty[key] = None
 
-    def look(self, judge: Callable[[Key], Judged]) -> bool:
-        """Looks at what has stirred, and at the restless; whether some were left out because they hold too much."""
-        stirred, self._stirred = self._stirred, {}
+    def refresh(self, judge: Callable[[TopicPartition], Judged]) -> bool:
+        """Judges every dirty partition again. True if some are left out because they hold too many bytes."""
+        dirty, self._dirty = self._dirty, {}
         some_full = False
-        for key in stirred:
+        for key in dirty:
             found = judge(key)
             if found.wanted is None:
                 self.wanted.pop(key, None)
             else:
                 self.wanted[key] = found.wanted
-            if found.restless:
-                self._stirred[key] = None
+            if found.recheck:
+                self._dirty[key] = None
             some_full = some_full or found.full
-        self.news |= stirred
+        self.changed |= dirty
         return some_full
 
     def asked(self) -> None:
-        """The broker is being asked for all of `wanted`."""
-        self.news.clear()
+        """A request for all of `wanted` is on its way."""
+        self.changed.clear()

@@ -1,9 +1,8 @@
-"""Positions that aren't known, or may be of a log that isn't there any more: where to read on.
+"""Finds positions to fetch from: for new partitions, lost offsets, and logs that were truncated.
 
-An offset is not one of every log that a partition had: after an unclean leader election it is shorter, and grows again with
-other records. So the leader is asked, by the epoch of the last record that was read, whether its log is still that one
-(KIP-320): before the first fetch, under each new leader, and where a fetch says that it isn't, or finds nothing at the
-position (docs/decisions/0019).
+After an unclean leader election a log is shorter, and grows again with other records at the same offsets. So the leader is
+asked whether its log still has what was read, by the leader epoch of the last record (KIP-320). That happens before the
+first fetch, under each new leader, and when a fetch reports a divergence or an offset out of range (docs/decisions/0019).
 """
 
 from __future__ import annotations
@@ -13,225 +12,236 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol, TypeVar
 
-from mirror_connect.connectors.records.positions import NO_EPOCH
-from mirror_connect.connectors.told_once import ToldTogether
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
+from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import ConnectionLost, UnsupportedByBroker
-from mirror_connect.kafka_io.consumer.fetch_lanes import FetchLanes
+from mirror_connect.kafka_io.consumer.fetch_queues import FetchQueues
 from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
-from mirror_connect.kafka_io.consumer.fetch_state import NOWHERE, PartitionWork
-from mirror_connect.kafka_io.consumer.fetched import SourcePartition
-from mirror_connect.kafka_io.protocol import wire_codec as codes
-from mirror_connect.kafka_io.protocol.wire import EARLIEST, LATEST, ListOffsets
-from mirror_connect.kafka_io.protocol.wire_codec import Request
-from mirror_connect.kafka_io.protocol.wire_control import EpochEnd, OffsetForLeaderEpoch
+from mirror_connect.kafka_io.consumer.fetch_state import NOWHERE, PartitionFetchState
+from mirror_connect.kafka_io.protocol.codec import Request
+from mirror_connect.kafka_io.protocol.error_codes import ErrorCode
+from mirror_connect.kafka_io.protocol.log_offsets import EARLIEST, LATEST, EpochEnd, ListOffsets, OffsetForLeaderEpoch
 
 T = TypeVar("T")
 RESET: Final = "source.consumer.auto.offset.reset"
 
 
 class Upkeep(Protocol):
-    """What FetchUpkeep does with what the answers lead to. `refreshed`: how often metadata have been read."""
+    """What FetchPositions needs of FetchUpkeep. `refreshed`: how often metadata has been read."""
 
     refreshed: int
 
-    def note_error(self, work: PartitionWork, code: int) -> None:
-        """A broker has refused to answer for this partition."""
+    def note_error(self, state: PartitionFetchState, code: int) -> None:
+        """A broker has answered with an error for this partition."""
 
     def broker_failed(self, node: int, reason: str) -> None:
         """A broker doesn't answer."""
 
-    def fail(self, work: PartitionWork, line: str, kind: str) -> None:
-        """The partition goes no further."""
+    def fail(self, state: PartitionFetchState, problem: Problem, many: str) -> None:
+        """The partition is not read any further."""
 
     def want_metadata(self) -> None:
-        """Leaders or topics may be others than is known."""
+        """Leaders or topics may have changed: metadata is needed."""
 
-    def look_again(self) -> None:
-        """Something is to be asked for."""
+    def wake(self) -> None:
+        """There is something to request."""
 
 
 class FetchPositions:
-    """`together`, `happened`: who is told of troubles, and of what stays so. The rest as FetchUpkeep has it."""
+    """Checks and looks up positions. `upkeep` acts on the answers; the other parameters are those of FetchUpkeep."""
 
     def __init__(
         self,
         cluster: Cluster,
         settings: FetchSettings,
-        added: Mapping[tuple[str, int], PartitionWork],
-        lanes: FetchLanes,
+        added: Mapping[TopicPartition, PartitionFetchState],
+        queues: FetchQueues,
         upkeep: Upkeep,
         *,
-        together: ToldTogether,
-        happened: ToldTogether,
+        problems: Problems,
         side: str,
     ) -> None:
         self._cluster = cluster
         self._settings = settings
         self._added = added
-        self._lanes = lanes
+        self._queues = queues
         self._upkeep = upkeep
-        self._together = together
-        self._happened_together = happened
+        self._problems = problems
         self._side = side
-        # Those whose position is to be checked before anything is fetched there.
-        self._doubted: dict[PartitionWork, None] = {}
+        # Partitions whose position must be checked before the next fetch.
+        self._doubted: dict[PartitionFetchState, None] = {}
 
     @property
     def is_due(self) -> bool:
-        """Whether one of the doubted may be asked about now."""
-        return any(work.node != NOWHERE and work.is_due() for work in self._doubted)
+        """Whether a doubted position may be checked now."""
+        return any(state.node != NOWHERE and state.is_due() for state in self._doubted)
 
-    def doubt(self, work: PartitionWork) -> None:
-        """Its leader's log may be another one than was read; `check` finds out whether there is anything to ask."""
-        self._doubted[work] = None
+    def doubt(self, state: PartitionFetchState) -> None:
+        """Its leader's log may differ from what was read; `check` finds out whether a request is needed."""
+        self._doubted[state] = None
 
-    def out_of_range(self, work: PartitionWork) -> None:
-        """Its leader has nothing at the position: by retention, or was the log truncated?"""
-        if work.last_epoch == NO_EPOCH:
-            self.reset(work)
+    def out_of_range(self, state: PartitionFetchState) -> None:
+        """Its leader has nothing at the position, because of retention or because the log was truncated."""
+        if state.last_epoch == NO_EPOCH:
+            self.reset(state)
         else:
-            work.out_of_range, work.checked = True, None
-            self.doubt(work)
+            state.out_of_range, state.checked = True, None
+            self.doubt(state)
 
     async def check(self) -> None:
-        """Asks the leaders of the doubted, those that may be tried now."""
-        by_node: dict[int, dict[tuple[str, int], tuple[PartitionWork, int, int | None]]] = {}
+        """Asks the leaders of the doubted partitions that may be tried now."""
+        by_node: dict[int, dict[TopicPartition, tuple[PartitionFetchState, int, int | None]]] = {}
         doubted, self._doubted = self._doubted, {}
-        for work in doubted:
-            leader = self._cluster.leader(*work.key)
-            if leader is None or self._added.get(work.key) is not work or not work.is_unchecked(leader.epoch):
+        for state in doubted:
+            leader = self._cluster.leader(*state.key)
+            if leader is None or self._added.get(state.key) is not state or not state.is_unchecked(leader.epoch):
                 continue
-            # In doubt until it is found to be right.
-            self._doubted[work] = None
-            if work.is_due():
-                by_node.setdefault(leader.node_id, {})[work.key] = work, leader.epoch, work.position
+            # It stays doubted until the leader confirms it.
+            self._doubted[state] = None
+            if state.is_due():
+                by_node.setdefault(leader.node_id, {})[state.key] = state, leader.epoch, state.position
         await asyncio.gather(*(self._ask_about(node, asked) for node, asked in by_node.items()))
 
     async def _ask_about(
-        self, node: int, asked: Mapping[tuple[str, int], tuple[PartitionWork, int, int | None]]
+        self, node: int, asked: Mapping[TopicPartition, tuple[PartitionFetchState, int, int | None]]
     ) -> None:
-        request = OffsetForLeaderEpoch({key: (epoch, work.last_epoch) for key, (work, epoch, _) in asked.items()})
-        ended = await self._ask(node, request, [work for work, _, _ in asked.values()])
+        request = OffsetForLeaderEpoch({key: (epoch, state.last_epoch) for key, (state, epoch, _) in asked.items()})
+        ended = await self._ask(node, request, [state for state, _, _ in asked.values()])
         for key, found in (ended or {}).items():
-            work, leader_epoch, position = asked[key]
-            # What came meanwhile is checked with what came before.
-            if self._added.get(key) is not work or work.position != position or work.failed:
+            state, leader_epoch, position = asked[key]
+            # Records that came meanwhile are checked together with those before.
+            if self._added.get(key) is not state or state.position != position or state.failed:
                 continue
-            if found.error != codes.NONE:
-                self._upkeep.note_error(work, found.error)
+            if found.error != ErrorCode.NONE:
+                self._upkeep.note_error(state, found.error)
                 self._upkeep.want_metadata()
             else:
-                self._checked(work, leader_epoch, found)
+                self._checked(state, leader_epoch, found)
 
-    def _checked(self, work: PartitionWork, leader_epoch: int, found: EpochEnd) -> None:
+    def _checked(self, state: PartitionFetchState, leader_epoch: int, found: EpochEnd) -> None:
         knows = found.leader_epoch >= 0 and found.end_offset >= 0
-        at = work.diverges_at(found.leader_epoch, found.end_offset) if knows else None
+        at = state.diverges_at(found.leader_epoch, found.end_offset) if knows else None
         if knows and at is None:
-            work.checked, work.suspected = leader_epoch, None
-            if work.out_of_range:
-                self.reset(work)
-        elif work.suspected in (None, self._upkeep.refreshed):
-            # It was asked by name, and the name may be another topic's now, which the metadata tell.
-            work.suspected = self._upkeep.refreshed
+            state.checked, state.suspected = leader_epoch, None
+            if state.out_of_range:
+                self.reset(state)
+        elif state.suspected in (None, self._upkeep.refreshed):
+            # The request had the topic's name, and another topic may have that name now. The metadata shows it.
+            state.suspected = self._upkeep.refreshed
             self._upkeep.want_metadata()
             return
         elif at is None:
-            epoch = work.last_epoch
-            work.does_without_epochs()
-            self._together.tell(
-                f"{work}: its leader knows nothing of leader epoch {epoch}, in which the record before offset "
-                f"{work.position} was written; whether its log was truncated is told by offsets alone",
-                f"{self._side} partitions whose leaders know nothing of the epochs in their logs",
+            epoch = state.last_epoch
+            state.does_without_epochs()
+            unknown = Problem(
+                str(state),
+                ProblemCode.PARTITION_EPOCHS_UNKNOWN,
+                f"{state}: its leader knows nothing of leader epoch {epoch}, in which the record before offset "
+                f"{state.position} was written; only offsets show whether its log was truncated",
             )
+            many = f"{self._side} partitions whose leaders know nothing of the epochs in their logs"
+            self._problems.report(unknown, many=many)
         elif self._settings.reset.timestamp is None:
             self._upkeep.fail(
-                work,
-                f"{work} was truncated at offset {at}, as by an unclean leader election: offsets {at} to "
-                f"{(work.position or 0) - 1}, which had been read, are gone from the {self._side}, and {RESET} is none: "
-                "earliest goes on there",
+                state,
+                Problem(
+                    str(state),
+                    ProblemCode.PARTITION_TRUNCATED,
+                    f"{state} was truncated at offset {at} (unclean leader election?): offsets {at} to "
+                    f"{(state.position or 0) - 1}, which had been read, are gone from the {self._side}, and {RESET} is none",
+                    advice="earliest continues there",
+                ),
                 f"{self._side} partitions were truncated, and {RESET} is none",
             )
         else:
-            before = work.position or 0
-            line = work.rewind(at, found.leader_epoch, found.end_offset)
-            kind = f"{self._side} partitions whose logs were truncated"
-            # A partition that is added anew, at a position of before that, finds the same once more. In the log of another
-            # topic of the name it is another one.
-            if self._happened_together.is_news(work.key, kind, (at, leader_epoch, work.topic_id)):
-                self._happened_together.tell(line, kind, before - at, f"are gone from the {self._side}")
-        self._lanes.place(work)
-        self._upkeep.look_again()
+            before = state.position or 0
+            # A partition that is added again at an older position finds the same truncation, which is reported once. One in
+            # another topic of the same name is another event.
+            self._problems.event(
+                state.rewind(at, found.leader_epoch, found.end_offset),
+                f"{self._side} partitions whose logs were truncated",
+                offsets=before - at,
+                fate=f"are gone from the {self._side}",
+                found=(at, leader_epoch, state.topic_id),
+            )
+        self._queues.place(state)
+        self._upkeep.wake()
 
-    async def _ask(self, node: int, request: Request[T], works: Iterable[PartitionWork]) -> T | None:
+    async def _ask(self, node: int, request: Request[T], states: Iterable[PartitionFetchState]) -> T | None:
         try:
             return await self._cluster.send(node, request)
         except (ConnectionLost, UnsupportedByBroker) as error:
-            for work in works:
-                work.back_off(self._settings.retry_backoff_s, self._settings.retry_backoff_max_s)
-            self._upkeep.broker_failed(node, str(error))
+            for state in states:
+                state.back_off(self._settings.retry_backoff_s, self._settings.retry_backoff_max_s)
+            self._upkeep.broker_failed(node, error.reason if isinstance(error, ConnectionLost) else str(error))
             return None
 
     # Positions that aren't known, or aren't in the log.
 
-    def reset(self, work: PartitionWork) -> None:
-        """The log has nothing at its position: where to go on is looked up next."""
-        # Of a log that is another one than was read nothing has been had yet.
-        work.reset(EARLIEST if work.made_again or work.rewound else None)
+    def reset(self, state: PartitionFetchState) -> None:
+        """The log has nothing at its position: the next position is looked up."""
+        # Nothing of a new or truncated log has been read yet, so it is read from its beginning.
+        state.reset(EARLIEST if state.made_again or state.rewound else None)
 
     async def look_up(self) -> None:
-        """Asks for the positions that aren't known, of those that may be tried now."""
-        by_node: dict[int, list[PartitionWork]] = {}
-        for work in self._added.values():
-            leader = self._cluster.leader(*work.key)
-            if work.position is None and leader is not None and work.is_due():
-                if work.timestamp is None and self._settings.reset.timestamp is None:
-                    self._fail_without_position(work)
+        """Looks up the positions that aren't known, of the partitions that may be tried now."""
+        by_node: dict[int, list[PartitionFetchState]] = {}
+        for state in self._added.values():
+            leader = self._cluster.leader(*state.key)
+            if state.position is None and leader is not None and state.is_due():
+                if state.timestamp is None and self._settings.reset.timestamp is None:
+                    self._fail_without_position(state)
                 else:
-                    by_node.setdefault(leader.node_id, []).append(work)
-        await asyncio.gather(*(self._look_up(node, works) for node, works in by_node.items()))
+                    by_node.setdefault(leader.node_id, []).append(state)
+        await asyncio.gather(*(self._look_up(node, states) for node, states in by_node.items()))
 
-    def _fail_without_position(self, work: PartitionWork) -> None:
-        where = "has no position yet" if work.lost is None else f"has no offset {work.lost} any more, or not yet"
-        todo = (
+    def _fail_without_position(self, state: PartitionFetchState) -> None:
+        where = "has no position yet" if state.lost is None else f"has no offset {state.lost} any more, or not yet"
+        advice = (
             "begin with earliest or latest, and set none afterwards"
-            if work.lost is None
-            else "earliest goes on behind what is gone by retention or deletion"
+            if state.lost is None
+            else "earliest continues after the offsets that are gone"
         )
         reset = f"{RESET} is none"
-        line = f"{work} {where}, and {reset}: {todo}"
-        self._upkeep.fail(work, line, f"{self._side} partitions have no position to be read from, and {reset}")
+        text = f"{state} {where}, and {reset}"
+        problem = Problem(str(state), ProblemCode.PARTITION_WITHOUT_POSITION, text, advice=advice)
+        self._upkeep.fail(state, problem, f"{self._side} partitions have no position to be read from, and {reset}")
 
-    async def _look_up(self, node: int, works: Iterable[PartitionWork]) -> None:
-        asked: dict[tuple[str, int], tuple[PartitionWork, int]] = {}
-        for work in works:
-            leader = self._cluster.leader(*work.key)
+    async def _look_up(self, node: int, states: Iterable[PartitionFetchState]) -> None:
+        asked: dict[TopicPartition, tuple[PartitionFetchState, int]] = {}
+        for state in states:
+            leader = self._cluster.leader(*state.key)
             if leader is not None:
-                asked[work.key] = (work, leader.epoch)
-        wanted = {key: (self._reset_timestamp(work), epoch) for key, (work, epoch) in asked.items()}
+                asked[state.key] = (state, leader.epoch)
+        wanted = {key: (self._reset_timestamp(state), epoch) for key, (state, epoch) in asked.items()}
         request = ListOffsets(wanted, read_committed=self._settings.read_committed)
-        for answer in await self._ask(node, request, [work for work, _ in asked.values()]) or ():
-            work, leader_epoch = asked[SourcePartition(answer.topic, answer.partition)]
-            if self._added.get(work.key) is not work or work.position is not None:
+        for answer in await self._ask(node, request, [state for state, _ in asked.values()]) or ():
+            state, leader_epoch = asked[TopicPartition(answer.topic, answer.partition)]
+            if self._added.get(state.key) is not state or state.position is not None:
                 continue
-            if answer.error != codes.NONE:
-                self._upkeep.note_error(work, answer.error)
+            if answer.error != ErrorCode.NONE:
+                self._upkeep.note_error(state, answer.error)
                 self._upkeep.want_metadata()
             elif answer.offset < 0:
-                work.timestamp = LATEST  # nothing is as late as the time asked for
-                self._upkeep.look_again()
+                state.timestamp = LATEST  # no record is as late as the timestamp
+                self._upkeep.wake()
             else:
-                skipped = 0 if work.lost is None else max(0, answer.offset - work.lost)
-                if line := work.moved(answer.offset):
-                    kind = f"{self._side} partitions whose position was not in the log any more"
-                    if self._happened_together.is_news(work.key, kind, (line, leader_epoch)):
-                        self._happened_together.tell(line, kind, skipped)
-                self._lanes.place(work)
+                lost = state.lost
+                if event := state.moved(answer.offset):
+                    self._problems.event(
+                        event,
+                        f"{self._side} partitions whose position was not in the log any more",
+                        offsets=max(0, answer.offset - (lost or 0)),
+                        found=(lost, answer.offset, leader_epoch),
+                    )
+                self._queues.place(state)
 
-    def _reset_timestamp(self, work: PartitionWork) -> int:
+    def _reset_timestamp(self, state: PartitionFetchState) -> int:
         reset = self._settings.reset
-        if work.timestamp is not None:
-            return work.timestamp
+        if state.timestamp is not None:
+            return state.timestamp
         if reset.ago_ms is not None:
             return int(time.time() * 1000) - reset.ago_ms
         return EARLIEST if reset.timestamp is None else reset.timestamp

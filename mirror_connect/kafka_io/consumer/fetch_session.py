@@ -1,7 +1,7 @@
-"""Incremental fetch sessions (KIP-227), this side: what the broker knows already needn't be said again.
+"""The client's side of incremental fetch sessions (KIP-227): a request names only what changed since the last.
 
-One for each broker. A thousand idle partitions then cost a request of a few bytes. A session names topics by id or by name,
-to its end; by id as soon as all of them have one.
+There is one session for each broker. With it, a thousand idle partitions cost a request of a few bytes. A session names
+topics by id if all of them have one, or else by name, and cannot change that.
 """
 
 from __future__ import annotations
@@ -9,20 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from mirror_connect.kafka_io.protocol.wire import FULL_FETCH, NO_SESSION, FetchPartition, ForgottenPartition
-from mirror_connect.kafka_io.protocol.wire_codec import (
-    FETCH_SESSION_ID_NOT_FOUND,
-    FETCH_SESSION_TOPIC_ID_ERROR,
-    INVALID_FETCH_SESSION_EPOCH,
-)
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.kafka_io.protocol.error_codes import ErrorCode
+from mirror_connect.kafka_io.protocol.fetch import FULL_FETCH, NO_SESSION, FetchPartition, ForgottenPartition
 
-# Begun anew, there is nothing to tell.
-LOST: Final = frozenset({FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR})
+# A new session solves these; users need not know.
+LOST: Final = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
 _LAST_EPOCH: Final = 2**31 - 1
 
 
 class SessionRequest(NamedTuple):
-    """The part of a Fetch that depends on the session. `names` as there."""
+    """The part of a Fetch that depends on the session. `names`: see Fetch."""
 
     partitions: list[FetchPartition]
     forgotten: list[ForgottenPartition]
@@ -32,28 +35,28 @@ class SessionRequest(NamedTuple):
 
 
 class FetchSession:
-    """`request` → send → `answered` or `failed`; never two requests at a time."""
+    """One session: `request` → send → `answered` or `failed`. Never two requests at a time."""
 
     def __init__(self) -> None:
         self._id = NO_SESSION
         self._epoch = FULL_FETCH
-        self._told: dict[tuple[str, int], FetchPartition] = {}
+        self._asked: dict[TopicPartition, FetchPartition] = {}
         self._names: dict[bytes, str] | None = None
 
     def request(
-        self, wanted: Mapping[tuple[str, int], FetchPartition], news: Iterable[tuple[str, int]] | None = None
+        self, wanted: Mapping[TopicPartition, FetchPartition], changed: Iterable[TopicPartition] | None = None
     ) -> SessionRequest:
-        """All of `wanted` in a first request, afterwards the differences from what the broker was told before.
+        """All of `wanted` in the first request; afterwards the differences from the requests before.
 
-        `news`: the only keys in which there may be any since the last call; None: all.
+        `changed`: the partitions that may differ since the last call; None: any of them.
         """
         if self._epoch != FULL_FETCH:
-            keys = dict.fromkeys((*wanted, *self._told)) if news is None else news
-            changed, forgotten = self._differences(wanted, keys)
-            if self._learn_names(changed):
-                return SessionRequest(changed, forgotten, self._id, self._epoch, self._names)
+            keys = dict.fromkeys((*wanted, *self._asked)) if changed is None else changed
+            differing, forgotten = self._differences(wanted, keys)
+            if self._learn_names(differing):
+                return SessionRequest(differing, forgotten, self._id, self._epoch, self._names)
             self._epoch = FULL_FETCH
-        self._told = dict(wanted)
+        self._asked = dict(wanted)
         everything = list(wanted.values())
         self._names = {}
         if not self._learn_names(everything):
@@ -61,20 +64,20 @@ class FetchSession:
         return SessionRequest(everything, [], self._id, FULL_FETCH, self._names)
 
     def _differences(
-        self, wanted: Mapping[tuple[str, int], FetchPartition], keys: Iterable[tuple[str, int]]
+        self, wanted: Mapping[TopicPartition, FetchPartition], keys: Iterable[TopicPartition]
     ) -> tuple[list[FetchPartition], list[ForgottenPartition]]:
-        changed, forgotten, told = [], [], self._told
+        changed, forgotten, asked = [], [], self._asked
         for key in keys:
-            now, former = wanted.get(key), told.get(key)
+            now, former = wanted.get(key), asked.get(key)
             if now == former:
                 continue
-            # Another id is another topic, so the former one is to be forgotten.
+            # Another id is another topic, so the broker must forget the former one.
             if former is not None and (now is None or now.topic_id != former.topic_id):
                 forgotten.append(ForgottenPartition(*key, former.topic_id))
             if now is None:
-                del told[key]
+                del asked[key]
             else:
-                told[key] = now
+                asked[key] = now
                 changed.append(now)
         return changed, forgotten
 
@@ -89,12 +92,12 @@ class FetchSession:
             names[partition.topic_id] = partition.topic
         return True
 
-    def asked(self, key: tuple[str, int]) -> FetchPartition | None:
-        """What the request in flight wants of a partition."""
-        return self._told.get(key)
+    def asked(self, key: TopicPartition) -> FetchPartition | None:
+        """What the request in flight wants of this partition."""
+        return self._asked.get(key)
 
     def answered(self, session_id: int) -> None:
-        """The broker took the request; session id 0 says that it keeps no session (its cache is full)."""
+        """The broker accepted the request. Session id 0: it keeps no session, because its cache is full."""
         if session_id == NO_SESSION:
             self._id, self._epoch = NO_SESSION, FULL_FETCH
         else:
@@ -102,7 +105,7 @@ class FetchSession:
             self._epoch = 1 if self._epoch == _LAST_EPOCH else self._epoch + 1
 
     def failed(self, error: int = 0) -> None:
-        """No answer, or one that refused the session: begin a new one, naming the old one so that it is dropped."""
+        """No answer, or the session was refused: the next request begins a new one, and names the old one to drop it."""
         self._epoch = FULL_FETCH
-        if error == FETCH_SESSION_ID_NOT_FOUND:
+        if error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._id = NO_SESSION

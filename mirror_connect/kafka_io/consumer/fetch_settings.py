@@ -1,7 +1,7 @@
-"""The consumer properties that steer fetching, read once: names and meanings are Kafka's, some defaults are not.
+"""The consumer properties that control fetching. Names and meanings are Kafka's, some defaults are not.
 
-fetch.max.bytes and max.partition.fetch.bytes default to values that fill a line of 100 ms round trip, because whole
-batches are passed on and not unpacked; a value that is set is kept.
+fetch.max.bytes and max.partition.fetch.bytes have larger defaults: they fill a link with a round trip of 100 ms. Batches
+are passed on whole, so this costs little. A value that is set is kept.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.kafka_io.client.copier_settings import reads_committed
 from mirror_connect.kafka_io.client.offset_reset import duration_ms
-from mirror_connect.kafka_io.protocol.wire import EARLIEST, LATEST
+from mirror_connect.kafka_io.protocol.log_offsets import EARLIEST, LATEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
-    """Bytes and milliseconds as Kafka has them; the names ending in _s are seconds."""
+    """Values in bytes and milliseconds, as in Kafka; names that end in _s have seconds."""
 
     min_bytes: int
     max_wait_ms: int
@@ -53,15 +54,12 @@ class FetchSettings:
     def of(cls, settings: Mapping[str, str]) -> Self:
         """From Java consumer properties. Raises ConfigError naming the property."""
         max_bytes = _number(settings, "fetch.max.bytes", 16 << 20)
-        isolation = settings.get("isolation.level", "read_uncommitted").lower()
-        if isolation not in ("read_uncommitted", "read_committed"):
-            raise ConfigError("isolation.level", isolation, "must be read_uncommitted or read_committed")
         return cls(
             min_bytes=_number(settings, "fetch.min.bytes", 1),
             max_wait_ms=_number(settings, "fetch.max.wait.ms", 500),
             max_bytes=max_bytes,
             partition_max_bytes=_number(settings, "max.partition.fetch.bytes", max_bytes),
-            read_committed=isolation == "read_committed",
+            read_committed=reads_committed(settings),
             rack=settings.get("client.rack", ""),
             reset=Reset.parse(settings.get("auto.offset.reset", "earliest")),
             metadata_max_age_s=_number(settings, "metadata.max.age.ms", 300_000) / 1000,

@@ -1,85 +1,80 @@
-"""What must be known before a partition can be read, kept true beside the reading: its leader, its topic's id, its position.
+"""Keeps what a fetch needs up to date: each partition's leader, its topic's id, its position.
 
-Every error puts some of it in doubt; here is what each of them leads to. Metadata and positions are asked for together,
-now and then and when something wants them, never more often than retry.backoff.ms.
+It decides what follows from each error. Metadata and positions are requested together, periodically and when they are
+needed, but never more often than retry.backoff.ms. fetch_positions.py finds the positions.
 
-A position is one of a topic, not of a name. A broker that takes topic ids (Kafka 3.1) is asked by id, so of a topic that
-was deleted and made again not one record is taken for one of the former. Older ones are asked by name: there a topic that
-was made again between two fetches, with no error in between, is noticed with the next metadata, metadata.max.age.ms later
-at worst.
-
-Where to read on is fetch_positions.py's.
+A position belongs to a topic, not to a name. Fetches name the topic by its id where the broker supports that (Kafka 3.1).
+So no record of a topic that was deleted and created again is taken for one of the former topic. Older brokers are asked by
+name. If there a topic is created again between two fetches, and no error shows it, the next metadata does, after
+metadata.max.age.ms at worst.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
 from mirror_connect.connectors.records.topic_ids import topic_id_text
-from mirror_connect.connectors.told_once import ToldTogether
 from mirror_connect.kafka_io.client.cluster import Cluster
-from mirror_connect.kafka_io.consumer.fetch_lanes import FetchLanes
-from mirror_connect.kafka_io.consumer.fetch_outages import FetchOutages
 from mirror_connect.kafka_io.consumer.fetch_positions import FetchPositions
+from mirror_connect.kafka_io.consumer.fetch_queues import FetchQueues
+from mirror_connect.kafka_io.consumer.fetch_reachability import FetchReachability
 from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
-from mirror_connect.kafka_io.consumer.fetch_state import LEADERSHIP_ERRORS, NOWHERE, TOPIC_IN_DOUBT, PartitionWork
-from mirror_connect.kafka_io.protocol import wire_codec as codes
+from mirror_connect.kafka_io.consumer.fetch_state import LEADERSHIP_ERRORS, NOWHERE, TOPIC_IN_DOUBT, PartitionFetchState
+from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, error_name
 
 _MADE_AGAIN: Final = "topics that were deleted and created again"
 
 
 class FetchUpkeep:
-    """`added`: the fetcher's partitions. `notice`, `incident`, `side`, `stop_at_new_topic`: as the fetcher has them.
+    """`added`: the fetcher's partitions. `problems`, `side`, `stop_at_new_topic`: those of the fetcher.
 
-    `run` does what is due, the other methods say what has become so.
+    `run` does what is due; the other methods note what has happened.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         settings: FetchSettings,
-        added: Mapping[tuple[str, int], PartitionWork],
-        lanes: FetchLanes,
-        outages: FetchOutages,
+        added: Mapping[TopicPartition, PartitionFetchState],
+        queues: FetchQueues,
+        reachability: FetchReachability,
         *,
-        notice: Callable[[str], None],
-        incident: Callable[[str], None],
+        problems: Problems,
         side: str,
         stop_at_new_topic: str | None,
     ) -> None:
         self._cluster = cluster
         self._settings = settings
         self._added = added
-        self._lanes = lanes
-        self._outages = outages
-        self._together = ToldTogether(notice)
-        self._happened_together = ToldTogether(incident)
+        self._queues = queues
+        self._reachability = reachability
+        self._problems = problems
         self._side = side
         self._stop_at_new_topic = stop_at_new_topic
         self._wanted = asyncio.Event()
         self._refresh_at = 0.0
         self.refreshed = 0
-        self._positions = FetchPositions(
-            cluster, settings, added, lanes, self, together=self._together, happened=self._happened_together, side=side
-        )
+        self._positions = FetchPositions(cluster, settings, added, queues, self, problems=problems, side=side)
 
     async def run(self) -> None:
-        """Until cancelled. Raises NotAuthorized when the cluster refuses the credentials, nothing else."""
+        """Runs until cancelled. Raises NotAuthorized when the cluster refuses the credentials, nothing else."""
         while True:
             self._wanted.clear()
             if self._added and time.monotonic() >= self._refresh_at:
                 await self._refresh()
             await self._positions.check()
             await self._positions.look_up()
-            if time.monotonic() >= self._lanes.sort_at:
-                self._lanes.sort()
-            # Metadata and lookups aren't asked for more often than retry.backoff.ms, however many errors want them.
+            if time.monotonic() >= self._queues.sort_at:
+                self._queues.sort()
+            # However many errors there are, metadata and positions aren't requested more often than retry.backoff.ms.
             await asyncio.sleep(self._settings.retry_backoff_s)
-            self._lanes.wake()
+            self._queues.wake()
             try:
                 async with asyncio.timeout(self._until_next()):
                     await self._wanted.wait()
@@ -92,96 +87,95 @@ class FetchUpkeep:
             return self._settings.metadata_max_age_s
         now = time.monotonic()
         due = [
-            0.0 if work.is_due() else work.retry_at - now
-            for work in self._added.values()
-            if not work.failed and (work.retry_at > now or (work.position is None and work.node != NOWHERE))
+            0.0 if state.is_due() else state.retry_at - now
+            for state in self._added.values()
+            if not state.failed and (state.retry_at > now or (state.position is None and state.node != NOWHERE))
         ]
         if self._positions.is_due:
             return 0.0
-        return max(0.0, min([self._refresh_at - now, self._lanes.sort_at - now, *due]))
+        return max(0.0, min([self._refresh_at - now, self._queues.sort_at - now, *due]))
 
-    def begin(self, work: PartitionWork) -> None:
-        """It has just been added."""
-        known = self._cluster.topic_id(work.key.topic)
-        if known is not None and work.topic_id not in (None, known):
-            # Another task may have read on in a newer topic than these metadata know: only newer ones can tell.
+    def begin(self, state: PartitionFetchState) -> None:
+        """Called for a partition that has just been added."""
+        known = self._cluster.topic_id(state.key.topic)
+        if known is not None and state.topic_id not in (None, known):
+            # Another task may have continued in a topic that is newer than this metadata: only newer metadata shows that.
             self.want_metadata()
             return
-        if self._cluster.leader(*work.key) is None:
+        if self._cluster.leader(*state.key) is None:
             self.want_metadata()
-        self._check_incarnation(work)
-        self._lanes.place(work)
-        self.doubt(work)
+        self._check_incarnation(state)
+        self._queues.place(state)
+        self.doubt(state)
 
     # What an error leads to.
 
-    def fetch_failed(self, work: PartitionWork, code: int) -> None:
+    def fetch_failed(self, state: PartitionFetchState, code: int) -> None:
         """A broker has answered a fetch with an error for this partition."""
-        leader = self._cluster.leader(*work.key)
-        if leader is not None and work.node != leader.node_id:
-            # A follower's word isn't the last one: it may lag behind or have been restarted. The leader is asked.
-            self._lanes.back_to_leader(work)
-            if code == codes.OFFSET_OUT_OF_RANGE:
+        leader = self._cluster.leader(*state.key)
+        if leader is not None and state.node != leader.node_id:
+            # A follower may lag behind or have been restarted, so its error proves nothing. The leader is asked.
+            self._queues.back_to_leader(state)
+            if code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 return
-        if code == codes.OFFSET_OUT_OF_RANGE:
-            self._positions.out_of_range(work)
-            self._lanes.stir(work)
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._positions.out_of_range(state)
+            self._queues.mark_dirty(state)
             self.want_metadata()
         else:
-            self.note_error(work, code)
+            self.note_error(state, code)
             self.want_metadata()
             if code in TOPIC_IN_DOUBT:
-                self._lanes.move(work, NOWHERE)
+                self._queues.move(state, NOWHERE)
 
-    def diverges(self, work: PartitionWork) -> None:
-        """A broker has answered a fetch with: what you read is not in my log. A follower may only lag; the leader knows."""
-        work.checked = None
-        self._lanes.back_to_leader(work)
-        self._lanes.stir(work)
-        self.doubt(work)
+    def diverges(self, state: PartitionFetchState) -> None:
+        """A broker has answered a fetch: its log lacks what was read. A follower may just lag behind; the leader knows."""
+        state.checked = None
+        self._queues.back_to_leader(state)
+        self._queues.mark_dirty(state)
+        self.doubt(state)
 
-    def doubt(self, work: PartitionWork) -> None:
-        """Its leader's log may be another one than was read."""
-        self._positions.doubt(work)
+    def doubt(self, state: PartitionFetchState) -> None:
+        """Its leader's log may differ from what was read."""
+        self._positions.doubt(state)
         self._wanted.set()
 
-    def answered(self, work: PartitionWork) -> None:
+    def answered(self, state: PartitionFetchState) -> None:
         """A broker has answered a fetch without an error for this partition."""
-        well_again = work.succeeded()
-        if well_again:
-            self._together.tell(well_again, f"{self._side} partitions are read again")
+        if state.succeeded():
+            line = f"{state} is read again from offset {state.position}"
+            self._problems.resolve(str(state), line=line, many=f"{self._side} partitions are read again")
 
     def broker_failed(self, node: int, reason: str, *, quiet: bool = False) -> None:
-        """A broker doesn't answer, or takes no connection (`quiet`: for its quiet partitions)."""
-        for work in list(self._lanes.at(node).values()):
-            if work.preferred == node:
-                self._lanes.back_to_leader(work)
+        """A broker doesn't answer, or accepts no connection (`quiet`: for its quiet partitions)."""
+        for state in list(self._queues.at(node).values()):
+            if state.preferred == node:
+                self._queues.back_to_leader(state)
         self.want_metadata()
-        self._outages.broker_fails(node, reason, quiet=quiet)
+        self._reachability.broker_fails(node, reason, quiet=quiet)
 
-    def note_error(self, work: PartitionWork, code: int) -> None:
-        """A broker has refused this partition: it is tried again later."""
-        work.back_off(self._settings.retry_backoff_s)
-        self._lanes.stir(work)
+    def note_error(self, state: PartitionFetchState, code: int) -> None:
+        """A broker has answered with an error for this partition: it is tried again later."""
+        state.back_off(self._settings.retry_backoff_s)
+        self._queues.mark_dirty(state)
         if code in LEADERSHIP_ERRORS:
-            work.preferred = NOWHERE
-        if code not in LEADERSHIP_ERRORS or not work.still_quiet:
-            line = work.explain(code)
-            if line:
-                self._together.tell(line, f"{self._side} partitions can't be read ({codes.error_name(code)})")
+            state.preferred = NOWHERE
+        if code not in LEADERSHIP_ERRORS or not state.still_quiet:
+            many = f"{self._side} partitions can't be read ({error_name(code)})"
+            self._problems.report(state.explain(code), many=many)
 
-    def fail(self, work: PartitionWork, line: str, kind: str) -> None:
-        """It is tried no more; `line` says why."""
-        work.error, work.failed = line, True
-        self._lanes.move(work, NOWHERE)
-        self._together.tell(line, kind)
+    def fail(self, state: PartitionFetchState, problem: Problem, many: str) -> None:
+        """Stops trying the partition because of this problem; `many`: see Problems.report."""
+        state.problem, state.failed = problem, True
+        self._queues.move(state, NOWHERE)
+        self._problems.report(problem, many=many)
 
-    def look_again(self) -> None:
-        """Something is to be asked for: not only when it is time."""
+    def wake(self) -> None:
+        """Makes `run` continue now: there is something to request."""
         self._wanted.set()
 
     def want_metadata(self) -> None:
-        """Leaders or topics may be others than is known."""
+        """Leaders or topics may have changed: metadata is read soon."""
         self._refresh_at = 0.0
         self._wanted.set()
 
@@ -193,47 +187,52 @@ class FetchUpkeep:
             await self._cluster.refresh({key[0] for key in self._added})
         except ClusterUnreachable as error:
             self._refresh_at = time.monotonic() + self._settings.retry_backoff_max_s
-            self._outages.cluster_fails(str(error))
+            self._reachability.cluster_fails(str(error))
             return
-        self._outages.cluster_answers()
+        self._reachability.cluster_answers()
         self.refreshed += 1
-        for work in list(self._added.values()):
-            self._check_incarnation(work)
-            code = self._metadata_error(work)
-            if code == codes.NONE:
-                self._lanes.place(work)
-                self._positions.doubt(work)
-            elif not work.failed:
-                self._lanes.move(work, NOWHERE)
-                if work.is_due():
-                    self.note_error(work, code)
-                self._refresh_at = min(self._refresh_at, work.retry_at)
+        for state in list(self._added.values()):
+            self._check_incarnation(state)
+            code = self._metadata_error(state)
+            if code == ErrorCode.NONE:
+                self._queues.place(state)
+                self._positions.doubt(state)
+            elif not state.failed:
+                self._queues.move(state, NOWHERE)
+                if state.is_due():
+                    self.note_error(state, code)
+                self._refresh_at = min(self._refresh_at, state.retry_at)
 
-    def _metadata_error(self, work: PartitionWork) -> int:
-        code = self._cluster.topic_error(work.key.topic)
-        if code == codes.NONE and self._cluster.leader(*work.key) is None:
-            exists = work.key.partition < (self._cluster.partition_count(work.key.topic) or 0)
-            return codes.LEADER_NOT_AVAILABLE if exists else codes.UNKNOWN_TOPIC_OR_PARTITION
+    def _metadata_error(self, state: PartitionFetchState) -> int:
+        code = self._cluster.topic_error(state.key.topic)
+        if code == ErrorCode.NONE and self._cluster.leader(*state.key) is None:
+            exists = state.key.partition < (self._cluster.partition_count(state.key.topic) or 0)
+            return ErrorCode.LEADER_NOT_AVAILABLE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return code
 
-    def _check_incarnation(self, work: PartitionWork) -> None:
-        """A topic deleted and created again has another id; its offsets mean nothing to the former position."""
-        topic_id = self._cluster.topic_id(work.key.topic)
+    def _check_incarnation(self, state: PartitionFetchState) -> None:
+        """Notices a topic that was deleted and created again by its new id. The position of the former one is void there."""
+        topic_id = self._cluster.topic_id(state.key.topic)
         if topic_id is None:
             return
-        if work.topic_id is None:
-            work.topic_id = topic_id
-        elif work.topic_id != topic_id and not work.failed:
-            which = f"{self._side} topic {work.key.topic} was deleted and created again"
-            ids = f"its id was {topic_id_text(work.topic_id)} and is {topic_id_text(topic_id)}"
-            number = work.key.partition
+        if state.topic_id is None:
+            state.topic_id = topic_id
+        elif state.topic_id != topic_id and not state.failed:
+            which = f"{self._side} topic {state.key.topic} was deleted and created again"
+            ids = f"its id was {topic_id_text(state.topic_id)} and is {topic_id_text(topic_id)}"
+            number = state.key.partition
             if self._stop_at_new_topic is None:
-                line = f"{which} ({ids}): partition {number} is read from the beginning of the new one"
-                kind = f"partitions of {self._side} {_MADE_AGAIN} are read from the beginning of the new ones"
-                if self._happened_together.is_news(work.key, kind, topic_id):
-                    self._happened_together.tell(line, kind)
-                work.begin_anew(topic_id)
+                text = f"{which} ({ids}): partition {number} is read from the beginning of the new one"
+                many = f"partitions of {self._side} {_MADE_AGAIN} are read from the beginning of the new ones"
+                event = Problem(str(state), ProblemCode.TOPIC_RECREATED, text)
+                self._problems.event(event, many, found=topic_id)
+                state.begin_anew(topic_id)
                 self._wanted.set()
             else:
-                line = f"{which} ({ids}): partition {number} stands still. {self._stop_at_new_topic}"
-                self.fail(work, line, f"partitions of {self._side} {_MADE_AGAIN} stand still")
+                problem = Problem(
+                    str(state),
+                    ProblemCode.TOPIC_RECREATED,
+                    f"{which} ({ids}): partition {number} is stalled",
+                    advice=self._stop_at_new_topic,
+                )
+                self.fail(state, problem, f"partitions of {self._side} {_MADE_AGAIN} are stalled")

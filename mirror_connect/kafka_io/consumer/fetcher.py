@@ -1,23 +1,23 @@
-"""Record batches out of the source cluster: one long-polling fetch per broker, with incremental sessions.
+"""Fetches record batches from the source cluster: one long-polling fetch per broker, with incremental sessions.
 
 How mirror_source uses it (all in one event loop)::
 
-    fetcher = Fetcher(cluster, settings, on_records=take, on_notice=notices.append)
-    fetcher.add(SourcePartition("orders", 0), position=17)     # next offset wanted; None = by auto.offset.reset
+    fetcher = Fetcher(cluster, settings, on_records=take, problems=problems)
+    fetcher.add(TopicPartition("orders", 0), position=17)     # next offset wanted; None = by auto.offset.reset
     await fetcher.run()                                        # until cancelled; no broker or partition makes it raise
 
-`take(fetched)` is called in the loop's thread, in offset order within a partition; after a truncation offsets come that
-came before, with other records. It must not block: it puts the value into the caller's own queue of that partition. The
-fetcher has no queue: it counts the bytes of every Fetched until `fetched.release()`, which the caller calls once when it no
-longer needs `buffer` (its batches are acknowledged, or copied, or dropped). A partition with too many unreleased bytes is
-left out of the next fetch, others go on.
+`take(fetched)` is called in the loop's thread, in offset order within a partition. After a truncation, offsets come again
+with other records. `take` must not block: it puts the value into the caller's own queue of that partition. The fetcher has
+no queue. It counts the bytes of every CompletedFetch until the caller calls `fetched.release()`, once, when it no longer
+needs `buffer`: its batches are acknowledged, copied or dropped. A partition with too many unreleased bytes is left out of
+the next fetch; others continue.
 
-The next fetch leaves as soon as the former answer is cut up, if there is room. While a broker has partitions that were
-left out for want of room, its fetches wait for news 20 ms at most instead of fetch.max.wait.ms, so that a partition with
-room again is soon read; a partition newly added waits fetch.max.wait.ms at most. That costs no second connection.
+The next fetch leaves as soon as the former answer is parsed, if there is room. While partitions of a broker are left out
+for want of room, its fetches wait 20 ms at most instead of fetch.max.wait.ms. So a partition that has room again is soon
+read. A new partition waits fetch.max.wait.ms at most.
 
-Which connection a partition is read on is fetch_lanes.py's, what is told of brokers that don't answer fetch_outages.py's;
-fetch_upkeep.py keeps leaders and positions. Here is the reading itself.
+This module does the reading itself. fetch_queues.py chooses the connection of a partition, fetch_reachability.py reports
+brokers that don't answer, and fetch_upkeep.py maintains leaders and positions.
 """
 
 from __future__ import annotations
@@ -28,27 +28,28 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from mirror_connect.connectors.errors import NotAuthorized
-from mirror_connect.connectors.records.positions import NO_EPOCH
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import Problem, Problems, cluster_unreachable
+from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import ConnectionLost, UnsupportedByBroker
-from mirror_connect.kafka_io.client.outage import Outage, cluster_away
+from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.consumer.fetch_budget import FetchBudget
 from mirror_connect.kafka_io.consumer.fetch_handover import FetchHandover
-from mirror_connect.kafka_io.consumer.fetch_lanes import FetchLanes, Lane
-from mirror_connect.kafka_io.consumer.fetch_outages import FetchOutages
 from mirror_connect.kafka_io.consumer.fetch_plan import NOTHING, Judged
+from mirror_connect.kafka_io.consumer.fetch_queues import FetchQueue, FetchQueues
+from mirror_connect.kafka_io.consumer.fetch_reachability import FetchReachability
 from mirror_connect.kafka_io.consumer.fetch_session import LOST, FetchSession
 from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
-from mirror_connect.kafka_io.consumer.fetch_state import NOWHERE, PartitionState, PartitionWork
+from mirror_connect.kafka_io.consumer.fetch_state import NOWHERE, FetchStatus, PartitionFetchState
 from mirror_connect.kafka_io.consumer.fetch_upkeep import FetchUpkeep
-from mirror_connect.kafka_io.consumer.fetched import Fetched, SourcePartition
-from mirror_connect.kafka_io.protocol import wire_codec as codes
-from mirror_connect.kafka_io.protocol.wire import NO_TOPIC_ID, Fetch, FetchedPartition, FetchResponse
+from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, error_name
+from mirror_connect.kafka_io.protocol.fetch import NO_TOPIC_ID, Fetch, FetchedPartition, FetchResponse
 
-__all__ = ["Fetched", "Fetcher", "PartitionState", "SourcePartition"]
+__all__ = ["CompletedFetch", "FetchStatus", "Fetcher"]
 
 _WAIT_WITH_SOME_LEFT_OUT_MS: Final = 20
-# Of the busy ones beside quiet ones: one that has become busy is not to wait for the others.
+# For the busy queue beside a quiet one: a partition that has become busy must not wait for the others.
 _WAIT_BESIDE_QUIET_MS: Final = 100
 
 
@@ -56,10 +57,10 @@ class Fetcher:
     """Fetches the added partitions until `run` is cancelled. Not thread-safe; everything in one event loop.
 
     `settings`: Java consumer properties, see fetch_settings.py. `buffer_limit_bytes` bounds unreleased and in-flight
-    bytes together (exceeded by at most one batch per broker). `on_notice` gets one line for each thing a user should
-    know, once, `side` says there whose cluster it is; `on_incident` those of what has happened and stays so, which are
-    notices without it. `stop_at_new_topic`: a partition whose topic was deleted and made again stands still, and this says
-    why and what to do; None: the new one is read from its beginning. Raises ConfigError for a wrong setting.
+    bytes together; one batch per broker may exceed it. `problems` gets what a user should know. There, `side` names the
+    cluster, and `unreachable` is the problem of the whole cluster. `stop_at_new_topic`: the advice for a partition that is
+    stalled because its topic was deleted and created again; None: the new topic is read from its beginning. Raises
+    ConfigError for a wrong setting.
     """
 
     def __init__(
@@ -67,163 +68,165 @@ class Fetcher:
         cluster: Cluster,
         settings: Mapping[str, str],
         *,
-        on_records: Callable[[Fetched], None],
-        on_notice: Callable[[str], None],
-        on_incident: Callable[[str], None] | None = None,
-        away: Outage | None = None,
+        on_records: Callable[[CompletedFetch], None],
+        problems: Problems,
+        unreachable: Problem | None = None,
         buffer_limit_bytes: int = 32 << 20,
         side: str = "source",
         stop_at_new_topic: str | None = None,
     ) -> None:
         self._cluster = cluster
         self._settings = FetchSettings.of(settings)
-        self._on_notice = on_notice
+        self._problems = problems
         self._side = side
         self._budget = FetchBudget(buffer_limit_bytes, self._settings.max_bytes, self._settings.partition_max_bytes)
-        self._work: dict[tuple[str, int], PartitionWork] = {}
-        away = away or cluster_away(f"{side} cluster", settings.get("bootstrap.servers"))
-        self._lanes = FetchLanes(cluster, self._settings.metadata_max_age_s, self._opened)
-        self._outages = FetchOutages(cluster, self._lanes, side, away, on_notice)
+        self._states: dict[TopicPartition, PartitionFetchState] = {}
+        unreachable = unreachable or cluster_unreachable(f"{side} cluster", settings.get("bootstrap.servers"))
+        self._queues = FetchQueues(cluster, self._settings.metadata_max_age_s, self._opened)
+        self._reachability = FetchReachability(cluster, self._queues, side, unreachable, problems)
         self._upkeep = FetchUpkeep(
             cluster,
             self._settings,
-            self._work,
-            self._lanes,
-            self._outages,
-            notice=on_notice,
-            incident=on_incident or on_notice,
+            self._states,
+            self._queues,
+            self._reachability,
+            problems=problems,
             side=side,
             stop_at_new_topic=stop_at_new_topic,
         )
-        self._handover = FetchHandover(self._budget, on_records, self._lanes.stir, self._wake_starved)
-        # Lanes that wait for room.
-        self._starved: set[Lane] = set()
+        self._handover = FetchHandover(self._budget, on_records, self._queues.mark_dirty, self._wake_starved)
+        # Queues that wait for room.
+        self._starved: set[FetchQueue] = set()
         self._paused = False
         self._loops: asyncio.TaskGroup | None = None
 
     def add(
         self,
-        partition: SourcePartition,
+        partition: TopicPartition,
         position: int | None,
         topic_id: bytes | None = None,
         leader_epoch: int = NO_EPOCH,
     ) -> None:
-        """Start fetching at `position` (the next offset wanted); None lets auto.offset.reset decide.
+        """Starts fetching at `position` (the next offset wanted); None lets auto.offset.reset decide.
 
-        `topic_id`: of the topic that the position is of, if that is known. If another one has the name now, it is read from
-        its beginning. `leader_epoch`: of the record before the position. If that isn't in the log any more, it is read from
-        where the log was truncated.
+        `topic_id`: of the topic that the position belongs to, if known. If another topic has the name now, that one is read
+        from its beginning. `leader_epoch`: of the record before the position. If the log does not have that record any more,
+        reading begins where the log was truncated.
         """
         self.remove(partition)
-        work = PartitionWork(partition, position, None if position is None else topic_id, leader_epoch, self._side)
-        self._work[partition] = work
-        self._upkeep.begin(work)
+        state = PartitionFetchState(
+            partition, position, None if position is None else topic_id, leader_epoch, self._side
+        )
+        self._states[partition] = state
+        self._upkeep.begin(state)
 
-    def remove(self, partition: SourcePartition) -> None:
-        """Stop fetching: no call of on_records for it after this one. What was handed over stays valid until released."""
-        work = self._work.pop(partition, None)
-        if work is not None:
-            self._lanes.move(work, NOWHERE)
+    def remove(self, partition: TopicPartition) -> None:
+        """Stops fetching: `on_records` is not called for it any more. What it got stays valid until it is released."""
+        state = self._states.pop(partition, None)
+        if state is not None:
+            self._problems.resolve(str(state))
+            self._queues.move(state, NOWHERE)
 
-    def state(self, partition: SourcePartition) -> PartitionState:
-        """Where an added partition stands; raises KeyError for another."""
-        return self._work[partition].view
+    def state(self, partition: TopicPartition) -> FetchStatus:
+        """The status of an added partition. KeyError for any other."""
+        return self._states[partition].view
 
-    def outages(self) -> list[str]:
-        """A line for the cluster while it is away, or else for each broker that partitions are to be read from."""
-        return self._outages.lines
+    def unreachable(self) -> list[Problem]:
+        """The problem of the cluster if it doesn't answer, or else of each such broker that partitions are read from."""
+        return self._reachability.problems
 
-    def in_trouble(self) -> list[SourcePartition]:
-        """The added partitions whose state has an error."""
-        return [work.key for work in self._work.values() if work.error]
+    def with_problems(self) -> list[TopicPartition]:
+        """The added partitions whose state has a problem."""
+        return [state.key for state in self._states.values() if state.problem]
 
     def pause(self) -> None:
-        """Send no further fetch and hand nothing over (a task that is told to finish); `resume` undoes it."""
+        """Sends no further fetch and passes nothing on, for a task that is to finish; `resume` undoes it."""
         self._paused = True
 
     def resume(self) -> None:
-        """Go on after `pause`."""
+        """Continues after `pause`."""
         self._paused = False
-        self._lanes.wake()
+        self._queues.wake()
 
     async def run(self) -> None:
-        """Fetch until cancelled. Raises NotAuthorized when the cluster refuses the credentials, nothing else."""
+        """Fetches until cancelled. Raises NotAuthorized when the cluster refuses the credentials, nothing else."""
         try:
             async with asyncio.TaskGroup() as self._loops:
                 self._loops.create_task(self._upkeep.run())
-                for lane in self._lanes.opened.values():
-                    self._loops.create_task(self._read_from(lane))
+                for queue in self._queues.opened.values():
+                    self._loops.create_task(self._read_from(queue))
         except* NotAuthorized as refused:
             raise refused.exceptions[0] from None
         finally:
             self._loops = None
 
-    # Reading: one loop for each lane.
+    # Reading: one loop for each queue.
 
-    def _opened(self, lane: Lane) -> None:
+    def _opened(self, queue: FetchQueue) -> None:
         if self._loops is not None:
-            self._loops.create_task(self._read_from(lane))
+            self._loops.create_task(self._read_from(queue))
 
-    async def _read_from(self, lane: Lane) -> None:
+    async def _read_from(self, queue: FetchQueue) -> None:
         session = FetchSession()
         while True:
-            lane.waker.clear()
-            left_out = not self._paused and self._look(lane)
-            wanted = {} if self._paused else lane.plan.wanted
-            room = self._budget.reserve(self._lanes.in_use()) if wanted else 0
+            queue.waker.clear()
+            left_out = not self._paused and self._refresh_plan(queue)
+            wanted = {} if self._paused else queue.plan.wanted
+            room = self._budget.reserve(self._queues.in_use()) if wanted else 0
             if room == 0:
                 if wanted or left_out:
-                    self._starved.add(lane)
-                await lane.waker.wait()
+                    self._starved.add(queue)
+                await queue.waker.wait()
                 continue
             try:
-                await self._fetch(lane, session, room, left_out=left_out)
+                await self._fetch(queue, session, room, left_out=left_out)
             except (ConnectionLost, UnsupportedByBroker) as error:
                 session.failed()
-                self._upkeep.broker_failed(lane.node, str(error), quiet=lane.quiet)
+                reason = error.reason if isinstance(error, ConnectionLost) else str(error)
+                self._upkeep.broker_failed(queue.node, reason, quiet=queue.quiet)
                 await asyncio.sleep(self._settings.retry_backoff_s)
             finally:
                 self._budget.unreserve(room)
                 self._wake_starved()
 
     def _wake_starved(self) -> None:
-        for lane in self._starved:
-            lane.waker.set()
+        for queue in self._starved:
+            queue.waker.set()
         self._starved.clear()
 
-    def _look(self, lane: Lane) -> bool:
-        """Brings the plan up to date; whether some partitions were left out because they hold too much."""
-        node, quiet = lane.node, lane.quiet
-        now, at_node = time.monotonic(), self._lanes.at(node)
+    def _refresh_plan(self, queue: FetchQueue) -> bool:
+        """Updates the plan. True if some partitions are left out because they hold too many bytes."""
+        node, quiet = queue.node, queue.quiet
+        now, at_node = time.monotonic(), self._queues.at(node)
         budget = self._budget
 
-        def judge(key: tuple[str, int]) -> Judged:
-            work = at_node.get(key)
-            if work is None or work.quiet != quiet:
+        def judge(key: TopicPartition) -> Judged:
+            state = at_node.get(key)
+            if state is None or state.quiet != quiet:
                 return NOTHING
-            if work.preferred != NOWHERE and now >= work.preferred_until:
-                self._lanes.back_to_leader(work)
-                if work.node != node:
+            if state.preferred != NOWHERE and now >= state.preferred_until:
+                self._queues.back_to_leader(state)
+                if state.node != node:
                     return NOTHING
-            leader, due = self._cluster.leader(*key), work.is_due()
-            restless = work.unreleased > 0 or work.preferred != NOWHERE or not due
-            if leader is not None and work.is_unchecked(leader.epoch):
-                self._upkeep.doubt(work)
-                return Judged(None, restless)
-            if work.position is None or leader is None or not due:
-                return Judged(None, restless)
-            cap, size = budget.partition_cap(work.released), budget.partition_bytes(work.released)
-            if work.unreleased > 0 and work.unreleased + min(size, work.max_bytes) > cap:
-                return Judged(None, restless, full=True)
-            return Judged(work.wanted(leader.epoch, size), restless)
+            leader, due = self._cluster.leader(*key), state.is_due()
+            recheck = state.unreleased > 0 or state.preferred != NOWHERE or not due
+            if leader is not None and state.is_unchecked(leader.epoch):
+                self._upkeep.doubt(state)
+                return Judged(None, recheck)
+            if state.position is None or leader is None or not due:
+                return Judged(None, recheck)
+            cap, size = budget.partition_cap(state.released), budget.partition_bytes(state.released)
+            if state.unreleased > 0 and state.unreleased + min(size, state.max_bytes) > cap:
+                return Judged(None, recheck, full=True)
+            return Judged(state.wanted(leader.epoch, size), recheck)
 
-        return lane.plan.look(judge)
+        return queue.plan.refresh(judge)
 
-    async def _fetch(self, lane: Lane, session: FetchSession, room: int, *, left_out: bool) -> None:
-        settings, node, quiet = self._settings, lane.node, lane.quiet
-        part = session.request(lane.plan.wanted, lane.plan.news)
-        lane.plan.asked()
-        beside_quiet = not quiet and (node, True) in self._lanes.opened
+    async def _fetch(self, queue: FetchQueue, session: FetchSession, room: int, *, left_out: bool) -> None:
+        settings, node, quiet = self._settings, queue.node, queue.quiet
+        part = session.request(queue.plan.wanted, queue.plan.changed)
+        queue.plan.asked()
+        beside_quiet = not quiet and (node, True) in self._queues.opened
         most_ms = _WAIT_BESIDE_QUIET_MS if beside_quiet else settings.max_wait_ms
         request = Fetch(
             part.partitions,
@@ -238,48 +241,50 @@ class Fetcher:
             names=part.names,
         )
         answer = await self._cluster.send(node, request, purpose="fetch-quiet" if quiet else "fetch")
-        if node in self._outages.brokers:
-            self._outages.broker_answers(lane)
-        if answer.error == codes.NONE:
+        if node in self._reachability.failing:
+            self._reachability.broker_answers(queue)
+        if answer.error == ErrorCode.NONE:
             session.answered(answer.session_id)
-            self._take(lane, session, answer)
+            self._take(queue, session, answer)
         else:
             session.failed(answer.error)
             if answer.error not in LOST:
-                self._on_notice(f"{self._side} broker {node} refuses to be read: {codes.error_name(answer.error)}")
+                name, error = f"{self._side} broker {node}", error_name(answer.error)
+                self._problems.log(f"The {name} refused a fetch: {error}")
                 await asyncio.sleep(settings.retry_backoff_max_s)
 
-    def _take(self, lane: Lane, session: FetchSession, answer: FetchResponse) -> None:
-        node, quiet = lane.node, lane.quiet
+    def _take(self, queue: FetchQueue, session: FetchSession, answer: FetchResponse) -> None:
+        node, quiet = queue.node, queue.quiet
         now = time.monotonic()
-        fresh: list[tuple[PartitionWork, FetchedPartition]] = []
+        fresh: list[tuple[PartitionFetchState, FetchedPartition]] = []
         for part in answer.partitions:
-            work = self._work.get((part.topic, part.partition))
-            asked = session.asked((part.topic, part.partition))
-            # Removed, moved to another broker or set to another position meanwhile: the answer is nobody's.
-            if self._paused or work is None or asked is None or asked.offset != work.position:
+            key = TopicPartition(part.topic, part.partition)
+            state = self._states.get(key)
+            asked = session.asked(key)
+            # If the partition was removed, moved to another broker or got another position meanwhile, drop the answer.
+            if self._paused or state is None or asked is None or asked.offset != state.position:
                 continue
-            if work.node != node or work.quiet != quiet:
+            if state.node != node or state.quiet != quiet:
                 continue
-            if asked.topic_id != (work.topic_id or NO_TOPIC_ID) or asked.last_epoch != work.last_epoch:
+            if asked.topic_id != (state.topic_id or NO_TOPIC_ID) or asked.last_epoch != state.last_epoch:
                 continue
-            if part.error != codes.NONE:
-                self._upkeep.fetch_failed(work, part.error)
+            if part.error != ErrorCode.NONE:
+                self._upkeep.fetch_failed(state, part.error)
                 continue
             if part.diverging is not None:
-                self._upkeep.diverges(work)
+                self._upkeep.diverges(state)
                 continue
-            # Whatever was read up to here is in this leader's log, or of an epoch that isn't known.
-            work.checked = asked.leader_epoch
-            work.high_watermark = max(part.high_watermark, -1)
-            work.log_start = part.log_start if part.log_start >= 0 else work.log_start
-            self._upkeep.answered(work)
+            # This leader's log has all that was read, or the epoch of that isn't known.
+            state.checked = asked.leader_epoch
+            state.high_watermark = max(part.high_watermark, -1)
+            state.log_start = part.log_start if part.log_start >= 0 else state.log_start
+            self._upkeep.answered(state)
             if part.preferred_replica >= 0 and part.preferred_replica != node:
-                self._lanes.prefer(work, part.preferred_replica)
+                self._queues.prefer(state, part.preferred_replica)
             if len(part.records) > 0:
-                fresh.append((work, part))
+                fresh.append((state, part))
                 if quiet:
-                    self._lanes.has_records(work, now)
-                work.records_at = now
+                    self._queues.has_records(state, now)
+                state.records_at = now
         if fresh:
             self._handover.give(fresh, answer.size)

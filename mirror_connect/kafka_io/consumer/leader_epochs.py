@@ -1,7 +1,7 @@
-"""Which leader epochs the records of one partition's log were written in, as far as they were read (KIP-320).
+"""The leader epochs of the records that were read from one partition (KIP-320).
 
-A leader's epoch is higher than that of each leader before it, so an epoch and where it ended tell one history of a log
-from another: after an unclean leader election the log is shorter, and grows again with other records.
+Each leader's epoch is higher than those before. So an epoch, with the offset where it ended, distinguishes two histories of
+a log: after an unclean leader election the log is shorter, and grows again with other records.
 """
 
 from __future__ import annotations
@@ -9,33 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from mirror_connect.connectors.records.positions import NO_EPOCH
+from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 
-# Epochs change with leaders: so many are remembered that only what is long past is forgotten.
+# Epochs only change with leaders, so more than this many reach far back.
 MOST: Final = 32
 
 
 class LeaderEpochs:
-    """Where each epoch began. An offset of which nothing is known has NO_EPOCH."""
+    """Where each epoch began. Unknown offsets have NO_EPOCH."""
 
     __slots__ = ("_begun",)
 
     def __init__(self) -> None:
-        # (first offset read of it, epoch), both rising, except that NO_EPOCH stands for formats that hold none.
+        # (first offset read of it, epoch). Both rise, except for NO_EPOCH of formats without epochs.
         self._begun: list[tuple[int, int]] = []
 
     def know(self, offset: int, epoch: int) -> None:
-        """The record at `offset`, or the last one below it, was written in `epoch`: all that is known."""
+        """Notes the epoch of the record at `offset` or the last one below it, and forgets all others."""
         self._begun = [] if epoch < 0 else [(offset, epoch)]
 
     def read(self, begun: Iterable[tuple[int, int]]) -> None:
-        """What a fetch brought: each first offset with another epoch than before, see fetched.whole_batches."""
+        """Notes what a fetch brought: each first offset with another epoch than before (completed_fetch.WholeBatches)."""
         known = self._begun
         for offset, epoch in begun:
             while known and known[-1][0] >= offset:
                 known.pop()
             last = known[-1][1] if known else NO_EPOCH
-            # Epochs never go back in a log; the checksum of a batch doesn't cover its epoch, so it may be damaged.
+            # Epochs never go back in a log. But a batch's checksum doesn't cover its epoch, which may be corrupt.
             if epoch > last or (epoch < 0 <= last):
                 known.append((offset, max(epoch, NO_EPOCH)))
         del known[:-MOST]
@@ -52,35 +52,35 @@ class LeaderEpochs:
         return next((begun for begun, each in self._begun if each > epoch), None)
 
     def go_on(self, offset: int, expected: int | None, epoch: int = NO_EPOCH) -> None:
-        """Reading goes on at `offset`, behind a record of `epoch`; it would have at `expected` by itself."""
+        """Reading continues at `offset`, after a record of `epoch`; without a jump it would have continued at `expected`."""
         if expected is not None and offset > expected:
-            # Which epochs those in between had is not known.
+            # The epochs of the offsets in between are not known.
             self._begun.clear()
         else:
             self.cut(offset)
         if epoch != NO_EPOCH and self.at(offset - 1) == NO_EPOCH:
-            # Of a position that came back nothing below it was read: where it goes back the broker has told the epoch.
+            # This position came from a stored offset, so nothing below it was read. The broker gave the epoch.
             self.know(offset - 1, epoch)
 
     def cut(self, offset: int) -> None:
-        """What was read from `offset` on is not in the log any more, or is read again."""
+        """Forgets what was read from `offset` on: it is not in the log any more, or is read again."""
         while self._begun and self._begun[-1][0] >= offset:
             self._begun.pop()
 
     def clear(self) -> None:
-        """Nothing is known."""
+        """Forgets all epochs."""
         self._begun.clear()
 
 
 def divergence(position: int, epochs: LeaderEpochs, epoch: int, end: int) -> int | None:
-    """The offset below `position` from which on the log holds something else than was read; None if it doesn't.
+    """The first offset below `position` at which the log differs from what was read; None if it doesn't differ.
 
-    `epoch`, `end`: the broker's answer for the epoch of the last record read: the highest epoch not above it that its
-    log has, and where that one ends there.
+    `epoch`, `end`: the broker's answer for the epoch of the last record read: the highest epoch in its log that is not
+    above that one, and where it ends there.
     """
     last = epochs.at(position - 1)
     if epoch >= last:
         return end if end < position else None
-    # The log knows nothing of what was read in later epochs than that one.
+    # The log has nothing of what was read in later epochs than that one.
     first = epochs.first_after(epoch)
     return min(end, position - 1 if first is None else first)

@@ -1,7 +1,7 @@
-"""Records by librdkafka for who compares logs: a consumer without a group, offsets, leaders. Blocking, for an executor.
+"""Reads records, offsets and leaders by librdkafka, to compare logs. Calls block: use an executor.
 
-Nothing here is shared with what copies: fetching, checksums, decompression, decoding and the choice of what readers of
-committed records see are librdkafka's. It shows neither transaction markers nor who wrote a record: batch_heads.py does.
+No code is shared with copying: librdkafka fetches, checks, decompresses and decodes, and leaves out aborted records. It
+shows neither transaction markers nor who wrote a record; batch_heads.py does.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from mirror_connect.connectors import partitions
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.connectors.rights import MissingRight, on_topic
 from mirror_connect.kafka_io.client.client_settings import librdkafka_config
@@ -38,19 +39,19 @@ FoundRecord = tuple[int, int, RecordContent]
 
 _EARLIEST: Final = -2
 _LATEST: Final = -1
-# What it answers where no record is as late as a timestamp.
+# The answer if no record is as late as the timestamp.
 _NO_RECORD: Final = -1
-# What is fetched ahead for each partition that is read, unpacked; a fetch may go beyond it once.
+# The limit of what is fetched ahead for a partition, decompressed; one fetch may exceed it.
 _AHEAD_KB: Final = 8 << 10
 _FETCH_BYTES: Final = 2 << 20
 _AT_ONCE: Final = 2_000
 _POLL_S: Final = 0.25
-# What a token endpoint has for the first token of a client.
+# A token endpoint has this long for the first token of a client.
 _FIRST_TOKEN_S: Final = 10.0
 _STATISTICS_MS: Final = 500
 _RIGHTS: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 _LOGIN: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
-# The consumer looks for a group's coordinator although it never joins: whether it may does not matter here.
+# The consumer looks for the group's coordinator although it never joins. Errors of that do not matter here.
 _OF_GROUPS: Final = frozenset(
     {
         KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -59,7 +60,7 @@ _OF_GROUPS: Final = frozenset(
         KafkaError.NOT_COORDINATOR,
     }
 )
-# A batch that is not what its checksum or header says; reading goes on behind it.
+# A batch that does not match its checksum or header; reading continues after it.
 _DAMAGE: Final = frozenset(
     {KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError._NOT_IMPLEMENTED, KafkaError.INVALID_MSG}
 )
@@ -67,14 +68,14 @@ _quiet: Final = logging.getLogger("mirror_connect.librdkafka")
 _quiet.setLevel(logging.CRITICAL + 1)
 
 
-class ReadingTrouble(Exception):
-    """The cluster doesn't tell now what was asked for; one line says why. It may in a moment."""
+class TemporaryReadError(Exception):
+    """The cluster gives no answer at present; the text says why, in one line. A later request may succeed."""
 
 
-class Told(NamedTuple):
-    """What a leader told of its log: an offset, None where no record is as late. `epoch`: -1 where it isn't known.
+class ListedOffset(NamedTuple):
+    """A leader's answer to ListOffsets. `offset`: None if no record is as late. `epoch`: -1 if it isn't known.
 
-    It is the one that the leader leads in where the log's end was asked for, else that of the record.
+    At the log's end it is the leader's present epoch, else that of the record.
     """
 
     offset: int | None
@@ -83,11 +84,11 @@ class Told(NamedTuple):
 
 @dataclass(slots=True)
 class Found:
-    """What one read brought. `end`: where the partition ended, if that was reached; offsets below it are read.
+    """What one read brought. `end`: where the partition ended, if that was reached; all offsets below it are read.
 
     `size`: bytes of keys, values and headers. `damaged`: (offset, reason) of batches that were left out.
-    `lost`: the position is no offset of the log (any more). `trouble`: why nothing comes at present; `refused`: why
-    nothing will.
+    `lost`: the log does not have the position (any more). `problem`: why nothing comes at present; `refused`: why
+    nothing will ever come.
     """
 
     records: list[FoundRecord] = field(default_factory=list)
@@ -96,26 +97,26 @@ class Found:
     end: int | None = None
     damaged: list[tuple[int, str]] = field(default_factory=list)
     lost: bool = False
-    trouble: str = ""
+    problem: str = ""
     refused: str = ""
 
 
 class RecordReader:
-    """One consumer, for one partition at a time. Not for two threads at once. Made off the event loop.
+    """One consumer, for one partition and one thread at a time. Create it off the event loop.
 
-    NotAuthorized, ClusterUnreachable: there is no token to log in with.
+    NotAuthorized, ClusterUnreachable: there is no token for the login.
     """
 
     def __init__(self, config: Mapping[str, Any], user: str, *, committed: bool, statistics: bool) -> None:
         self._received = 0
         self._user = user
-        self._trouble: KafkaError | None = None
+        self._last_error: KafkaError | None = None
         self._tokens = tokens_of(config)
         first_token(config, _FIRST_TOKEN_S)
         self._consumer = Consumer(
             {
                 **config,
-                "group.id": "mirror-connect-verify",  # librdkafka wants one; nothing is ever joined or committed
+                "group.id": "mirror-connect-verify",  # librdkafka demands one; it joins no group and commits nothing
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "enable.partition.eof": True,
@@ -129,12 +130,12 @@ class RecordReader:
                 "fetch.min.bytes": 1,
                 "fetch.wait.max.ms": 10,
                 "fetch.error.backoff.ms": 100,
-                # So long it waits when enough was fetched ahead; its default of a second would be most of the time.
+                # Its pause when enough is fetched ahead. With the default of one second it would pause most of the time.
                 "fetch.queue.backoff.ms": 5,
                 # A partition is read as soon as its leader is known.
                 "topic.metadata.refresh.fast.interval.ms": 20,
                 "log_level": 2,
-                "error_cb": self._noticed,
+                "error_cb": self._note_error,
                 **({"statistics.interval.ms": _STATISTICS_MS, "stats_cb": self._counted} if statistics else {}),
             },
             logger=_quiet,
@@ -142,30 +143,30 @@ class RecordReader:
 
     @property
     def received(self) -> int:
-        """Bytes that came over its connections so far, as the last statistics have it; 0 without."""
+        """Bytes received on its connections, by the last statistics; 0 without statistics."""
         return self._received
 
     def begin(self, topic: str, partition: int, offset: int) -> None:
-        """Read this partition from `offset` on; what was read before is forgotten."""
+        """Reads this partition from `offset` on, and no other."""
         self._consumer.assign([TopicPartition(topic, partition, offset)])
 
     def rest(self) -> None:
-        """Read nothing until the next `begin`."""
+        """Reads nothing until the next `begin`."""
         self._consumer.unassign()
 
     def read(self) -> Found:
-        """What there is, or comes within a quarter of a second. NotAuthorized."""
+        """The records that are there, or come within a quarter of a second. NotAuthorized."""
         first = self._consumer.poll(_POLL_S)
         if first is None:
-            noticed, self._trouble = self._trouble, None
-            if noticed is not None and noticed.code() in _LOGIN:
+            error, self._last_error = self._last_error, None
+            if error is not None and error.code() in _LOGIN:
                 problem = self._tokens.problem if self._tokens is not None else None
                 if isinstance(problem, ClusterUnreachable):
-                    return Found(trouble=str(problem))
-                raise NotAuthorized(f"the cluster refused the login: {problem or noticed.str()}")
-            return Found(trouble="" if noticed is None else noticed.str())
-        self._trouble = None
-        # Without waiting: so it is no more than what was fetched ahead.
+                    return Found(problem=str(problem))
+                raise NotAuthorized(f"the cluster refused the login: {problem or error.str()}")
+            return Found(problem="" if error is None else error.str())
+        self._last_error = None
+        # Without waiting, so this is at most what was fetched ahead.
         messages = [first, *self._consumer.consume(_AT_ONCE, 0)]
         found = Found()
         records, size, append_time = found.records, 0, False
@@ -189,22 +190,22 @@ class RecordReader:
             if headers:
                 size += sum(len(name) + len(held or b"") for name, held in headers)
             if kind == TIMESTAMP_NOT_AVAILABLE:
-                stamp = -1  # of format 0: shown as 0, which is a time, too
+                stamp = -1  # format 0 has none; confluent-kafka gives 0, which is a valid time
             append_time = append_time or kind == TIMESTAMP_LOG_APPEND_TIME
             records.append((message.offset(), stamp, (key, value, tuple(headers) if headers else ())))
         found.size, found.log_append_time = size, append_time
         return found
 
     def leader(self, topic: str, partition: int, timeout: float) -> tuple[str, int]:
-        """Host and port of the partition's leader. ReadingTrouble."""
+        """Host and port of the partition's leader. TemporaryReadError."""
         try:
             found = self._consumer.list_topics(topic, timeout=timeout)
         except KafkaException as problem:
-            raise ReadingTrouble(problem.args[0].str()) from None
+            raise TemporaryReadError(problem.args[0].str()) from None
         partitions = found.topics[topic].partitions
         broker = found.brokers.get(partitions[partition].leader) if partition in partitions else None
         if broker is None:
-            raise ReadingTrouble(f"partition {topic}-{partition} has no leader")
+            raise TemporaryReadError(f"partition {topic}-{partition} has no leader")
         return broker.host, broker.port
 
     def close(self) -> None:
@@ -214,12 +215,12 @@ class RecordReader:
     def _counted(self, statistics: str) -> None:
         self._received = json.loads(statistics).get("rx_bytes", 0)
 
-    def _noticed(self, error: KafkaError) -> None:
-        self._trouble = error
+    def _note_error(self, error: KafkaError) -> None:
+        self._last_error = error
 
 
 def _judge(message: Message, found: Found, user: str) -> None:
-    """What comes in a record's place: an end, damage, trouble. NotAuthorized."""
+    """Notes an error that comes instead of a record: an end, damage, a problem. NotAuthorized."""
     error = message.error()
     code = error.code()
     if code == KafkaError._PARTITION_EOF:
@@ -234,11 +235,11 @@ def _judge(message: Message, found: Found, user: str) -> None:
     elif code in _LOGIN:
         raise NotAuthorized(f"the cluster refused the login: {error.str()}")
     elif code not in _OF_GROUPS:
-        found.trouble = error.str()
+        found.problem = error.str()
 
 
 class OffsetAsker:
-    """Offsets of partitions, asked of their leaders by librdkafka's admin client. May be used from several threads."""
+    """Requests offsets from partition leaders by librdkafka's admin client. May be used from several threads."""
 
     def __init__(self, config: Mapping[str, Any], user: str) -> None:
         self._config = {**config, "log_level": 2}
@@ -247,9 +248,9 @@ class OffsetAsker:
         self._admin: AdminClient | None = None
 
     def offsets(
-        self, wanted: Mapping[tuple[str, int], int], *, committed: bool, timeout: float
-    ) -> tuple[dict[tuple[str, int], Told], str]:
-        """The offset at a timestamp (ms), -2 (earliest) or -1 (latest) of each partition; and why some are missing.
+        self, wanted: Mapping[partitions.TopicPartition, int], *, committed: bool, timeout: float
+    ) -> tuple[dict[partitions.TopicPartition, ListedOffset], str]:
+        """The offset of each partition at a timestamp (ms), -2 (earliest) or -1 (latest); and why some are missing.
 
         NotAuthorized.
         """
@@ -261,42 +262,42 @@ class OffsetAsker:
             admin = self._client()
         except ClusterUnreachable as unreachable:
             return {}, str(unreachable)
-        found: dict[tuple[str, int], Told] = {}
-        trouble = ""
+        found: dict[partitions.TopicPartition, ListedOffset] = {}
+        missing = ""
         until = time.monotonic() + timeout
         futures: Mapping[TopicPartition, Future[Any]] = admin.list_offsets(
             asked, isolation_level=level, request_timeout=timeout
         )
         for place, future in futures.items():
             try:
-                told = future.result(max(0.1, until + 1 - time.monotonic()))
+                listed = future.result(max(0.1, until + 1 - time.monotonic()))
             except KafkaException as problem:
                 error = problem.args[0]
                 if error.code() in _RIGHTS:
                     reason = error.str().rstrip(".")
                     denied = f"the cluster denied the offsets of {place.topic}-{place.partition} ({reason})"
                     raise MissingRight(denied, on_topic("DESCRIBE", place.topic), self._user) from None
-                trouble = f"{place.topic}-{place.partition}: {error.str()}"
+                missing = f"{place.topic}-{place.partition}: {error.str()}"
             except TimeoutError:
-                trouble = "no answer"
+                missing = "no answer"
             else:
-                key = place.topic, place.partition
-                if told.offset < 0 and (told.offset != _NO_RECORD or wanted[key] < 0):
-                    # Of a leader that has just gone it tells -1001, and no error. Each log has a beginning and an end.
-                    trouble = f"{place.topic}-{place.partition}: its leader has told no offset"
+                key = partitions.TopicPartition(place.topic, place.partition)
+                if listed.offset < 0 and (listed.offset != _NO_RECORD or wanted[key] < 0):
+                    # If the leader has just gone, librdkafka gives -1001 and no error. Each log has a beginning and an end.
+                    missing = f"{place.topic}-{place.partition}: its leader did not report an offset"
                     continue
-                epoch = -1 if told.leader_epoch is None else told.leader_epoch
-                found[key] = Told(None if told.offset < 0 else told.offset, epoch)
-        if trouble:
-            # It asks with the leader epoch it once learnt, and learns no newer one from being refused.
+                epoch = -1 if listed.leader_epoch is None else listed.leader_epoch
+                found[key] = ListedOffset(None if listed.offset < 0 else listed.offset, epoch)
+        if missing:
+            # The client keeps using the leader epoch that it once learnt, also when brokers refuse it. A new one learns it.
             with self._lock:
                 if self._admin is admin:
                     self._admin = None
-        return found, trouble
+        return found, missing
 
     def topic_ids(self, topics: Sequence[str], timeout: float) -> dict[str, str]:
-        """The ids of these topics where the brokers give them (Kafka 2.8 on), as text; a topic that isn't there has none."""
-        from confluent_kafka import TopicCollection  # noqa: PLC0415 — nothing else needs it
+        """The ids of these topics, as text, from brokers that have ids (Kafka 2.8 on). An absent topic has none."""
+        from confluent_kafka import TopicCollection  # noqa: PLC0415 — only this call needs it
 
         found = {}
         for topic, future in (
@@ -323,10 +324,10 @@ def _spec(wanted: int) -> OffsetSpec:
 
 
 class RecordReaders:
-    """The readers of one cluster, which are used again: a new one has to connect first. `properties`: Java's, of a consumer.
+    """A pool of readers of one cluster, because a new one has to connect first. `properties`: of a Java consumer.
 
-    `user`: who logs in, for errors; `statistics`: readers know how many bytes they received. Raises ConfigError; connects to
-    nothing before it is asked.
+    `user`: who logs in, for errors; `statistics`: readers count the bytes they receive. Raises ConfigError; connects at the
+    first use.
     """
 
     def __init__(
@@ -342,7 +343,7 @@ class RecordReaders:
         self._lock = threading.Lock()
 
     def take(self) -> RecordReader:
-        """One that nobody uses. NotAuthorized, ClusterUnreachable: a new one has no token to log in with."""
+        """A reader that nobody uses. NotAuthorized, ClusterUnreachable: a new one has no token for its login."""
         with self._lock:
             if self._free:
                 return self._free.pop()
@@ -352,13 +353,13 @@ class RecordReaders:
         return reader
 
     def give_back(self, reader: RecordReader) -> None:
-        """It is no longer used."""
+        """The reader is no longer used."""
         reader.rest()
         with self._lock:
             self._free.append(reader)
 
     def close(self) -> None:
-        """Ends all of them."""
+        """Closes all readers."""
         with self._lock:
             readers, self._all, self._free = self._all, [], []
         for reader in readers:

@@ -1,11 +1,11 @@
-"""Records with their keys and values, out of what a fetch brought: for topics that are read, not copied."""
+"""Reads the single records of a fetch, with keys and values: for internal topics, which are not copied."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mirror_connect.kafka_io.consumer.fetched import Fetched
+from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.records import varint
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, split_fetch
 from mirror_connect.kafka_io.records.record_rewrite import unpack
@@ -20,8 +20,8 @@ class ReadRecord(NamedTuple):
     value: bytes | None
 
 
-def read_records(fetched: Fetched) -> Iterator[ReadRecord]:
-    """The records of a fetch in order, without those below its offset; control records are none. CorruptBatchError."""
+def read_records(fetched: CompletedFetch) -> Iterator[ReadRecord]:
+    """The records of a fetch in order, without control records and those below its offset. CorruptBatchError."""
     for view in split_fetch(fetched.buffer, whole=True):
         if view.is_control or (view.magic >= 2 and view.count == 0):
             continue

@@ -1,22 +1,22 @@
-"""What a feed has given to its target partition and the target has not acknowledged: the one place a position follows from.
+"""The offsets of a feed that the target has not acknowledged yet. The source offset follows from these alone.
 
-Offsets are the source's, or for records of a task's own making numbers that the feed counts up. A batch that was split
-is acknowledged in pieces. So nothing here counts batches: what counts is the lowest offset that is not acknowledged.
+Offsets are those of the source; for a task's own records the feed numbers them. A batch that was split is acknowledged in
+pieces. So nothing here counts batches: only the lowest offset that is not acknowledged matters.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-from mirror_connect.kafka_io.records.record_batch import Outgoing
+from mirror_connect.kafka_io.records.record_batch import ProducerBatch
 
 
 class NotInFlightError(Exception):
-    """An acknowledgement of what was not given out, or out of order: a fault of ours. A position must not follow from it."""
+    """An acknowledgement that does not fit: a bug here. No source offset may follow from it."""
 
 
 class InFlight:
-    """The batches of one feed that are on their way, oldest first, by the offsets that they cover."""
+    """The batches of one feed that are in flight, oldest first, by the offsets that they cover."""
 
     __slots__ = ("_covered",)
 
@@ -32,31 +32,31 @@ class InFlight:
         """The lowest offset that is not acknowledged; None when nothing is in flight."""
         return self._covered[0][0] if self._covered else None
 
-    def given(self, outgoing: Outgoing) -> None:
+    def given(self, batch: ProducerBatch) -> None:
         """The feed's `take` returns this batch."""
-        self._covered.append([outgoing.first_offset, outgoing.last_offset])
+        self._covered.append([batch.first_offset, batch.last_offset])
 
-    def merged(self, outgoing: Outgoing) -> None:
-        """The batch that was given out last goes as this one, which may cover offsets behind it, too."""
-        self._covered[-1][1] = outgoing.last_offset
+    def merged(self, batch: ProducerBatch) -> None:
+        """The last batch is replaced by this one, which may cover later offsets too."""
+        self._covered[-1][1] = batch.last_offset
 
-    def acked(self, outgoing: Outgoing) -> bool:
-        """The target has this batch, or this piece of one; whether the whole batch is there now. NotInFlightError."""
+    def acked(self, batch: ProducerBatch) -> bool:
+        """The target has this batch, or this piece of one. True if the whole batch is there now. NotInFlightError."""
         if not self._covered:
-            raise NotInFlightError(f"offsets {outgoing.first_offset} to {outgoing.last_offset}: nothing is in flight")
+            raise NotInFlightError(f"offsets {batch.first_offset} to {batch.last_offset}: nothing is in flight")
         head = self._covered[0]
         lowest, last = head
-        # A piece begins at its first record: offsets without one, between two pieces, belong to none of them.
-        if not lowest <= outgoing.first_offset <= outgoing.last_offset <= last:
+        # A piece begins at its first record. So offsets without a record, between two pieces, belong to neither.
+        if not lowest <= batch.first_offset <= batch.last_offset <= last:
             raise NotInFlightError(
-                f"offsets {outgoing.first_offset} to {outgoing.last_offset}: {lowest} to {last} are to come next"
+                f"offsets {batch.first_offset} to {batch.last_offset}: {lowest} to {last} are to come next"
             )
-        if outgoing.last_offset < last:
-            head[0] = outgoing.last_offset + 1
+        if batch.last_offset < last:
+            head[0] = batch.last_offset + 1
             return False
         self._covered.popleft()
         return True
 
     def clear(self) -> None:
-        """All of it is given up, and will be given out again."""
+        """Forgets all batches: they will be taken again."""
         self._covered.clear()

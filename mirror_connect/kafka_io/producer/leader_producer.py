@@ -1,4 +1,4 @@
-"""librdkafka's part of the leader's writes: a producer with a transactional id, one transaction for each write."""
+"""Writes for the group's leader by librdkafka: a producer with a transactional id, one transaction per write."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from mirror_connect.connectors.rights import on_transactional_id
 from mirror_connect.kafka_io.producer.leader_writer import Entry, TransactionalIdDenied
 
 if TYPE_CHECKING:
-    from mirror_connect.kafka_io.consumer.topic_log_io import LogClients
+    from mirror_connect.kafka_io.consumer.log_clients import LogClients
 
-# The broker aborts what a killed leader left open after this: until then readers wait.
+# After this time the broker aborts a transaction that a killed leader left open. Until then readers wait.
 TRANSACTION_S: Final = 10.0
 _ABORT_S: Final = 2.0
 
 
 class LeaderProducer:
-    """See leader_writer.Transactions. Its blocking calls have a thread of their own."""
+    """Implements leader_writer.Transactions. Its blocking calls run in a thread of their own."""
 
     def __init__(self, clients: LogClients, transactional_id: str) -> None:
         self._clients = clients
@@ -34,7 +34,7 @@ class LeaderProducer:
             "transactional.id": transactional_id,
             "transaction.timeout.ms": int(TRANSACTION_S * 1000),
             "delivery.timeout.ms": int(TRANSACTION_S * 1000),
-            "socket.timeout.ms": int(TRANSACTION_S * 1000),  # librdkafka takes none above the transaction's
+            "socket.timeout.ms": int(TRANSACTION_S * 1000),  # librdkafka accepts no more than the transaction's
             "acks": "all",
             "enable.idempotence": True,
             "max.in.flight.requests.per.connection": 5,
@@ -53,7 +53,7 @@ class LeaderProducer:
 
     def close(self) -> None:
         """See Transactions."""
-        # In its thread, behind what is under way: ending a client waits for its own threads.
+        # In its thread, after the call that is running: the end of a client waits for its own threads.
         self._thread.submit(self._forget)
         self._thread.shutdown(wait=False)
 
@@ -69,7 +69,8 @@ class LeaderProducer:
         self._clients.get_ready(self._config, seconds)
         try:
             self._producer = Producer(self._config)
-            # A token may have taken all of the lease; who leads no more must not begin what fences another one.
+            # The wait for a token may have used up the lease. A former leader must not begin a claim: it would fence the
+            # new one.
             if (left := until - time.monotonic()) <= 0:
                 raise self._clients.unreachable(what)
             self._producer.init_transactions(left)
@@ -89,7 +90,7 @@ class LeaderProducer:
             self._producer.begin_transaction()
             for key, value in entries:
                 self._producer.produce(topic, value=value, key=key)
-            # Fails where one of them was not written, before it asks for the commit.
+            # The commit is requested only when all of them are written.
             if self._producer.flush(seconds) == 0:
                 committing = True
                 self._producer.commit_transaction(max(0.0, until - time.monotonic()))
@@ -103,13 +104,13 @@ class LeaderProducer:
         self, topic: str, error: KafkaError, *, committing: bool
     ) -> OutcomeUnknown | ClusterUnreachable | NotAuthorized:
         assert self._producer is not None
-        # A commit that was refused so that it has to be aborted is none; of other errors nobody knows.
+        # If the transaction must be aborted, it was not committed. After other errors of the commit it may have been.
         if committing and not error.txn_requires_abort():
             return OutcomeUnknown(
                 f"topic {topic}: it is not known whether the record was written: {error.str()}. Ask for it again when the "
                 "group has a leader"
             )
-        # Without it, readers would wait until the broker does it. Either way nothing of this is ever committed.
+        # Without the abort, readers would wait until the broker aborts. Either way nothing of this is ever committed.
         with contextlib.suppress(KafkaException):
             self._producer.abort_transaction(_ABORT_S)
         return self._clients.not_written(topic, error)

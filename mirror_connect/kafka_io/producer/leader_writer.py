@@ -1,10 +1,10 @@
-"""What only the group's leader writes: in transactions that end with its lease, and that its successor fences.
+"""Writes for the group's leader: in transactions that end with its lease, and that its successor fences.
 
-As Kafka Connect's transactional leader (KIP-618): who becomes the leader takes the next epoch of the transactional id
-`connect-cluster-<group.id>`. From then on nothing of a former leader is committed, however late it comes. A look at the
-lease alone can't promise that, as a process may stop, or its network, between the look and the arrival.
+Kafka Connect's leader does the same (KIP-618): a new leader takes the next epoch of the transactional id
+`connect-cluster-<group.id>`. From then on nothing of a former leader is committed, however late it arrives. A check of the
+lease alone can't promise that: the process or its network may stop between the check and the arrival.
 
-Without the right to the transactional id there is the lease alone, which is said once.
+Without the right to the transactional id only the lease remains, which is logged once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from mirror_connect.connectors.rights import MissingRight
-from mirror_connect.kafka_io.client.write_lease import WriteLease, lease_over
+from mirror_connect.kafka_io.client.worker_lease import WorkerLease, lease_over
 
 log = logging.getLogger(__name__)
 
@@ -28,10 +28,10 @@ class TransactionalIdDenied(MissingRight):
 
 
 class Transactions(Protocol):
-    """One producer with the transactional id. Once a call has failed it is of no more use, and is to be closed."""
+    """One producer with the transactional id. After a call has failed, the only valid call is `close`."""
 
     async def claim(self, seconds: float) -> None:
-        """Takes the next epoch: every producer that had the id before is fenced, an open transaction of it aborted.
+        """Takes the next epoch: fences every former producer with the id, and aborts its open transaction.
 
         TransactionalIdDenied, NotAuthorized, ClusterUnreachable.
         """
@@ -43,7 +43,7 @@ class Transactions(Protocol):
         """
 
     def close(self) -> None:
-        """Sends no more."""
+        """Stops the producer."""
 
 
 class PlainWriter(Protocol):
@@ -54,10 +54,10 @@ class PlainWriter(Protocol):
 
 
 class LeaderWriter:
-    """`new` makes a producer; `plain` writes instead where the transactional id is denied."""
+    """The leader's writes. `new` creates a producer; `plain` writes instead if the transactional id is denied."""
 
     def __init__(
-        self, transactional_id: str, new: Callable[[], Transactions], plain: PlainWriter, lease: WriteLease
+        self, transactional_id: str, new: Callable[[], Transactions], plain: PlainWriter, lease: WorkerLease
     ) -> None:
         self._transactional_id = transactional_id
         self._new = new
@@ -66,20 +66,20 @@ class LeaderWriter:
         self._transactions: Transactions | None = None
         self._denied = False
         self._claimed = False
-        self._told = False
+        self._logged = False
 
     @property
     def claimed(self) -> bool:
-        """Whether `write` may be called; not any more after it has failed."""
+        """Whether `write` may be called. After a failed write it must not."""
         return self._claimed
 
     async def claim(self) -> None:
-        """Fences every other leader. What it had written is committed, or never will be: the topic is to be read after this.
+        """Fences every other leader. Its writes are committed by now, or never will be: read the topic after this.
 
         LeaseOver, NotAuthorized, ClusterUnreachable.
         """
         self.relinquish()
-        # Who leads no more must not fence who does: looked at before, and again when it is done.
+        # A former leader must not fence the new one: the lease is checked before the claim and after it.
         if (left := self._lease.remaining()) <= 0:
             raise lease_over()
         transactions = self._new()
@@ -87,7 +87,7 @@ class LeaderWriter:
             await transactions.claim(min(left, CLAIM_S))
         except TransactionalIdDenied as denied:
             transactions.close()
-            self._tell(denied)
+            self._warn_once(denied)
             self._denied = True
         except BaseException:
             transactions.close()
@@ -101,10 +101,12 @@ class LeaderWriter:
         self._claimed = True
 
     async def write(self, topic: str, entries: Sequence[Entry]) -> None:
-        """Writes all entries or none. Claim first, and again after an error; then read the topic, as another may have led.
+        """Writes all entries or none. Claim first.
 
-        LeaseOver (also without a claim), NotAuthorized, ClusterUnreachable: nothing was written. OutcomeUnknown: it may be
-        written, but nothing comes later than the next claim.
+        After an error, claim again and read the topic, as there may have been another leader.
+
+        LeaseOver (also without a claim), NotAuthorized, ClusterUnreachable: nothing was written. OutcomeUnknown: the entries
+        may be written, but never after the next claim.
         """
         if not self._claimed:
             raise lease_over()
@@ -122,15 +124,15 @@ class LeaderWriter:
             raise
 
     def relinquish(self) -> None:
-        """Writes no more until the next claim."""
+        """Writes nothing until the next claim."""
         transactions, self._transactions, self._claimed = self._transactions, None, False
         if transactions is not None:
             transactions.close()
 
-    def _tell(self, denied: MissingRight) -> None:
-        if not self._told:
-            self._told = True
+    def _warn_once(self, denied: MissingRight) -> None:
+        if not self._logged:
+            self._logged = True
             log.warning(
-                "%s. Without it a leader that was replaced while it hung is kept from writing configs by its lease alone",
+                "%s. Without it only the lease stops a replaced leader from writing configs",
                 denied,
             )

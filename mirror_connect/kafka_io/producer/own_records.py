@@ -1,4 +1,4 @@
-"""Records of a task's own making into one target partition, with the task's producer: heartbeats, checkpoints, positions."""
+"""Writes a task's own records to one target partition: heartbeats, checkpoints, source offsets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
 from mirror_connect.kafka_io.producer.in_flight import InFlight
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
-from mirror_connect.kafka_io.records.record_batch import NewRecord, Outgoing
+from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch
 from mirror_connect.kafka_io.records.record_rewrite import build
 
 # A batch may be twice as large as this before a broker with default settings refuses it.
@@ -19,21 +19,21 @@ BATCH_BYTES: Final = 400_000
 
 
 class OwnRecords:
-    """One target partition. A partition that refuses records fails what waits for it, and whatever is written later."""
+    """Writes to one target partition. If it refuses a record for good, all waiting and later writes fail."""
 
     def __init__(self, producer: BatchProducer, topic: str, partition: int) -> None:
         self.target: TargetPartition = producer.partition(topic, partition, self, ahead=True)
         self._producer = producer
-        self._waiting: deque[Outgoing] = deque()
+        self._waiting: deque[ProducerBatch] = deque()
         self._in_flight = InFlight()
-        # One of each batch that waits or is in flight.
+        # One for each batch that waits or is in flight.
         self._acks: deque[asyncio.Future[None]] = deque()
-        # The records are numbered: those of a later batch come behind those of an earlier one.
+        # The records are numbered, so that offsets rise from batch to batch.
         self._next_number = 0
         self._error: PartitionRefusedError | None = None
 
     async def write(self, records: Sequence[NewRecord]) -> None:
-        """Writes these in order and waits until all in-sync replicas have them. PartitionRefusedError."""
+        """Writes these records in order, and waits until all in-sync replicas have them. PartitionRefusedError."""
         if self._error is not None:
             raise self._error
         acks = []
@@ -47,23 +47,23 @@ class OwnRecords:
             self._producer.wake(self.target)
             await asyncio.gather(*acks)
 
-    # --- Feed -------------------------------------------------------------------------------------------------------
+    # The feed (target_partition.Feed).
 
     def waiting(self) -> bool:
         """See Feed."""
         return bool(self._waiting)
 
-    def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
+    def take(self, limit: int, *, slow_link: bool) -> ProducerBatch | None:
         """See Feed."""
         if not self._waiting:
             return None
-        outgoing = self._waiting.popleft()
-        self._in_flight.given(outgoing)
-        return outgoing
+        batch = self._waiting.popleft()
+        self._in_flight.given(batch)
+        return batch
 
-    def acked(self, outgoing: Outgoing, base_offset: int) -> None:
+    def acked(self, batch: ProducerBatch, base_offset: int) -> None:
         """See Feed. A batch that was split comes in pieces."""
-        if self._in_flight.acked(outgoing):
+        if self._in_flight.acked(batch):
             ack = self._acks.popleft()
             if not ack.done():
                 ack.set_result(None)

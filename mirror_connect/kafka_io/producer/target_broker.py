@@ -1,4 +1,4 @@
-"""A broker of the target as the producer knows it: who waits for it, how much it takes, how far away it is."""
+"""The producer's view of one target broker: waiting partitions, request limits, round-trip time."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Final
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import ConnectionLost, UnsupportedByBroker
-from mirror_connect.kafka_io.producer.target_partition import ProducerId, Sent, TargetPartition
-from mirror_connect.kafka_io.protocol.wire_control import ApiVersions
+from mirror_connect.kafka_io.producer.target_partition import InFlightBatch, ProducerIdAndEpoch, TargetPartition
+from mirror_connect.kafka_io.protocol.connection_setup import ApiVersions
 
-# From this round trip on it is latency that bounds a partition (five batches per round trip), so larger batches merge.
+# From this round trip on, latency limits a partition (five batches per round trip), so larger batches are merged.
 SLOW_LINK_S: Final = 0.02
 ROUND_TRIP_TRIES: Final = 3
 ROUND_TRIP_PAUSE_S: Final = 0.1
 ROUND_TRIP_EVERY_S: Final = 60.0
-# A broker that throttles doesn't read from the connection for as long as the last request takes it over the quota, and
-# positions are behind the records there. So it gets what makes it stop for half a second at most, one request at a time.
+# A broker that throttles reads nothing from the connection until the last request is within the quota again, and source
+# offsets wait there too. So each request is small enough for half a second of that, and there is only one at a time.
 MUTE_S: Final = 0.5
-# As long as a broker remembers what it was sent (quota.window.num × quota.window.size.seconds, by default).
+# The time for which a broker counts what it got (quota.window.num × quota.window.size.seconds, by default).
 PACED_S: Final = 11.0
-# An answer within this part of request.timeout.ms: twice as much would have come through, too.
+# After an answer within this part of request.timeout.ms, a request of twice the size would be in time, too.
 QUICK: Final = 0.25
 
 
 @dataclass(slots=True, eq=False)
 class TargetBroker:
-    """`requests`: how many are under way. `round_trip`: to it and back in seconds, without any load; 0: not known.
+    """One target broker. `requests`: how many are under way. `round_trip`: in seconds, without load; 0: not known.
 
-    `carries`: how many bytes a request may have, one at a time, since one got no answer in time (at
-    `limited_at`); None: no such limit.
-    `ahead` and `ready`: partitions with something to send; the first ones always come first. Times are those of the loop.
+    `carries`: how many bytes a request may have, one at a time, since one got no answer in time (at `limited_at`); None: no
+    such limit.
+    `ahead` and `ready`: partitions with something to send; those in `ahead` always come first. Times are the loop's.
     """
 
     node_id: int
@@ -51,9 +51,9 @@ class TargetBroker:
         """The row in which the partition waits for a request."""
         return self.ahead if target.ahead else self.ready
 
-    def take(self, producer: ProducerId, limit: int) -> tuple[list[tuple[TargetPartition, Sent]], int]:
+    def take(self, producer: ProducerIdAndEpoch, limit: int) -> tuple[list[tuple[TargetPartition, InFlightBatch]], int]:
         """A batch of each partition that waits, and their bytes: until `limit` is reached, or one had to be split."""
-        taken: list[tuple[TargetPartition, Sent]] = []
+        taken: list[tuple[TargetPartition, InFlightBatch]] = []
         size = 0
         slow_link = self.round_trip > SLOW_LINK_S
         for target in (*self.ahead, *self.ready):
@@ -64,35 +64,35 @@ class TargetBroker:
                 continue
             taken.append((target, sent))
             size += sent.size
-            # To the end of the row: partitions that did not fit into this request come first in the next.
+            # It goes to the end of the row: partitions that did not fit into this request come first in the next.
             if target.sendable():
                 row[target] = None
-            if size >= limit or target.taken_apart:
+            if size >= limit or target.split_tried:
                 break
         return taken, size
 
     def throttled(self, now: float, seconds: float, size: int) -> None:
-        """The broker reads nothing more for that long, because of a request of `size` bytes."""
+        """The broker reads nothing for that long, because of a request of `size` bytes."""
         self.throttled_until = now + seconds
         self.paced_until = self.throttled_until + PACED_S
         self.paced_bytes = int(size * MUTE_S / seconds)
 
     def timed_out(self, now: float, sent_at: float, size: int) -> None:
-        """A request of `size` bytes got no answer in time. The same again would get none either, on a link so thin."""
-        # Those that were under way beside one that timed out are lost with its connection, and tell nothing more.
+        """A request of `size` bytes got no answer in time. On such a slow link, the same size would fail again."""
+        # Requests beside one that timed out are lost with its connection. They show nothing new.
         if sent_at >= self.limited_at:
             self.limited_at = now
             self.carries = max(1, min(size, self.carries or size) // 2)
 
     def answered_after(self, seconds: float, timeout: float, largest: int) -> None:
-        """An answer came. Requests may grow to `largest` bytes again, while they stay far from the time-out."""
+        """An answer came. Requests may grow to `largest` bytes again, as long as answers come quickly."""
         if self.carries is not None and seconds < timeout * QUICK:
             self.carries = None if self.carries * 2 >= largest else self.carries * 2
 
     async def keep_round_trip(self, cluster: Cluster, silent: Callable[[], None]) -> None:
-        """Measures it for ever; `silent` hears when no answer comes.
+        """Measures the round trip for ever; calls `silent` when no answer comes.
 
-        On a connection without records: the answers to those tell as much of the load as of the distance.
+        It uses a connection without records: answers to records would also show the load.
         """
         clock = asyncio.get_running_loop().time
         while True:

@@ -1,1 +1,1 @@
-"""Kafka's requests and answers as bytes, by their kind; no I/O."""
+"""Kafka's requests and responses as bytes, a module for each kind; no I/O."""

@@ -1,4 +1,4 @@
-"""Which batches a reader of committed records must not see: the decision of Kafka's CompletedFetch, batch by batch."""
+"""Skips batches of aborted transactions for readers of committed records, as Kafka's CompletedFetch does."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _ABORT: Final = 0
 
 
 class AbortedFilter:
-    """Which batches of a read_committed fetch belong to aborted transactions.
+    """Finds the batches of a read_committed fetch that belong to aborted transactions.
 
-    `aborted`: (producer id, first offset), any order. Every batch is to be shown, in order, control batches too.
+    `aborted`: (producer id, first offset), in any order. `drops` needs every batch in order, control batches too.
     """
 
     def __init__(self, aborted: Sequence[tuple[int, int]]) -> None:
-        self._coming = sorted(aborted, key=lambda each: each[1], reverse=True)
+        self._pending = sorted(aborted, key=lambda each: each[1], reverse=True)
         self._open: set[int] = set()
 
     def drops(self, view: BatchView) -> bool:
-        """Whether the batch is not to be copied: aborted, or a control batch."""
+        """Whether to skip the batch: it is aborted, or a control batch."""
         if view.producer_id < 0:
             return view.is_control
-        while self._coming and self._coming[-1][1] <= view.last_offset:
-            self._open.add(self._coming.pop()[0])
+        while self._pending and self._pending[-1][1] <= view.last_offset:
+            self._open.add(self._pending.pop()[0])
         if view.is_control:
             if _is_abort_marker(view):
                 self._open.discard(view.producer_id)
@@ -38,8 +38,8 @@ class AbortedFilter:
 
 
 def _is_abort_marker(view: BatchView) -> bool:
-    # Each number may be longer than a byte: in a compacted log the marker's timestamp counts from a delete horizon. Brokers
-    # of today no longer list such a transaction; with one that did, a missed abort would drop what was committed after it.
+    # Each number may have several bytes: in a compacted log the marker's timestamp is relative to a delete horizon. Current
+    # brokers no longer list such a transaction; if one does, a missed abort would drop what was committed after it.
     records = view.records
     try:
         at = varint.decode(records, 0)[1] + 1

@@ -1,6 +1,6 @@
 """The five codecs of record batches, by the number in a batch's attributes.
 
-Compressed records come from whoever may produce: what they unfold to is bounded before memory is asked for.
+Any producer may have compressed the records, so their decompressed size is limited before memory is allocated.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from mirror_connect.kafka_io.records.decompressed_size import lz4_bound, zstd_bo
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 _NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
-# Far above what a batch of a few megabytes honestly holds, far below what a crafted one unfolds to (zstd: 32,000 times).
+# Far more than a usual batch of a few megabytes holds, far less than a malicious one can (zstd: 32,000 times its size).
 MOST_DECOMPRESSED: Final = 256 << 20
 
 _GZIP_WINDOW: Final = 31
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_FIRST_PIECE: Final = 512
-# Producers write one. A member of 20 bytes costs as much as one of kilobytes.
+# Producers write one member. One of 20 bytes takes as much time as one of kilobytes.
 _MOST_GZIP_MEMBERS: Final = 1000
-# Java's own choice for LZ4 is the fast compressor; aiokafka's default is ten times slower for a quarter less bytes.
+# Java uses LZ4's fast compressor; aiokafka's default is ten times slower and saves a quarter of the bytes.
 _LZ4_LEVEL: Final = 1
-# The most bytes that one can stand for: a match's length grows by 255 for each; four are a block of one byte 128 Ki times.
-# Small batches need no look at their blocks.
+# The most bytes that one byte can become. LZ4: it adds 255 to the length of a match. Zstandard: four bytes are a block of
+# 128 KiB. With these limits, the blocks of small batches need not be read.
 _LZ4_MOST: Final = 255
 _ZSTD_MOST: Final = 32 << 10
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
@@ -42,27 +42,27 @@ _XERIAL_MAGIC_AS_SIZE: Final = _BLOCK_SIZE.unpack_from(_XERIAL_MAGIC)[0]
 
 
 class CodecError(Exception):
-    """Bytes that are not what their codec says, that unfold to too much, or a codec that there is none of."""
+    """The bytes are not valid, they decompress to too much, or their codec does not exist."""
 
 
-class UnfoldsTooMuchError(CodecError):
-    """More than the caller has room for."""
+class DecompressesTooMuchError(CodecError):
+    """The records decompress to more than the caller's limit."""
 
 
 def _check(size: int, limit: int) -> None:
     if size > limit:
-        raise UnfoldsTooMuchError(f"its compressed records unfold to more than {limit} bytes")
+        raise DecompressesTooMuchError(f"its compressed records decompress to more than {limit} bytes")
 
 
 def _gzip_decode(data: bytes, limit: int) -> bytes:
     parts: list[bytes] = []
     total = at = 0
     view = memoryview(data)
-    # A gzip file may have several members; zlib stops silently behind the first one.
+    # Gzip data may have several members; zlib stops after the first one without an error.
     for _ in range(_MOST_GZIP_MEMBERS):
         unpacker = zlib.decompressobj(_GZIP_WINDOW)
-        # zlib copies what lies behind a member's end. The first member, nearly always the only one, is given all there is;
-        # later ones get a little and then twice as much each time, so that all copies together stay as long as the data.
+        # zlib copies what follows a member's end. The first member, nearly always the only one, gets all the data. Later
+        # ones get a small piece, then twice as much each time, so that all copies together are about as long as the data.
         piece = len(data) if at == 0 else _GZIP_FIRST_PIECE
         while not unpacker.eof:
             if at >= len(data):
@@ -74,7 +74,7 @@ def _gzip_decode(data: bytes, limit: int) -> bytes:
             piece *= 2
         if not data.startswith(_GZIP_MAGIC, at):
             return parts[0] if len(parts) == 1 else b"".join(parts)
-    raise CodecError(f"its compressed records are of more than {_MOST_GZIP_MEMBERS} gzip members")
+    raise CodecError(f"its compressed records have more than {_MOST_GZIP_MEMBERS} gzip members")
 
 
 def _gzip_encode(data: bytes) -> bytes:
@@ -83,7 +83,7 @@ def _gzip_encode(data: bytes) -> bytes:
 
 
 def _snappy_decode(data: bytes, limit: int) -> bytes:
-    # Java frames snappy in blocks (xerial), librdkafka doesn't; readers have to take both.
+    # Java writes snappy as xerial blocks, librdkafka does not; readers need both.
     if not data.startswith(_XERIAL_MAGIC):
         _check(cramjam.snappy.decompress_raw_len(data), limit)
         return bytes(cramjam.snappy.decompress_raw(data))
@@ -91,7 +91,7 @@ def _snappy_decode(data: bytes, limit: int) -> bytes:
     total, at = 0, _XERIAL_HEADER_SIZE
     while at < len(data):
         size = _BLOCK_SIZE.unpack_from(data, at)[0]
-        if size == _XERIAL_MAGIC_AS_SIZE:  # a second stream behind the first, which Java reads on
+        if size == _XERIAL_MAGIC_AS_SIZE:  # a second stream after the first: Java reads it, too
             at += _XERIAL_HEADER_SIZE
             continue
         at += _BLOCK_SIZE.size
@@ -106,8 +106,8 @@ def _snappy_decode(data: bytes, limit: int) -> bytes:
 
 
 def _within(decompress_into: Callable[[bytes, mmap.mmap], int], data: bytes, limit: int) -> bytes:
-    # A bomb, or blocks that their encoder didn't fill (it may flush behind each record): only unfolding tells, into pages
-    # that cost nothing until they are written.
+    # Either too large, or the encoder did not fill its blocks (it may flush after each record): only decompressing shows it.
+    # The pages of the map cost nothing until they are written.
     with mmap.mmap(-1, limit) as room:
         try:
             return room[: decompress_into(data, room)]
@@ -124,7 +124,7 @@ def _lz4_decode(data: bytes, limit: int) -> bytes:
 
 
 def _lz4_encode(data: bytes) -> bytes:
-    # Kafka's Java reader wants independent blocks, which is what this frame has.
+    # Kafka's Java reader requires independent blocks, which this frame has.
     return bytes(_codec.lz4_encode(data, level=_LZ4_LEVEL))
 
 
@@ -150,7 +150,7 @@ _ENCODERS: Final[Mapping[int, Callable[[bytes], bytes]]] = {
 
 
 def decompress(codec: int, data: bytes, limit: int = MOST_DECOMPRESSED) -> bytes:
-    """The records of a batch; CodecError for what can't be decompressed, UnfoldsTooMuchError above `limit` bytes."""
+    """The records, decompressed. CodecError if that is not possible, DecompressesTooMuchError above `limit` bytes."""
     if codec == NONE:
         return data
     decoder = _DECODERS.get(codec)

@@ -1,7 +1,7 @@
-"""Messages of the formats before Kafka 0.11 (magic 0 and 1): logs written so are still served, by brokers before 4.0.
+"""Reads messages in the formats before Kafka 0.11 (magic 0 and 1). Brokers before 4.0 still serve such logs.
 
-A compressed message's value is itself a set of messages. In magic 1 the inner offsets count from the first, and the outer
-one is that of the last; in magic 0 all are absolute. Layout: Kafka's protocol guide, "Old Message Formats".
+The value of a compressed message is a set of messages. In magic 1, inner offsets are relative to the first one, and the
+outer offset is that of the last message; in magic 0 all are absolute. Layout: Kafka's protocol guide, "Old Message Formats".
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class _Message:
 
 
 def crc_is_right(message: bytes) -> bool:
-    """Whether the CRC-32 in the message fits."""
+    """Whether the CRC-32 in the message is right."""
     return len(message) >= _HEAD.size and zlib.crc32(message[_CRC_FROM:]) == int.from_bytes(
         message[_CRC_AT:_CRC_FROM], "big"
     )
 
 
 def decode(message: bytes) -> list[LegacyRecord]:
-    """The records of one message: more than one if it is compressed. LegacyError for anything that is not one."""
+    """The records of one message; a compressed one has several. LegacyError if it is not valid."""
     try:
         outer = next(_messages(message))
         codec = outer.attributes & _CODEC_MASK
@@ -85,9 +85,9 @@ def _inner_records(outer: _Message, inner: list[_Message]) -> list[LegacyRecord]
     for each in inner:
         if each.attributes & _CODEC_MASK:
             raise LegacyError("a message in its compressed message is compressed itself")
-    # The outer message's format decides; Kafka's own reader takes inner messages of the other one too.
+    # The outer message's format decides; like Kafka's reader, this accepts inner messages of the other format.
     base = outer.offset - inner[-1].offset if outer.magic == 1 else 0
-    # The broker's clock, if the topic says so, is in the outer message only.
+    # With LogAppendTime, only the outer message has the broker's timestamp.
     by_broker = outer.magic == 1 and bool(outer.attributes & _LOG_APPEND_TIME)
     return [
         LegacyRecord(
@@ -129,7 +129,7 @@ def _bytes(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
 
 
 def _with_right_lz4_checksum(data: bytes) -> bytes:
-    # Producers of magic 0 hashed the frame's magic number too (KAFKA-3160); decoders other than theirs refuse that.
+    # Producers of magic 0 hashed the frame's magic number too (KAFKA-3160); other decoders refuse that.
     checksum_at = _LZ4_FLAGS_AT + (10 if data[_LZ4_FLAGS_AT] & 0x08 else 2)
     checksum = xxhash32(data[_LZ4_FLAGS_AT:checksum_at]) >> 8 & 0xFF
     return data[:checksum_at] + bytes((checksum,)) + data[checksum_at + 1 :]

@@ -1,7 +1,8 @@
-"""The v2 record batch as bytes: what a fetch brought is split, checked, and made ready for the target. No I/O.
+"""The v2 record batch as bytes: splits fetched records into batches, checks them, makes them ready to send. No I/O.
 
-A batch that can be copied as it is costs a header unpacked and packed again, two CRC-32C over its bytes and two copies. Only
-what has to be changed is decompressed, and even then keys, values and headers stay the bytes they were (record_rewrite.py).
+`stamp` writes the producer id, epoch, sequence and a new CRC. A batch that is copied as it is costs one header unpacked and
+packed, two CRC-32C over its bytes, and two copies. Other batches are decompressed by record_rewrite.py, which keeps the
+bytes of keys, values and headers.
 Layout: Kafka's protocol guide, "Record Batch". The CRC covers everything from `attributes` (byte 21) on.
 """
 
@@ -19,7 +20,7 @@ from mirror_connect.kafka_io.records import compression, legacy_records
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = HEADER.size
-# Offset and length, which every format begins with, then what is common to the end of the magic byte.
+# Every format begins with offset and length.
 _PREFIX: Final = struct.Struct(">qi")
 _PREFIX_SIZE: Final = _PREFIX.size
 _MAGIC_AT: Final = 16
@@ -39,7 +40,7 @@ DELETE_HORIZON: Final = 0x40
 
 
 class CorruptBatchError(Exception):
-    """A batch that is not what its header or its CRC says. The caller knows topic and partition."""
+    """A batch that contradicts its header or its CRC. The caller knows topic and partition."""
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(f"offset {offset}: {reason}")
@@ -48,7 +49,7 @@ class CorruptBatchError(Exception):
 
 
 class BatchView:
-    """One batch in a fetch buffer: header fields, and the bytes where they are. Legacy messages are views too."""
+    """One batch in a fetch buffer: its header fields, and a view of its bytes. Legacy messages have views too."""
 
     __slots__ = (
         "_records",
@@ -72,7 +73,7 @@ class BatchView:
         self._records: bytes | None = None
         self.magic: int = data[_MAGIC_AT]
         if self.magic < 2:
-            # The offset of a compressed message is that of its last record; where it begins only decoding tells.
+            # A compressed message has the offset of its last record; only decoding shows the first offset.
             self.base_offset = self.last_offset = _PREFIX.unpack_from(data)[0]
             self.count = self.attributes = self.crc = 0
             self.base_timestamp = self.max_timestamp = self.producer_id = self.producer_epoch = -1
@@ -97,7 +98,7 @@ class BatchView:
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """The bytes of the whole batch."""
         return len(self.data)
 
     @property
@@ -107,22 +108,22 @@ class BatchView:
 
     @property
     def is_control(self) -> bool:
-        """A transaction's marker, no data."""
+        """Whether it is a transaction's marker and holds no data."""
         return bool(self.attributes & CONTROL)
 
     @property
     def is_transactional(self) -> bool:
-        """Part of a transaction."""
+        """Whether it is part of a transaction."""
         return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def log_append_time(self) -> bool:
-        """The broker's clock counts: every record has the batch's max_timestamp."""
+        """Whether the broker set the timestamps (LogAppendTime): every record has the batch's max_timestamp."""
         return bool(self.attributes & LOG_APPEND_TIME)
 
     @property
     def has_delete_horizon(self) -> bool:
-        """base_timestamp is when tombstones may go; records' timestamps are still relative to it."""
+        """Whether base_timestamp is the time to remove tombstones; records' timestamps are still relative to it."""
         return bool(self.attributes & DELETE_HORIZON)
 
     @property
@@ -134,12 +135,12 @@ class BatchView:
 
 
 @dataclass(slots=True, eq=False)
-class Outgoing:
-    """A batch for the target, final but for producer id, epoch, sequence and CRC.
+class ProducerBatch:
+    """A batch for the target, complete except for producer id, epoch, sequence and CRC.
 
-    It covers the source offsets `first_offset`..`last_offset`, also those in between that it has no record of.
-    `upstream_offsets`: the source offsets of its records as runs of (first, count), None when they are `first_offset` and
-    following without a gap.
+    It covers the source offsets `first_offset`..`last_offset`, also those without a record.
+    `upstream_offsets`: the source offsets of its records as ranges of (first, count); None if they begin at `first_offset`
+    and have no gap.
     """
 
     records: bytes
@@ -160,7 +161,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class NewRecord:
-    """A record of our own making; `timestamp` in ms since the epoch."""
+    """A record that is created here; `timestamp` in ms since the epoch."""
 
     key: bytes | None
     value: bytes | None
@@ -169,10 +170,10 @@ class NewRecord:
 
 
 class BatchReader:
-    """Goes through the batches of a fetch. `at`: where the next one begins, in bytes.
+    """Reads the batches of a fetch in order. `at`: where the next one begins, in bytes.
 
-    A batch that is cut off at the end is left out. A length that became larger than the rest of the buffer looks like one:
-    if `buffer` is known to hold `whole` batches only, that is corruption too.
+    A batch that is cut off at the end is left out. A corrupt length may look the same: if `buffer` is known to hold only
+    `whole` batches, one that is cut off is corrupt.
     """
 
     def __init__(self, buffer: bytes | bytearray | memoryview, *, whole: bool = False) -> None:
@@ -182,16 +183,16 @@ class BatchReader:
 
     @cached_property
     def content(self) -> bytes:
-        """All of it as `bytes`, for those who look at many small pieces; copied once, when first asked for."""
+        """The buffer as `bytes`, for callers that read many small pieces; copied at the first use."""
         return bytes(self._data)
 
     @property
     def ended(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no bytes are left."""
         return self.at >= len(self._data)
 
     def only_singles(self, count: int) -> bool:
-        """Whether the next `count` batches hold one record each, as far as their headers are to be believed."""
+        """Whether the next `count` batches hold one record each, according to their headers."""
         data, at = self._data, self.at
         for _ in range(count):
             if (
@@ -204,7 +205,7 @@ class BatchReader:
         return True
 
     def next(self) -> BatchView | None:
-        """The next batch, None behind the last; CorruptBatchError for nonsense."""
+        """The next batch, None after the last. CorruptBatchError for an impossible header."""
         data, at = self._data, self.at
         end = len(data)
         if end - at <= _MAGIC_AT:
@@ -226,16 +227,16 @@ class BatchReader:
 
 
 def split_fetch(buffer: bytes | bytearray | memoryview, *, whole: bool = False) -> Iterator[BatchView]:
-    """Every complete batch of a fetch, see BatchReader."""
+    """Every complete batch of a fetch; see BatchReader."""
     reader = BatchReader(buffer, whole=whole)
     while (view := reader.next()) is not None:
         yield view
 
 
 def verify(view: BatchView, *, check_crc: bool = True) -> None:
-    """CorruptBatchError unless the CRC, if it is to be checked, and the numbers of the header fit.
+    """Raises CorruptBatchError if the CRC (with `check_crc`) or a number of the header is wrong.
 
-    Base offset and leader epoch are not under the CRC, so that brokers can write them; a wrong one can't be seen here.
+    The CRC does not cover base offset and leader epoch, because brokers write them; wrong ones are mostly not noticed.
     """
     if view.base_offset < 0:
         raise CorruptBatchError(view.base_offset, "its offset is negative")
@@ -244,8 +245,8 @@ def verify(view: BatchView, *, check_crc: bool = True) -> None:
             raise CorruptBatchError(view.base_offset, "its CRC does not fit its bytes")
         return
     if check_crc:
-        # The library hashes nothing but `bytes`; hashing the records costs less than any way of combining two CRCs in
-        # Python (26 GB/s with the processor's instruction), and copying them out of the buffer is needed anyway.
+        # The library hashes only `bytes`. The records must be copied out of the buffer anyway, and hashing them (26 GB/s
+        # with the processor's instruction) costs less than combining two CRCs in Python.
         crc = google_crc32c.extend(google_crc32c.value(bytes(view.data[_CRC_FROM:HEADER_SIZE])), view.records)
         if crc != view.crc:
             raise CorruptBatchError(view.base_offset, "its CRC does not fit its bytes")
@@ -258,7 +259,7 @@ def verify(view: BatchView, *, check_crc: bool = True) -> None:
 
 
 def needs_rewrite(view: BatchView, from_offset: int) -> bool:
-    """Whether the target would refuse or misread the batch as it is, or its first records are not wanted."""
+    """Whether the target would refuse or misread the batch as it is, or its first records must be left out."""
     return (
         view.magic < 2
         or view.count != view.last_offset - view.base_offset + 1
@@ -267,9 +268,9 @@ def needs_rewrite(view: BatchView, from_offset: int) -> bool:
     )
 
 
-def as_is(view: BatchView) -> Outgoing:
+def as_is(view: BatchView) -> ProducerBatch:
     """The batch with the bytes of its records untouched."""
-    return Outgoing(
+    return ProducerBatch(
         view.records,
         view.count,
         view.base_offset,
@@ -281,22 +282,22 @@ def as_is(view: BatchView) -> Outgoing:
 
 
 def stamp(
-    outgoing: Outgoing, producer_id: int, producer_epoch: int, base_sequence: int, *, transactional: bool = False
+    batch: ProducerBatch, producer_id: int, producer_epoch: int, base_sequence: int, *, transactional: bool = False
 ) -> bytes:
-    """The bytes to send: base offset 0, no leader epoch, this producer's identity, and the CRC of all that."""
+    """The bytes to send: base offset 0, no leader epoch, this producer's id, epoch and sequence, and the CRC."""
     checked = _CHECKED.pack(
-        outgoing.codec | (TRANSACTIONAL if transactional else 0),
-        outgoing.count - 1,
-        outgoing.base_timestamp,
-        outgoing.max_timestamp,
+        batch.codec | (TRANSACTIONAL if transactional else 0),
+        batch.count - 1,
+        batch.base_timestamp,
+        batch.max_timestamp,
         producer_id,
         producer_epoch,
         base_sequence,
-        outgoing.count,
+        batch.count,
     )
-    crc = google_crc32c.extend(google_crc32c.value(checked), outgoing.records)
-    length = HEADER_SIZE - _PREFIX_SIZE + len(outgoing.records)
-    return b"".join((_PREFIX.pack(0, length), b"\xff\xff\xff\xff\x02", _CRC.pack(crc), checked, outgoing.records))
+    crc = google_crc32c.extend(google_crc32c.value(checked), batch.records)
+    length = HEADER_SIZE - _PREFIX_SIZE + len(batch.records)
+    return b"".join((_PREFIX.pack(0, length), b"\xff\xff\xff\xff\x02", _CRC.pack(crc), checked, batch.records))
 
 
 def next_sequence(sequence: int, count: int) -> int:

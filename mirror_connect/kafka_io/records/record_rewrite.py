@@ -1,7 +1,7 @@
-"""Batches that can't be copied as they are, or shouldn't: thinned, cut, re-dated, merged, split, built.
+"""Rewrites batches that cannot be copied as they are: drops records, sets timestamps, merges, splits, builds batches.
 
-Keys, values and headers are never looked into: of a record `length, attributes, timestamp delta, offset delta, rest` only
-the numbers are written anew, so a record costs two to three microseconds.
+A record is `length, attributes, timestamp delta, offset delta, rest`. Only the numbers are written again; keys, values and
+headers, in `rest`, are never parsed. A record takes two to three microseconds. `stamp` in record_batch.py writes the CRC.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from mirror_connect.kafka_io.records import legacy_records, varint
-from mirror_connect.kafka_io.records.compression import NONE, CodecError, UnfoldsTooMuchError, compress, decompress
+from mirror_connect.kafka_io.records.compression import NONE, CodecError, DecompressesTooMuchError, compress, decompress
 from mirror_connect.kafka_io.records.record_batch import (
     CODEC_MASK,
     BatchView,
     CorruptBatchError,
     NewRecord,
-    Outgoing,
+    ProducerBatch,
 )
 
 # (source offset, timestamp, what follows the two deltas)
@@ -26,16 +26,16 @@ _NO_ATTRIBUTES: Final = b"\x00"
 _LEGACY_ATTRIBUTES_AT: Final = 17
 _EARLIEST: Final = -(1 << 63)
 _LATEST: Final = (1 << 63) - 1
-# Readers have limits of their own for what a batch unfolds to, and here it is memory: twice this at most.
-MERGED_UNFOLDED: Final = 8 << 20
-# Some hundred bytes of objects for each record; a batch may hold millions that are nearly empty.
+# Consumers may limit what a batch decompresses to. Merging needs at most twice this much memory.
+MERGED_DECOMPRESSED: Final = 8 << 20
+# Each record needs some hundred bytes of objects, and a batch may hold millions of nearly empty ones.
 REWRITTEN_RECORDS: Final = 50_000
-# A batch is split in the event loop, at some microseconds a record: what has more records, or unfolds to more bytes, isn't.
+# Splitting runs in the event loop and takes some microseconds a record. Batches above these limits are not split.
 SPLIT_RECORDS: Final = 200_000
-SPLIT_UNFOLDED: Final = 64 << 20
-# Of a record as bytes, besides what follows its two deltas: length, attributes and the deltas themselves, at the least.
+SPLIT_DECOMPRESSED: Final = 64 << 20
+# The least bytes of a record besides `rest`: length, attributes and two deltas.
 RECORD_OVERHEAD: Final = 4
-# How full the pieces of a split batch are meant to be: what compression leaves of them is only known afterwards.
+# How much of the limit the pieces of a split batch should fill: their compressed size is only known afterwards.
 FILLED: Final = 0.95
 
 
@@ -43,12 +43,12 @@ class TooMuchToSplitError(Exception):
     """The batch can't be split within a bounded time. The text says why, in half a sentence."""
 
 
-def rewrite(view: BatchView, from_offset: int) -> Iterator[Outgoing]:
-    """The batch without records below `from_offset`, dense, with the timestamps that a consumer sees; nothing if empty.
+def rewrite(view: BatchView, from_offset: int) -> Iterator[ProducerBatch]:
+    """The batch without records below `from_offset`, without gaps, with the timestamps that a consumer sees.
 
-    In pieces of REWRITTEN_RECORDS, each made when it is asked for: one with more records is checked piece by piece, too.
-    After a delete horizon was written over the base timestamp the records' deltas count from it (KIP-534), so it serves as
-    any other. CorruptBatchError for records that contradict the header.
+    It comes in pieces of REWRITTEN_RECORDS, nothing if no record is left. Each piece is checked and made when it is
+    requested. With a delete horizon as base timestamp, the records' deltas are relative to it (KIP-534), so it needs no
+    special case. CorruptBatchError for records that contradict the header.
     """
     if view.magic >= 2 and view.count == 0:  # compaction keeps the header of a producer's last batch
         return
@@ -66,7 +66,7 @@ def rewrite(view: BatchView, from_offset: int) -> Iterator[Outgoing]:
 
 
 def unpack(view: BatchView, from_offset: int) -> tuple[list[Record], int]:
-    """The records from `from_offset` on with the timestamps that a consumer sees, and the codec they came in."""
+    """The records from `from_offset` on with the timestamps that a consumer sees, and their codec."""
     records, codec = _unpacked(view)
     return list(_in_order(records, view, from_offset)), codec
 
@@ -81,7 +81,7 @@ def _unpacked(view: BatchView) -> tuple[Iterable[Record], int]:
 
 
 def _in_order(records: Iterable[Record], view: BatchView, from_offset: int) -> Iterator[Record]:
-    # Where a legacy message set begins only its records tell.
+    # Only the records of a legacy message set show where it begins.
     previous = -1 if view.magic < 2 else view.base_offset - 1
     for record in records:
         offset = record[0]
@@ -92,27 +92,28 @@ def _in_order(records: Iterable[Record], view: BatchView, from_offset: int) -> I
             yield record
 
 
-def merge(outgoings: Sequence[Outgoing]) -> tuple[Outgoing, int]:
-    """Neighbours of one partition and codec as one batch, and how many: until they unfold to MERGED_UNFOLDED bytes.
+def merge(batches: Sequence[ProducerBatch]) -> tuple[ProducerBatch, int]:
+    """Merges the first of these batches, which have one partition and codec, and returns how many it merged.
 
-    One that unfolds to more is left as it is. CorruptBatchError names the first one whose records can't be read.
+    It stops at MERGED_DECOMPRESSED decompressed bytes; a batch with more of them stays as it is. CorruptBatchError names
+    the first batch whose records cannot be read.
     """
-    unfolded = _unfolded(outgoings) if len(outgoings) > 1 else []
-    used = len(unfolded)
-    first = outgoings[0]
+    decompressed = _decompressed(batches) if len(batches) > 1 else []
+    used = len(decompressed)
+    first = batches[0]
     if used <= 1:
         return first, 1
     base = first.base_timestamp
     small, small_limit = varint.SMALL, varint.SMALL_LIMIT
     parts: list[bytes] = []
-    runs: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     count = 0
     try:
-        for each, data in zip(outgoings, unfolded, strict=False):
+        for each, data in zip(batches, decompressed, strict=False):
             shift = each.base_timestamp - base
             at, end = 0, len(data)
             for _ in range(each.count):
-                # varint.decode, written out: this is the loop that single-record batches live in.
+                # varint.decode is inlined here: small batches spend most of their time in this loop.
                 length, at = varint.decode(data, at)
                 following = at + length
                 if length < 4 or following > end:
@@ -142,77 +143,76 @@ def merge(outgoings: Sequence[Outgoing]) -> tuple[Outgoing, int]:
             if at != end:
                 raise CorruptBatchError(each.first_offset, "there are more bytes in it than records")
             for start, length in each.upstream_offsets or ((each.first_offset, each.count),):
-                if runs and runs[-1][0] + runs[-1][1] == start:
-                    runs[-1] = (runs[-1][0], runs[-1][1] + length)
+                if ranges and ranges[-1][0] + ranges[-1][1] == start:
+                    ranges[-1] = (ranges[-1][0], ranges[-1][1] + length)
                 else:
-                    runs.append((start, length))
+                    ranges.append((start, length))
     except (IndexError, ValueError) as error:
         raise CorruptBatchError(each.first_offset, _reason(error)) from None
-    merged = Outgoing(
+    merged = ProducerBatch(
         compress(first.codec, b"".join(parts)),
         count,
         first.first_offset,
-        outgoings[used - 1].last_offset,
+        batches[used - 1].last_offset,
         first.codec,
         base,
-        max(each.max_timestamp for each in outgoings[:used]),
+        max(each.max_timestamp for each in batches[:used]),
         rewritten=True,
-        upstream_offsets=None if len(runs) == 1 and runs[0][0] == first.first_offset else tuple(runs),
+        upstream_offsets=None if len(ranges) == 1 and ranges[0][0] == first.first_offset else tuple(ranges),
     )
     return merged, used
 
 
-def _unfolded(outgoings: Sequence[Outgoing]) -> list[bytes]:
-    """The records of the first ones, until there are MERGED_UNFOLDED bytes of them."""
+def _decompressed(batches: Sequence[ProducerBatch]) -> list[bytes]:
+    """The decompressed records of the first batches, until they have MERGED_DECOMPRESSED bytes."""
     found: list[bytes] = []
     size = 0
-    for each in outgoings:
+    for each in batches:
         try:
-            found.append(decompress(each.codec, each.records, MERGED_UNFOLDED))
-        except UnfoldsTooMuchError:
+            found.append(decompress(each.codec, each.records, MERGED_DECOMPRESSED))
+        except DecompressesTooMuchError:
             break
         except CodecError as error:
             raise CorruptBatchError(each.first_offset, str(error)) from None
         size += len(found[-1])
-        if size >= MERGED_UNFOLDED:
+        if size >= MERGED_DECOMPRESSED:
             break
     return found
 
 
-def split(outgoing: Outgoing, limit: int) -> list[Outgoing]:
-    """The batch as several of at most `limit` bytes and REWRITTEN_RECORDS records each.
+def split(batch: ProducerBatch, limit: int) -> list[ProducerBatch]:
+    """Splits the batch into batches of at most `limit` bytes and REWRITTEN_RECORDS records each.
 
-    A record that is larger alone has a batch of its own. Together they hold the same records and cover what the whole
-    covered. CorruptBatchError where its records can't be read, TooMuchToSplitError where that would take too long.
+    A record larger than `limit` gets a batch of its own. Together, the batches hold the same records and cover the same
+    offsets. CorruptBatchError if the records cannot be read, TooMuchToSplitError if that would take too long.
     """
-    if outgoing.count > SPLIT_RECORDS:
-        raise TooMuchToSplitError(f"with more than {SPLIT_RECORDS} records it would hold the others up")
+    if batch.count > SPLIT_RECORDS:
+        raise TooMuchToSplitError(f"splitting more than {SPLIT_RECORDS} records would delay other partitions")
     try:
-        data = decompress(outgoing.codec, outgoing.records, SPLIT_UNFOLDED)
-    except UnfoldsTooMuchError as error:
+        data = decompress(batch.codec, batch.records, SPLIT_DECOMPRESSED)
+    except DecompressesTooMuchError as error:
         raise TooMuchToSplitError(str(error)) from None
     except CodecError as error:
-        raise CorruptBatchError(outgoing.first_offset, str(error)) from None
-    unpacked = _records(data, NONE, outgoing.first_offset, outgoing.base_timestamp, outgoing.count)
+        raise CorruptBatchError(batch.first_offset, str(error)) from None
+    unpacked = _records(data, NONE, batch.first_offset, batch.base_timestamp, batch.count)
     records = (
-        (offset, timestamp, rest)
-        for offset, (_, timestamp, rest) in zip(_source_offsets(outgoing), unpacked, strict=True)
+        (offset, timestamp, rest) for offset, (_, timestamp, rest) in zip(_source_offsets(batch), unpacked, strict=True)
     )
-    if outgoing.size <= limit:
-        deque(records, maxlen=0)  # whether they can be read
-        return [outgoing]
-    pieces = list(_pieces(records, len(data), outgoing.codec, outgoing.size, limit))
-    # Also the offsets without a record in front of the first one and behind the last.
+    if batch.size <= limit:
+        deque(records, maxlen=0)  # finds corrupt records
+        return [batch]
+    pieces = list(_pieces(records, len(data), batch.codec, batch.size, limit))
+    # They also cover the offsets without a record before the first record and after the last.
     first = pieces[0]
-    if first.upstream_offsets is None and first.first_offset != outgoing.first_offset:
+    if first.upstream_offsets is None and first.first_offset != batch.first_offset:
         first.upstream_offsets = ((first.first_offset, first.count),)
-    first.first_offset, pieces[-1].last_offset = outgoing.first_offset, outgoing.last_offset
+    first.first_offset, pieces[-1].last_offset = batch.first_offset, batch.last_offset
     return pieces
 
 
-def _pieces(records: Iterable[Record], unfolded: int, codec: int, size: int, limit: int) -> Iterator[Outgoing]:
-    """`unfolded`: what the records measure uncompressed, `size`: about what they measure as one batch."""
-    for group, measure in _groups(records, unfolded * min(limit * FILLED / size, 0.5)):
+def _pieces(records: Iterable[Record], decompressed: int, codec: int, size: int, limit: int) -> Iterator[ProducerBatch]:
+    """`decompressed`: bytes of the records before compression; `size`: about their bytes as one batch."""
+    for group, measure in _groups(records, decompressed * min(limit * FILLED / size, 0.5)):
         piece = _pack(group, codec, group[0][0], group[-1][0])
         if piece.size <= limit or len(group) == 1:
             yield piece
@@ -221,9 +221,10 @@ def _pieces(records: Iterable[Record], unfolded: int, codec: int, size: int, lim
 
 
 def _groups(records: Iterable[Record], most: float) -> Iterator[tuple[list[Record], int]]:
-    """Neighbours in groups of at most `most` bytes and REWRITTEN_RECORDS records, and their bytes. One record at least.
+    """Groups of consecutive records, and the bytes of each: at most `most` bytes and REWRITTEN_RECORDS records.
 
-    Where `most` is half of all bytes, there are two groups or more: each record counts, also one of nothing.
+    A group has at least one record. If `most` is half of all bytes, there are at least two groups, because even an empty
+    record has RECORD_OVERHEAD.
     """
     group: list[Record] = []
     measure = 0
@@ -238,8 +239,8 @@ def _groups(records: Iterable[Record], most: float) -> Iterator[tuple[list[Recor
         yield group, measure
 
 
-def build(records: Iterable[NewRecord], first: int = 0) -> Outgoing:
-    """An uncompressed batch of records of our own, numbered from `first` on as if these were offsets of a source."""
+def build(records: Iterable[NewRecord], first: int = 0) -> ProducerBatch:
+    """An uncompressed batch of new records; the numbers from `first` on take the place of source offsets."""
     packed = [
         (number, each.timestamp, _rest(each.key, each.value, each.headers))
         for number, each in enumerate(records, first)
@@ -283,22 +284,22 @@ def _records(data: bytes, codec: int, base_offset: int, base_timestamp: int, cou
 
 
 def _reason(error: Exception) -> str:
-    # Python's own words for an index say nothing to a user.
+    # Python's text for an index error does not help a user.
     return "a record in it is cut off" if isinstance(error, IndexError) else str(error)
 
 
-def _pack(records: Sequence[Record], codec: int, first_offset: int, last_offset: int) -> Outgoing:
+def _pack(records: Sequence[Record], codec: int, first_offset: int, last_offset: int) -> ProducerBatch:
     base = records[0][1]
     parts: list[bytes] = []
-    runs: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for number, (offset, timestamp, rest) in enumerate(records):
         stamp, place = varint.encoded(timestamp - base), varint.encoded(number)
         parts += (varint.encoded(1 + len(stamp) + len(place) + len(rest)), _NO_ATTRIBUTES, stamp, place, rest)
-        if runs and runs[-1][0] + runs[-1][1] == offset:
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        if ranges and ranges[-1][0] + ranges[-1][1] == offset:
+            ranges[-1] = (ranges[-1][0], ranges[-1][1] + 1)
         else:
-            runs.append((offset, 1))
-    return Outgoing(
+            ranges.append((offset, 1))
+    return ProducerBatch(
         compress(codec, b"".join(parts)),
         len(records),
         first_offset,
@@ -307,12 +308,12 @@ def _pack(records: Sequence[Record], codec: int, first_offset: int, last_offset:
         base,
         max(timestamp for _, timestamp, _ in records),
         rewritten=True,
-        upstream_offsets=None if len(runs) == 1 and runs[0][0] == first_offset else tuple(runs),
+        upstream_offsets=None if len(ranges) == 1 and ranges[0][0] == first_offset else tuple(ranges),
     )
 
 
-def _source_offsets(outgoing: Outgoing) -> Iterator[int]:
-    for start, count in outgoing.upstream_offsets or ((outgoing.first_offset, outgoing.count),):
+def _source_offsets(batch: ProducerBatch) -> Iterator[int]:
+    for start, count in batch.upstream_offsets or ((batch.first_offset, batch.count),):
         yield from range(start, start + count)
 
 

@@ -1,8 +1,8 @@
-"""Batches of one record each, as a producer without linger writes them, merged at a fraction of the general way's cost.
+"""Merges batches of one record each, faster than record_rewrite.merge. Producers without linger write such batches.
 
-Such topics are where copying batches raw loses: every record brings 61 bytes of header and a CRC of its own. This reads only
-what is certain to be simple (uncompressed, one record, no transaction, the producer's time) with one look at the header and
-one at the first bytes of the record, and leaves everything else, whatever is wrong with it, to the general way.
+Copied as they are, such batches are slow: each record has 61 bytes of header and a CRC. This merges only simple batches
+(uncompressed, one record, no transaction, CreateTime), and reads only their headers and the first bytes of the record. All
+others, also corrupt ones, are left to record_rewrite.py.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Final
 import google_crc32c
 
 from mirror_connect.kafka_io.records import varint
-from mirror_connect.kafka_io.records.record_batch import HEADER_SIZE, BatchReader, Outgoing
+from mirror_connect.kafka_io.records.record_batch import HEADER_SIZE, BatchReader, ProducerBatch
 
-# base offset, length, magic, CRC, attributes, last offset delta, base and max timestamp, count: what record_batch.HEADER has
-# but for the leader's epoch and the producer.
+# base offset, length, magic, CRC, attributes, last offset delta, base and max timestamp, count: record_batch.HEADER without
+# the fields of the leader epoch and the producer.
 _HEADER: Final = struct.Struct(">qi4xBIhiqq14xi")
 _LENGTH_FROM: Final = 12
 _CRC_FROM: Final = 21
 _MAGIC: Final = 2
-# Not more records at a time, so that the event loop is back within some 10 ms; each has its number in varint.SMALL.
+# At most so many records at a time: the event loop continues within about 10 ms, and varint.SMALL has their numbers.
 MOST_RECORDS: Final = 8_000
 _NO_ATTRIBUTES: Final = b"\x00"
 
 
 def _beginning(size: int) -> bytes | None:
-    """How a record of `size` bytes begins, alone in a batch: its length, no attributes, no deltas."""
+    """How the only record of a batch begins, if it has `size` bytes: length, no attributes, both deltas 0."""
     for width in (1, 2):
         length = varint.encode(size - width)
         if len(length) == width:
@@ -35,14 +35,14 @@ def _beginning(size: int) -> bytes | None:
     return None
 
 
-# By size; a record that begins otherwise, or is larger, goes the general way.
+# By size. A record that begins otherwise, or is larger, is left to record_rewrite.py.
 _BEGINNINGS: Final = tuple(_beginning(size) for size in range(8_000))
 
 
-def merge_singles(reader: BatchReader, wanted: int, limit: int, *, check_crcs: bool) -> Outgoing | None:
-    """The simple one-record batches in front of the reader as one batch of at most `limit` bytes; None if there aren't two.
+def merge_singles(reader: BatchReader, wanted: int, limit: int, *, check_crcs: bool) -> ProducerBatch | None:
+    """Merges the reader's next simple one-record batches into one of at most `limit` bytes; None if there are not two.
 
-    `wanted` is the lowest source offset not copied yet. What was merged is behind the reader, nothing else was moved.
+    `wanted`: the lowest source offset that is not copied yet. The reader moves past the merged batches and no further.
     """
     if not reader.only_singles(2):
         return None
@@ -54,7 +54,7 @@ def merge_singles(reader: BatchReader, wanted: int, limit: int, *, check_crcs: b
     largest = len(beginnings)
     parts: list[bytes] = []
     add = parts.extend
-    # Where the source's offsets go on after a gap: (offset, number of the record).
+    # Where the source's offsets continue after a gap: (offset, number of the record).
     breaks: list[tuple[int, int]] = []
     count = first = base = latest = 0
     while count < MOST_RECORDS and at + HEADER_SIZE < stop:
@@ -93,7 +93,7 @@ def merge_singles(reader: BatchReader, wanted: int, limit: int, *, check_crcs: b
     if count < 2:
         return None
     reader.at = at
-    return Outgoing(
+    return ProducerBatch(
         b"".join(parts),
         count,
         first,
@@ -102,11 +102,11 @@ def merge_singles(reader: BatchReader, wanted: int, limit: int, *, check_crcs: b
         base,
         latest,
         rewritten=True,
-        upstream_offsets=_runs(first, count, breaks),
+        upstream_offsets=_offset_ranges(first, count, breaks),
     )
 
 
-def _runs(first: int, count: int, breaks: list[tuple[int, int]]) -> tuple[tuple[int, int], ...] | None:
+def _offset_ranges(first: int, count: int, breaks: list[tuple[int, int]]) -> tuple[tuple[int, int], ...] | None:
     if not breaks:
         return None
     starts = [(first, 0), *breaks]

@@ -1,6 +1,6 @@
-"""Zigzag varints of records, and the small ones ready made.
+"""Zigzag varints of records, with a table of the small ones.
 
-Numbers are 64 bits wide and wrap as Java's do, so that any bytes give the number that Kafka's own reader has.
+Numbers have 64 bits and wrap as in Java, so that any bytes give the same number as in Kafka's reader.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ _SIGN: Final = 1 << 63
 
 
 def wrapped(number: int) -> int:
-    """`number` as 64 bits with a sign."""
+    """`number`, wrapped to 64 bits with a sign."""
     return ((number + _SIGN) & _MASK) - _SIGN
 
 
 def encode(number: int) -> bytes:
-    """A signed number as Kafka's records have it."""
+    """A number as a zigzag varint."""
     left = ((number << 1) ^ (-1 if number >> 63 & 1 else 0)) & _MASK
     out = bytearray()
     while left > 0x7F:
@@ -28,17 +28,17 @@ def encode(number: int) -> bytes:
 
 
 SMALL_LIMIT: Final = 8192
-# From 0 up: what lengths, offsets and timestamps of a batch mostly are.
+# From 0 up: most lengths and deltas in a batch are this small.
 SMALL: Final = tuple(encode(number) for number in range(SMALL_LIMIT))
 
 
 def encoded(number: int) -> bytes:
-    """`encode` with a short cut."""
+    """`encode`, with a table for small numbers."""
     return SMALL[number] if 0 <= number < SMALL_LIMIT else encode(number)
 
 
 def decode(data: bytes, at: int) -> tuple[int, int]:
-    """(number, position behind it). IndexError where the data ends, ValueError for one longer than ten bytes."""
+    """(number, position after it). IndexError if the data ends too early, ValueError above ten bytes."""
     byte = data[at]
     at += 1
     if byte < 0x80:

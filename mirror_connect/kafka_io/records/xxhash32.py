@@ -1,4 +1,4 @@
-"""xxHash-32 of fewer than 16 bytes: the checksum in the header of an LZ4 frame. No package brings it without more."""
+"""xxHash-32 of fewer than 16 bytes: the checksum in the header of an LZ4 frame. No small package has it."""
 
 from __future__ import annotations
 

@@ -1,19 +1,18 @@
-"""One source partition on its way to the target: what was fetched, what is decided of each batch, how far it has come.
+"""The way of one source partition to the target: decides on each fetched batch, and keeps the source offset.
 
-*Decide* happens when the producer has room for a batch, not when it was fetched: only then is it known whether there is a
-backlog, and a fetched megabyte of tiny batches isn't turned into thousands of objects that wait.
+It decides on a batch when the producer has room for it, not when it was fetched. Only then it is known whether there is a
+backlog. And a fetched megabyte of tiny batches doesn't become thousands of waiting objects.
 
-- As it is: nearly always.
-- Dropped: control batches, aborted transactions under read_committed, what was had already (a fetch may start in the
-  middle of a batch, or bring one twice).
-- Re-encoded: what record_batch.needs_rewrite says, and a batch that starts below the wanted offset.
-- Merged: small neighbours, when there is a backlog. Merging a record costs about as much CPU as a batch of some ten
-  records copied raw, so larger batches are merged only where latency bounds the partition (a slow link).
+- Copied unchanged: nearly always.
+- Dropped: control batches, aborted transactions under read_committed, records that are copied already (a fetch may start
+  in the middle of a batch, or bring one twice).
+- Re-encoded: if record_batch.needs_rewrite says so, for example if the batch starts below the wanted offset.
+- Merged: small neighbours, when there is a backlog. Merging one record costs about as much CPU as copying a batch of some
+  ten records unchanged. So larger batches are merged only where latency limits the partition (a slow link).
 
-The position is the last source offset of which everything at or below is on the target or was dropped: it lies in front of
-the oldest offset that is not. It is one of a topic: another one made under its name begins when all that was taken of the
-former is acknowledged. So does what follows a truncation of the source's log, whose offsets have been had before with other
-records: there the position goes back.
+The source offset is the last one at or below which all records are on the target or were dropped. It belongs to one topic:
+another topic of the same name begins when the target has acknowledged all of the former. The same holds after a truncation
+of the source's log, where offsets come again with other records. There the source offset goes back.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Final
 
-from mirror_connect.connectors.records.positions import NO_EPOCH
+from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.connectors.task_protocol import TaskPartition
-from mirror_connect.kafka_io.consumer.fetcher import Fetched
+from mirror_connect.kafka_io.consumer.fetcher import CompletedFetch
 from mirror_connect.kafka_io.consumer.leader_epochs import LeaderEpochs
 from mirror_connect.kafka_io.producer.in_flight import InFlight
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
@@ -33,32 +32,32 @@ from mirror_connect.kafka_io.records.record_batch import (
     BatchReader,
     BatchView,
     CorruptBatchError,
-    Outgoing,
+    ProducerBatch,
     as_is,
     needs_rewrite,
     verify,
 )
 from mirror_connect.kafka_io.records.record_rewrite import merge, rewrite
 from mirror_connect.kafka_io.records.single_records import merge_singles
-from mirror_connect.spark_jobs.copy.positions_writer import Position
+from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
 
 NOTHING_YET: Final = -1
-# Up to so many records and bytes a batch is merged with its neighbours even on a fast link.
+# A batch up to these sizes is merged with its neighbours even on a fast link.
 SMALL_RECORDS: Final = 10
 SMALL_BYTES: Final = 16 << 10
-# On a slow link everything up to this size is.
+# On a slow link, a batch up to this size is merged.
 SLOW_LINK_BYTES: Final = 512 << 10
-# Merging is done in the event loop: not more than so many records at a time, so that it is back within some 10 ms.
+# Merging blocks the event loop, so there is a limit of records: some 10 ms.
 MERGED_RECORDS: Final = 4_000
 
 
 class PartitionFlow:
-    """The feed (target_partition.Feed) of one partition. `position`: NOTHING_YET while it is not known where to begin.
+    """The feed (target_partition.Feed) of one partition. `source_offset`: NOTHING_YET while the start is not known.
 
-    `on_corrupt(flow, error)` hears of a batch that can't be copied: the flow has stopped in front of it; `restart` goes on.
-    `on_others(flow, offset, count)` hears that the target partition has `count` records from `offset` on that are not ours;
-    `on_lost(flow, offset)` that it is shorter than it was: what it had of the source below `offset` may be gone.
-    `on_placed(outgoing, base_offset)` hears of each acknowledged batch where it lies, as Feed.acked does.
+    `on_corrupt(flow, error)`: a batch can't be copied, and the flow has stopped before it until `restart`.
+    `on_others(flow, offset, count)`: the target partition has `count` records from `offset` on that are not ours.
+    `on_lost(flow, offset)`: the target partition is shorter than it was; copies of offsets below `offset` may be gone.
+    `on_placed(batch, base_offset)`: see Feed.acked.
     """
 
     def __init__(
@@ -76,19 +75,19 @@ class PartitionFlow:
         on_written: Callable[[PartitionFlow], None],
         on_others: Callable[[PartitionFlow, int, int], None] = lambda _flow, _offset, _count: None,
         on_lost: Callable[[PartitionFlow, int], None] = lambda _flow, _offset: None,
-        on_placed: Callable[[Outgoing, int], None] = lambda _outgoing, _base_offset: None,
+        on_placed: Callable[[ProducerBatch, int], None] = lambda _batch, _base_offset: None,
     ) -> None:
         self.partition = partition
-        # Offsets below are done; None until the first fetch has told where auto.offset.reset leads.
+        # Offsets below are done; None until the first fetch shows where auto.offset.reset leads.
         self.next_offset = next_offset
-        # Of the topic that all offsets here are of; None where that isn't known, or there are no ids.
+        # The id of the topic of all offsets here; None if it isn't known, or there are no ids.
         self.topic_id = topic_id
-        # Of what was read from the source; the position goes with the epoch of its record.
+        # The epochs of what was read; a source offset is committed with the epoch of its record.
         self._epochs = LeaderEpochs()
         if next_offset is not None:
             self._epochs.know(next_offset - 1, leader_epoch)
         self.stopped = False
-        # Set with on_corrupt: where an intact batch begins behind the corrupt one, None if none was seen there.
+        # Set with on_corrupt: where the next intact batch begins after the corrupt one, None if there is none.
         self.behind_corrupt: int | None = None
         self._counters = counters
         self._check_crcs = check_crcs
@@ -99,50 +98,50 @@ class PartitionFlow:
         self._on_others = on_others
         self._on_lost = on_lost
         self._on_placed = on_placed
-        # Where our next batch comes to lie on the target if nobody else writes there; None while that is not known.
+        # The next batch's offset on the target if nobody else writes there; None if not known.
         self._target_end: int | None = None
-        self._fetched: deque[Fetched] = deque()
-        self._current: Fetched | None = None
+        self._fetched: deque[CompletedFetch] = deque()
+        self._current: CompletedFetch | None = None
         self._reader = BatchReader(b"")
-        # What is left of a batch that is re-encoded piece by piece.
-        self._pieces: Iterator[Outgoing] | None = None
+        # The rest of a batch that is re-encoded piece by piece.
+        self._pieces: Iterator[ProducerBatch] | None = None
         self._aborted: AbortedFilter | None = None
-        # Decided, not sent: what was looked at while merging and didn't fit.
-        self._held: deque[Outgoing] = deque()
+        # Batches decided on and not sent, as they didn't fit when others were merged.
+        self._held: deque[ProducerBatch] = deque()
         self._in_flight = InFlight()
-        self._looked_at = Position(NOTHING_YET, None)
+        self._looked_at = LastOffset(NOTHING_YET, None)
 
     def __str__(self) -> str:
-        return f"{self.partition.topic}-{self.partition.partition}"
+        return str(self.partition.source)
 
     @property
-    def position(self) -> int:
-        """The offset to commit: the last one of which nothing at or below is missing on the target."""
+    def source_offset(self) -> int:
+        """The offset to commit: nothing at or below it is missing on the target."""
         oldest = self._in_flight.oldest
         if oldest is None:
-            # What was dropped behind the last copied batch counts too: a restart needn't look at it again.
+            # Batches dropped after the last copied one count too: a restart needn't read them again.
             oldest = self._held[0].first_offset if self._held else self.next_offset
         return NOTHING_YET if oldest is None else oldest - 1
 
-    def moved(self) -> Position | None:
-        """The position, if it is another one than when this was last asked."""
-        offset, topic_id, known = self.position, self.topic_id, self._looked_at
+    def moved(self) -> LastOffset | None:
+        """The source offset, if it has changed since this was last called."""
+        offset, topic_id, known = self.source_offset, self.topic_id, self._looked_at
         epoch = self._epochs.at(offset)
-        # Asked of thousands of quiet partitions twice a second: nothing is made for them.
+        # This is called for thousands of quiet partitions twice a second, so it creates nothing for them.
         if offset == known.offset and topic_id == known.topic_id and epoch == known.leader_epoch:
             return None
-        self._looked_at = Position(offset, topic_id, epoch)
+        self._looked_at = LastOffset(offset, topic_id, epoch)
         return self._looked_at
 
-    def put(self, fetched: Fetched) -> None:
-        """More from the source, in order."""
+    def put(self, fetched: CompletedFetch) -> None:
+        """Takes the next fetch from the source."""
         if self.stopped:
             fetched.release()
             return
         self._fetched.append(fetched)
 
     def restart(self) -> int | None:
-        """Forgets what was fetched and not sent; returns the offset to fetch from."""
+        """Drops what was fetched and not sent; returns the offset to fetch from."""
         self.clear()
         self.stopped = False
         if self.next_offset is not None:
@@ -151,25 +150,25 @@ class PartitionFlow:
 
     @property
     def leader_epoch(self) -> int:
-        """Of the source's record before `next_offset`; NO_EPOCH where it isn't known."""
+        """The epoch of the source's record before `next_offset`; NO_EPOCH if it isn't known."""
         return NO_EPOCH if self.next_offset is None else self._epochs.at(self.next_offset - 1)
 
     def skip_corrupt(self) -> int | None:
-        """Gives the corrupt batch up that it stopped at; how many offsets are lost by that, None if that isn't known."""
+        """Skips the corrupt batch. Returns how many offsets are lost, or None if there is no intact batch after it."""
         behind, self.behind_corrupt = self.behind_corrupt, None
         if behind is None:
             return None
         lost = behind - (self.next_offset or 0)
         self.next_offset = behind
-        # Of what the corrupt batch says of itself nothing is believed.
+        # Nothing in the header of a corrupt batch can be trusted.
         self._epochs.clear()
         return lost
 
     def clear(self) -> None:
-        """Gives back what was fetched and not sent; takes nothing more until `restart`."""
+        """Releases what was fetched and not sent, and takes nothing more until `restart`."""
         self.stopped = True
         if self._held:
-            # Decided anew after a restart.
+            # These are read again after a restart.
             self.next_offset = self._held[0].first_offset
             self._held.clear()
         for fetched in (self._current, *self._fetched):
@@ -178,25 +177,25 @@ class PartitionFlow:
         self._fetched.clear()
         self._current, self._reader, self._pieces = None, BatchReader(b""), None
 
-    # --- the feed ---------------------------------------------------------------------------------------------------
+    # The feed.
 
     def waiting(self) -> bool:
-        """Whether there may be a batch; it may turn out that all are dropped."""
+        """Whether there may be a batch. But all that was fetched may be dropped later."""
         return not self.stopped and bool(self._held or self._current or self._fetched)
 
-    def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
+    def take(self, limit: int, *, slow_link: bool) -> ProducerBatch | None:
         """The next batch for the target, merged with its neighbours where that pays."""
         first = self._merged_singles(limit) or self._next()
         if first is None:
             return None
-        # Before its neighbours are looked at: behind it another topic of the same name must not begin.
+        # Before its neighbours are read: while it is in flight, another topic of the same name must not begin.
         self._in_flight.given(first)
-        outgoing = self._merged(first, limit, slow_link=slow_link)
-        self._in_flight.merged(outgoing)
-        return outgoing
+        batch = self._merged(first, limit, slow_link=slow_link)
+        self._in_flight.merged(batch)
+        return batch
 
-    def _merged(self, first: Outgoing, limit: int, *, slow_link: bool) -> Outgoing:
-        """The batch, or one of it and the small ones behind it."""
+    def _merged(self, first: ProducerBatch, limit: int, *, slow_link: bool) -> ProducerBatch:
+        """The batch, or one merged from it and the small ones after it."""
         if not _is_small(first, limit, slow_link=slow_link):
             return first
         group, size, records = [first], first.size, first.count
@@ -217,8 +216,8 @@ class PartitionFlow:
                 merged, used = merge(group)
                 break
             except CorruptBatchError as error:
-                # Its CRC is right, so the producer wrote it so: what can't be decompressed is copied as it is, alone. One
-                # in front of it may unfold and yet hold no records: that is found only when they are merged.
+                # Its CRC is right, so the producer wrote it like that. A batch that can't be decompressed is copied alone
+                # and unchanged. One before it may decompress and yet hold no records: that shows only in a merge.
                 readable = [each for each in group if each.last_offset < error.offset] or [first]
                 self._held.extendleft(reversed(group[len(readable) :]))
                 group = readable
@@ -227,37 +226,37 @@ class PartitionFlow:
             self._counters["merged"] = self._counters.get("merged", 0) + used
         return merged
 
-    def acked(self, outgoing: Outgoing, base_offset: int) -> None:
+    def acked(self, batch: ProducerBatch, base_offset: int) -> None:
         """The target has this batch, and all before it."""
-        self._in_flight.acked(outgoing)
+        self._in_flight.acked(batch)
         counters = self._counters
-        counters["records"] = counters.get("records", 0) + outgoing.count
-        counters["bytes"] = counters.get("bytes", 0) + outgoing.size
+        counters["records"] = counters.get("records", 0) + batch.count
+        counters["bytes"] = counters.get("bytes", 0) + batch.size
         counters["batches"] = counters.get("batches", 0) + 1
         if self._target_end is not None and base_offset != self._target_end and base_offset >= 0:
             if base_offset > self._target_end:
                 self._on_others(self, self._target_end, base_offset - self._target_end)
             else:
-                self._on_lost(self, outgoing.first_offset)
-        self._target_end = base_offset + outgoing.count if base_offset >= 0 else None
-        self._on_placed(outgoing, base_offset)
+                self._on_lost(self, batch.first_offset)
+        self._target_end = base_offset + batch.count if base_offset >= 0 else None
+        self._on_placed(batch, base_offset)
         self._on_written(self)
 
     def failed(self, error: PartitionRefusedError) -> None:
-        """The target takes no more of this partition; `restart` begins with what it refused."""
+        """The target refused a batch of this partition. `restart` begins with that one."""
         self.clear()
         if error.offset >= 0:
-            # All below is on the target or was dropped; what was taken from there on is given up, and read again.
+            # All below is on the target or was dropped. Later batches are dropped, and read again.
             self.next_offset = error.offset
-        # What was given up may be on the target: those would be records of nobody else's.
+        # Dropped batches may be on the target all the same. They must not count as records of another writer.
         self._target_end = None
         self._in_flight.clear()
         self._on_refused(self, error)
 
-    # --- decide -----------------------------------------------------------------------------------------------------
+    # Decisions.
 
-    def _merged_singles(self, limit: int) -> Outgoing | None:
-        """The short way for what a producer without linger wrote; None where it doesn't apply."""
+    def _merged_singles(self, limit: int) -> ProducerBatch | None:
+        """A short cut for batches of single records, from producers without linger; None if it doesn't apply."""
         if self._held or self._pieces is not None or (self._reader.ended and not self._open_next()):
             return None
         merged = merge_singles(self._reader, self.next_offset or 0, limit, check_crcs=self._check_crcs)
@@ -266,29 +265,29 @@ class PartitionFlow:
             self._counters["merged"] = self._counters.get("merged", 0) + merged.count
         return merged
 
-    def _next(self) -> Outgoing | None:
-        """The next batch that is not dropped; None when nothing is left of what was fetched."""
+    def _next(self) -> ProducerBatch | None:
+        """The next batch that is not dropped; None at the end of what was fetched."""
         if self._held:
             return self._held.popleft()
         try:
             while True:
-                outgoing = self._next_piece()
-                if outgoing is not None:
-                    return outgoing
+                batch = self._next_piece()
+                if batch is not None:
+                    return batch
                 while (view := self._reader.next()) is not None:
-                    outgoing = self._decide(view)
-                    if outgoing is not None:
-                        return outgoing
+                    batch = self._decide(view)
+                    if batch is not None:
+                        return batch
                 if not self._open_next():
                     return None
         except CorruptBatchError as error:
-            self.behind_corrupt = self._intact_one_follows()
+            self.behind_corrupt = self._next_intact()
             self.clear()
             self._on_corrupt(self, error)
             return None
 
-    def _intact_one_follows(self) -> int | None:
-        """Where the next batch behind a corrupt one begins. Of what the corrupt one says of itself nothing is believed."""
+    def _next_intact(self) -> int | None:
+        """The first offset of the batch after a corrupt one, if it is intact. The corrupt header is not trusted."""
         try:
             view = self._reader.next()
             if view is None or view.magic < 2:
@@ -298,7 +297,7 @@ class PartitionFlow:
             return None
         return view.base_offset if view.base_offset > (self.next_offset or 0) else None
 
-    def _next_piece(self) -> Outgoing | None:
+    def _next_piece(self) -> ProducerBatch | None:
         if self._pieces is None:
             return None
         piece = next(self._pieces, None)
@@ -310,15 +309,15 @@ class PartitionFlow:
 
     def _open_next(self) -> bool:
         if self._current is not None:
-            # Offsets that compaction has emptied to the end of the fetch are done as well.
+            # Offsets up to the end of the fetch are done too, as compaction has removed their records.
             self.next_offset = self._current.next_offset
             self._current.release()
-            # The reader would keep all that came with this piece alive, without being counted.
+            # Else the reader would keep the whole frame alive, which nobody counts any more.
             self._current, self._reader = None, BatchReader(b"")
         if self.stopped or not self._fetched or not self._may_begin(self._fetched[0]):
             return False
         self._current = self._fetched.popleft()
-        # Also where it is lower than before: after a topic was re-created, or a log truncated. The fetcher has said so.
+        # Also if it is lower than before: after a topic was re-created or a log truncated, which the fetcher has reported.
         self._epochs.go_on(self._current.fetch_offset, self.next_offset, self._current.epoch_before)
         self._epochs.read(self._current.epochs)
         self.next_offset = self._current.fetch_offset
@@ -326,10 +325,10 @@ class PartitionFlow:
         self._aborted = AbortedFilter(self._current.aborted) if self._read_committed else None
         return True
 
-    def _may_begin(self, following: Fetched) -> bool:
-        """Another topic of the same name waits until the target has all of the former: a position is one of a topic.
+    def _may_begin(self, following: CompletedFetch) -> bool:
+        """Whether the fetch may be read now. Another topic of the same name waits until the target has all of the former.
 
-        So does what the source has again at offsets that were had before: a position is one of a log, too.
+        So does a fetch at earlier offsets, after a truncation: a source offset belongs to one topic and one log.
         """
         again = following.fetch_offset < (self.next_offset or 0)
         another = following.topic_id not in (None, self.topic_id)
@@ -341,29 +340,29 @@ class PartitionFlow:
             self.topic_id = following.topic_id
         return True
 
-    def _decide(self, view: BatchView) -> Outgoing | None:
+    def _decide(self, view: BatchView) -> ProducerBatch | None:
         wanted = self.next_offset or 0
-        # First of all: a wrong last offset would make a batch look as if it had been copied already.
+        # This comes first: with a corrupt last offset, a batch would look as if it had been copied already.
         verify(view, check_crc=self._check_crcs)
         # The filter follows transactions through control batches, so it sees every batch, in order.
         aborted = self._aborted is not None and self._aborted.drops(view)
         if view.last_offset < wanted:
             return None
         if aborted or view.is_control:
-            outgoing = None
+            batch = None
         elif needs_rewrite(view, wanted):
             self._pieces = rewrite(view, wanted)
             self._counters["reencoded"] = self._counters.get("reencoded", 0) + 1
-            outgoing = self._next_piece()
-            if outgoing is not None:
-                return outgoing
+            batch = self._next_piece()
+            if batch is not None:
+                return batch
         else:
-            outgoing = as_is(view)
+            batch = as_is(view)
         self.next_offset = view.last_offset + 1
-        return outgoing
+        return batch
 
 
-def _is_small(outgoing: Outgoing, limit: int, *, slow_link: bool) -> bool:
+def _is_small(batch: ProducerBatch, limit: int, *, slow_link: bool) -> bool:
     if slow_link:
-        return outgoing.size <= min(SLOW_LINK_BYTES, limit // 2)
-    return outgoing.count <= SMALL_RECORDS and outgoing.size <= SMALL_BYTES
+        return batch.size <= min(SLOW_LINK_BYTES, limit // 2)
+    return batch.count <= SMALL_RECORDS and batch.size <= SMALL_BYTES

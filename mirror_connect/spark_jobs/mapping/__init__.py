@@ -1,1 +1,1 @@
-"""Where copied records came to lie: offset syncs and runs, written by the task that copies."""
+"""Where copied records came to lie: offset syncs and ranges, written by the task that copies."""

@@ -1,8 +1,8 @@
 """Writes offset syncs, best effort: to the source or the target cluster, by a producer of its own.
 
-A topic that can't be written to is one notice, and never keeps records from being copied: what waits is the newest of
-each partition and some before it (offset_syncs.py). One request is under way at a time, ten a second at most.
-Sequences aren't used: a sync that is there twice does no harm, and the right to them may be missing at the source.
+If the topic can't be written to, that is one problem, and records are still copied. Meanwhile the newest syncs of each
+partition and some before them wait (connectors/records/offset_syncs.py). There is one request at a time, ten a second at
+most. Sequences aren't used: a repeated sync does no harm, and the right to use them may be missing at the source.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
 from mirror_connect.connectors.records.offset_syncs import OffsetSync, OffsetSyncQueue
 from mirror_connect.connectors.rights import MissingRight, on_topic, to_create
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import ConnectionLost, UnsupportedByBroker
 from mirror_connect.kafka_io.client.copier_settings import producer_settings
-from mirror_connect.kafka_io.producer.produce_outcome import TOPIC_AUTHORIZATION_FAILED, reason
-from mirror_connect.kafka_io.protocol import wire_codec as codes
-from mirror_connect.kafka_io.protocol.wire import Produce, ProducePartition
+from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, reason
+from mirror_connect.kafka_io.protocol.produce import Produce, ProducePartition
 from mirror_connect.kafka_io.records.record_batch import NewRecord, stamp
 from mirror_connect.kafka_io.records.record_rewrite import build
 
 PACE_S: Final = 0.1
 BACKOFF_S: Final = 1.0
 BACKOFF_MAX_S: Final = 30.0
-# A topic that was just made is known everywhere soon: nothing to tell.
+# A new topic is soon known to all brokers: no problem yet.
 QUIET_TRIES: Final = 3
-# Of some 100 bytes each, so that a request stays far below what brokers take.
+# Syncs have some 100 bytes each, so a request stays far below the brokers' limit.
 SYNCS_IN_REQUEST: Final = 2_000
 _NO_PRODUCER: Final = -1
 
 
 class _NotWritten(Exception):
-    """One line: why."""
+    """The syncs were not written. The text says why, in one line."""
 
 
 class OffsetSyncs:
-    """The syncs of one task. `queue` hears of acknowledged records; `run` writes until cancelled and never raises.
+    """The syncs of one task. `queue` gets acknowledged records; `run` writes until cancelled and never raises.
 
-    `properties`: Java producer properties. `where` and `user` are for notices: "source cluster A", and who logs in there.
-    `trouble`: one line for the status, while the topic can't be written to; "" otherwise.
+    `properties`: Java producer properties. `where` and `user` are for texts: "source cluster A", and who logs in there.
+    `problem`: set while the topic can't be written to.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class OffsetSyncs:
         *,
         user: str,
         lease: Callable[[], bool],
-        notice: Callable[[str], None],
+        problems: Problems,
         counters: MutableMapping[str, int],
     ) -> None:
         self.queue = OffsetSyncQueue(lag_max)
@@ -66,27 +66,27 @@ class OffsetSyncs:
         self._where = where
         self._user = user
         self._lease = lease
-        self._notice = notice
+        self._problems = problems
         self._counters = counters
         self._writing = asyncio.Lock()
         self._failures = 0
-        self.trouble = ""
+        self.problem: Problem | None = None
 
     async def run(self) -> None:
-        """Writes what waits, again and again."""
+        """Writes waiting syncs, again and again."""
         while True:
             await asyncio.sleep(PACE_S if not self._failures else self._pause())
             await self._write()
 
     async def flush(self, seconds: float) -> None:
-        """Writes what waits now, if that is possible in so little time."""
+        """Writes waiting syncs, if that is possible in so little time."""
         if not self._failures:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._write()
 
     async def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         await self._cluster.close()
 
     async def _write(self) -> None:
@@ -104,7 +104,8 @@ class OffsetSyncs:
             except (ClusterUnreachable, ConnectionLost, NotAuthorized, UnsupportedByBroker, _NotWritten) as error:
                 self._failed(str(error))
             finally:
-                # Not again as a whole: should they be there after all, readers would take the older ones for a rewind.
+                # The queue keeps only the newest of them. If the topic has them after all, readers would take repeated
+                # older ones for a rewind.
                 self.queue.give_back(syncs)
 
     async def _send(self, syncs: list[OffsetSync]) -> None:
@@ -126,24 +127,28 @@ class OffsetSyncs:
 
     def _failed(self, why: str) -> None:
         self._failures += 1
-        if self._failures > QUIET_TRIES and not self.trouble:
-            self.trouble = (
-                f"Offset syncs can't be written to topic {self._topic} on the {self._where}: {why}. Copying goes on, but "
-                "Kafka's own readers can't translate newer positions; it is tried again"
+        if self._failures > QUIET_TRIES and self.problem is None:
+            self.problem = Problem(
+                self._topic,
+                ProblemCode.OFFSET_SYNCS_UNWRITTEN,
+                f"Offset syncs can't be written to topic {self._topic} on the {self._where}",
+                why,
+                "it is tried again. Copying continues, but Kafka's own readers can't translate newer positions",
             )
-            self._notice(self.trouble)
+            self._problems.report(self.problem)
 
     def _recovered(self) -> None:
-        if self.trouble:
-            self._notice(f"Offset syncs are written again to topic {self._topic} on the {self._where}")
-        self._failures, self.trouble = 0, ""
+        if self.problem is not None:
+            again = f"Offset syncs are written again to topic {self._topic} on the {self._where}"
+            self._problems.resolve(self._topic, ProblemCode.OFFSET_SYNCS_UNWRITTEN, line=again)
+        self._failures, self.problem = 0, None
 
     def _pause(self) -> float:
         return min(BACKOFF_S * 2.0 ** min(self._failures - 1, 10), BACKOFF_MAX_S)
 
     def _explained(self, code: int, message: str) -> str:
-        if code == codes.UNKNOWN_TOPIC_OR_PARTITION:
-            return f"it does not exist there; its connector makes it: {to_create(self._topic).grant(self._user)}"
-        if code == TOPIC_AUTHORIZATION_FAILED:
+        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return f"it does not exist there; its connector creates it: {to_create(self._topic).grant(self._user)}"
+        if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             return str(MissingRight("not authorized", on_topic("WRITE", self._topic), self._user))
         return reason(code, message)

@@ -1,31 +1,42 @@
-"""Moves groups that are idle on the target on to their checkpoints (`sync.group.offsets.enabled`).
+"""Moves groups that are idle on the target forward to their checkpoints (`sync.group.offsets.enabled`).
 
-One pass for all groups: who is active is left alone; what the others have is read, and what is missing or behind is
-written at once. A group that got a member in between is protected by the broker, which refuses the write. What can't be
-done is told once for as long as it lasts.
+One pass serves all groups. It leaves active groups alone. It reads the committed offsets of the others, and writes those
+that are missing or behind. If a group gets a member in between, the broker refuses the write. An obstacle is logged once for
+as long as it lasts.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from mirror_connect.connectors.partitions import CommittedOffsets, TopicPartition
+from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.records.checkpoints import CheckpointMemory
 from mirror_connect.connectors.rights import TARGET_USER, MissingRight, on_topic
-from mirror_connect.connectors.translation.group_moves import moves
+from mirror_connect.connectors.translation.offset_translation import offsets_to_commit
 from mirror_connect.kafka_io.admin.consumer_groups import (
-    UNKNOWN_MEMBER_ID,
     GroupKind,
     ListedGroup,
-    Position,
-    Positions,
     Read,
 )
-from mirror_connect.kafka_io.protocol.wire_codec import NONE, TOPIC_AUTHORIZATION_FAILED, error_name
+from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, error_name
 
-ACTIVE = "is active on the target: its positions there are its own, and are left alone until it is idle"
 _SHOWN = 5
+
+
+class Obstacle(NamedTuple):
+    """The reason why a group can't be moved. In lines, `text` follows the group's name and a colon."""
+
+    code: ProblemCode
+    text: str
+
+
+ACTIVE = Obstacle(
+    ProblemCode.GROUP_ACTIVE,
+    "active on the target, left alone until idle",
+)
 
 
 class TargetGroups(Protocol):
@@ -37,28 +48,28 @@ class TargetGroups(Protocol):
     async def read(self, groups: list[str]) -> Read:
         """See ConsumerGroups."""
 
-    async def write(self, group: str, positions: Positions) -> dict[tuple[str, int], int] | str:
+    async def write(self, group: str, offsets: CommittedOffsets) -> dict[TopicPartition, int] | str:
         """See ConsumerGroups."""
 
 
 class GroupSync:
-    """`may_write` tells whether the target may be written to at this moment; `told` outlives a task's epoch.
+    """Moves a task's groups. `may_write`: whether the lease is valid now. `logged` outlives a task's epoch.
 
-    `stuck`: a line for the status of each group that should have been moved in the last pass and could not be.
+    `stuck`: the problems of groups that the last pass should have moved and could not.
     """
 
     def __init__(
         self,
         groups: TargetGroups,
         may_write: Callable[[], bool],
-        notice: Callable[[str], None],
-        told: dict[str, str] | None = None,
+        log: Callable[[str], None],
+        logged: dict[str, Obstacle] | None = None,
     ) -> None:
         self._groups = groups
         self._may_write = may_write
-        self._notice = notice
-        self._told = {} if told is None else told
-        self.stuck: list[str] = []
+        self._log = log
+        self._logged = {} if logged is None else logged
+        self.stuck: list[Problem] = []
 
     async def run(self, memory: CheckpointMemory) -> int:
         """One pass; returns how many groups were moved. ClusterUnreachable, NotAuthorized."""
@@ -66,72 +77,76 @@ class GroupSync:
         if not wanted:
             return 0
         listed = await self._groups.listed()
-        troubles = {group: problem for group in wanted if (problem := _untouchable(listed.get(group))) is not None}
-        idle = [group for group in wanted if group not in troubles]
+        obstacles = {group: found for group in wanted if (found := _untouchable(listed.get(group))) is not None}
+        idle = [group for group in wanted if group not in obstacles]
         read = await self._groups.read(idle)
-        troubles |= {group: f"can't be read on the target: {why}" for group, why in read.troubles.items()}
+        obstacles |= {
+            group: Obstacle(ProblemCode.GROUP_UNREADABLE, f"can't be read on the target: {why}")
+            for group, why in read.problems.items()
+        }
         outcomes = await asyncio.gather(
-            *(self._move(group, memory, positions) for group, positions in read.positions.items())
+            *(self._move(group, memory, committed) for group, committed in read.committed.items())
         )
         moved = 0
-        for group, outcome in zip(read.positions, outcomes, strict=True):
-            if outcome:
-                troubles[group] = outcome
-            moved += outcome == ""
-        # Those that became active meanwhile are as they should be, as are all that are left alone.
+        for group, outcome in zip(read.committed, outcomes, strict=True):
+            if isinstance(outcome, Obstacle):
+                obstacles[group] = outcome
+            moved += outcome is True
+        # Groups that became active meanwhile are no problem, nor are those that are left alone.
         self.stuck = [
-            f"Group {group} {troubles[group]}" for group in sorted(idle) if troubles.get(group, ACTIVE) != ACTIVE
+            Problem(group, obstacle.code, f"Group {group}: {obstacle.text}")
+            for group in sorted(idle)
+            if (obstacle := obstacles.get(group)) is not None and obstacle.code is not ProblemCode.GROUP_ACTIVE
         ]
-        self._tell(troubles)
+        self._log_new(obstacles)
         return moved
 
-    async def _move(self, group: str, memory: CheckpointMemory, at_target: Positions) -> str | None:
-        """None: nothing to do; "": moved; else what was in the way."""
-        wanted = moves(memory.of_group(group), at_target)
+    async def _move(self, group: str, memory: CheckpointMemory, at_target: CommittedOffsets) -> Obstacle | bool:
+        """True if the group was moved, False if nothing had to be; or the obstacle."""
+        wanted = offsets_to_commit(memory.of_group(group), at_target)
         if not wanted or not self._may_write():
-            return None
-        positions = {partition: Position(*each) for partition, each in wanted.items()}
-        answer = await self._groups.write(group, positions)
+            return False
+        answer = await self._groups.write(group, wanted)
         if isinstance(answer, str):
-            return f"was not moved on the target: {answer}"
-        refused: dict[int, list[tuple[str, int]]] = {}
-        for place, code in sorted(answer.items()):
-            if code != NONE:
-                refused.setdefault(code, []).append(place)
-        if UNKNOWN_MEMBER_ID in refused:
+            return Obstacle(ProblemCode.GROUP_NOT_MOVED, f"not moved on the target: {answer}")
+        refused: dict[int, list[TopicPartition]] = {}
+        for partition, code in sorted(answer.items()):
+            if code != ErrorCode.NONE:
+                refused.setdefault(code, []).append(partition)
+        if ErrorCode.UNKNOWN_MEMBER_ID in refused:
             return ACTIVE
-        return "; ".join(
-            f"was not moved on the target in {_in_short(f'{topic}-{partition}' for topic, partition in places)}: "
-            f"{_why(code, places[0][0])}"
-            for code, places in sorted(refused.items())
+        text = "; ".join(
+            f"not moved on the target in {_in_short(f'{topic}-{partition}' for topic, partition in partitions)}: "
+            f"{_why(code, partitions[0][0])}"
+            for code, partitions in sorted(refused.items())
         )
+        return Obstacle(ProblemCode.GROUP_NOT_MOVED, text) if text else True
 
-    def _tell(self, troubles: dict[str, str]) -> None:
-        news: dict[str, list[str]] = {}
-        for group, problem in sorted(troubles.items()):
-            if self._told.get(group) != problem:
-                news.setdefault(problem, []).append(group)
-        self._told.clear()
-        self._told.update(troubles)
-        for problem, groups in news.items():
-            self._notice(
-                f"Group {groups[0]} {problem}" if len(groups) == 1 else f"Groups {_in_short(groups)}: {problem}"
-            )
+    def _log_new(self, obstacles: dict[str, Obstacle]) -> None:
+        new: dict[Obstacle, list[str]] = {}
+        for group, obstacle in sorted(obstacles.items()):
+            if self._logged.get(group) != obstacle:
+                new.setdefault(obstacle, []).append(group)
+        self._logged.clear()
+        self._logged.update(obstacles)
+        for (_, text), groups in new.items():
+            self._log(f"Group {groups[0]}: {text}" if len(groups) == 1 else f"Groups {_in_short(groups)}: {text}")
 
 
-def _untouchable(listed: ListedGroup | None) -> str | None:
+def _untouchable(listed: ListedGroup | None) -> Obstacle | None:
     if listed is None:
         return None
     if listed.kind is not GroupKind.CONSUMER:
-        what = f"a {listed.kind.value} group"
+        what = f"{listed.kind.value} group"
         if listed.kind is GroupKind.OTHER:
-            what = f"one of protocol type {listed.protocol_type}"
-        return f"is no consumer group on the target but {what}: it is left alone"
+            what = f"protocol type {listed.protocol_type}"
+        text = f"not a consumer group on the target ({what}): left alone"
+        return Obstacle(ProblemCode.GROUP_NO_CONSUMER_GROUP, text)
     return ACTIVE if listed.active else None
 
 
 def _why(code: int, topic: str) -> str:
-    if code != TOPIC_AUTHORIZATION_FAILED:
+    if code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         return error_name(code)
     return str(MissingRight("not authorized to read there", on_topic("READ", topic), TARGET_USER))
 

@@ -1,4 +1,4 @@
-"""Which coroutine runs a Connect task: connector class → task function. A new connector is one more line here."""
+"""Maps each connector class to the coroutine that runs its tasks. A new connector needs one more line here."""
 
 from __future__ import annotations
 

@@ -1,159 +1,124 @@
-"""The frame of a task that writes records of its own making: heartbeats and checkpoints.
+"""A task that writes records of its own: heartbeats and checkpoints.
 
-As with the source task the producer id comes first, which fences the former owner, and nothing is written without a lease.
-Told to finish, it stops its work, waits for what is in flight, writes its places in connect-offsets, and returns.
+It runs in the frame of every task (task_frame.py). When it is ordered to finish, it stops its work, waits for batches in
+flight, writes its source offsets and returns.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from mirror_connect.connectors.problems import Problem, different
 from mirror_connect.connectors.records.heartbeats import ALWAYS_ZERO
 from mirror_connect.connectors.records.partitioner import partition_for
-from mirror_connect.connectors.task_protocol import RUNNING, TaskSpec
-from mirror_connect.kafka_io.client.cluster import Cluster
-from mirror_connect.kafka_io.client.copier_settings import notices, producer_settings
-from mirror_connect.kafka_io.client.outage import Outage, cluster_away
-from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.connectors.task_protocol import TaskSpec
 from mirror_connect.kafka_io.producer.own_records import OwnRecords
 from mirror_connect.kafka_io.records.record_batch import NewRecord
-from mirror_connect.spark_jobs.copy.standing import told
 from mirror_connect.spark_jobs.task_context import WorkerLink
-from mirror_connect.spark_jobs.tasks.connecting import until_connected
+from mirror_connect.spark_jobs.tasks.task_frame import Running, TaskFrame, cancelled
 
-# Told to finish, everything is over within two seconds: most of it for acknowledgements, the rest for the last places.
+# A task that is ordered to finish ends within two seconds: most of them for acknowledgements, the rest for source offsets.
 SETTLE_S: Final = 1.5
 LAST_COMMIT_S: Final = 0.4
-PLACES_S: Final = 0.5
+SOURCE_OFFSETS_S: Final = 0.5
 
 
 class WritingTask:
-    """One run. `work` is what the task does until it is told to end; it writes with `write`.
+    """One task run. `work` runs until the task is ordered to end; it writes with `write`.
 
-    `places`: the keys in connect-offsets that belong to the records written. Connect keeps one for each source partition,
-    with the offset 0 that nobody reads; REST shows them, and a Java worker after us finds them.
+    `keys`: the keys in connect-offsets for the records written. Connect has one key for each source partition, always with
+    the offset 0, which nobody reads. REST shows them, and a Java worker that takes over finds them.
     """
 
-    def __init__(self, spec: TaskSpec, link: WorkerLink) -> None:
+    def __init__(self, spec: TaskSpec, link: WorkerLink, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self.spec = spec
         self.link = link
-        self._target = Cluster(
-            spec.target,
-            spec.target.get("client.id") or f"connector-producer-{spec.connector}-{spec.task}",
-            kind="producer",
-        )
-        settings = producer_settings(spec.target)
-        name = f"target cluster {spec.target_alias}"
-        self._away = cluster_away(name, spec.target.get("bootstrap.servers"), spec.run_id)
-        self.producer = BatchProducer(
-            self._target, settings, spec.transactional_id, link.lease_valid, link.notice, away=self._away
-        )
-        self._outages: dict[str, Outage] = {}
-        # Lines of what the work itself knows to be in trouble.
-        self.troubles: Callable[[], Iterable[str]] = tuple
+        self.frame = TaskFrame(spec, link)
+        self.problems = self.frame.problems
+        self._work = work
+        # Gives problems that the work does not report to `problems`.
+        self.found: Callable[[], Iterable[Problem]] = tuple
+        self.frame.show_problems = self._show_problems
         self._writers: dict[tuple[str, int], OwnRecords] = {}
-        self._new_places: dict[bytes, None] = {}
+        self._new_keys: dict[bytes, None] = {}
         self._touched: dict[bytes, None] = {}
         self._known: set[bytes] = set()
 
-    async def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """From the first connection to the last place. Raises what the work raises, NotAuthorized, FencedError …"""
-        for line in notices({}, self.spec.target):
-            self.link.notice(line)
-        if not await self._unless_told_to_end(self._start()):
-            return
-        self.link.state = RUNNING
-        self.link.assignment_version = self.spec.assignment_version
-        doing = (
-            asyncio.create_task(self._keep_standing(), name="standing"),
-            asyncio.create_task(work(), name="work"),
-            asyncio.create_task(self._keep_places(), name="places"),
-        )
-        ending = asyncio.create_task(self._until_told_to_end(), name="orders")
-        endings: set[asyncio.Future[Any]] = {ending, *doing, self.producer.failed}
-        try:
-            await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
-            if self.producer.failed.done():
-                self.producer.failed.result()
-            for ended in doing:
-                if ended.done():
-                    ended.result()
-            if not self.link.abandon_wanted:
-                await _cancelled(*doing)
-                await self._finish()
-        finally:
-            await _cancelled(*doing, ending)
+    async def run(self) -> None:
+        """Runs from the first connection to the last source offset. Raises the work's errors, NotAuthorized, FencedError."""
+        await self.frame.run(self)
+
+    async def start(self) -> None:
+        """See TaskWork."""
+
+    def works(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+        """See TaskWork."""
+        return {"problems": self._keep_problems(), "work": self._work(), "source offsets": self._keep_source_offsets()}
+
+    async def until_ended(self) -> None:
+        """See TaskWork."""
+        await self.frame.until_ordered_to_end()
+
+    async def finish(self, works: Running) -> None:
+        """See TaskWork."""
+        for ended in works.values():
+            if ended.done():
+                ended.result()
+        await cancelled(*works.values())
+        data = [writer.target for (topic, _), writer in self._writers.items() if topic != self.spec.offsets_topic]
+        await self.frame.producer.settle(data, SETTLE_S)
+        self.frame.raise_failure()
+        if not self.link.abandon_wanted:
+            try:
+                async with asyncio.timeout(LAST_COMMIT_S):
+                    await self._write_source_offsets(self._touched)
+            except TimeoutError:
+                return  # nobody reads these offsets, so no record is repeated
 
     async def close(self) -> None:
-        """Ends connections; what is not acknowledged stays so."""
-        await self.producer.close()
-        await self._target.close()
+        """Closes the connections, without waiting for acknowledgements."""
+        await self.frame.close()
 
-    async def write(self, topic: str, records: Sequence[NewRecord], places: Sequence[bytes]) -> None:
+    async def write(self, topic: str, records: Sequence[NewRecord], keys: Sequence[bytes]) -> None:
         """Writes to partition 0 of a topic; returns when the target has them. PartitionRefusedError."""
         await self._writer(topic, 0).write(records)
         self.link.wrote_to(topic)
         counters = self.link.counters
         counters["records"] = counters.get("records", 0) + len(records)
-        self._touched.update(dict.fromkeys(places))
-        self._new_places.update(dict.fromkeys(place for place in places if place not in self._known))
+        self.touch(keys)
 
-    def outage(self, what: str) -> Outage:
-        """What the status has a line of while it lasts, with this name."""
-        if what not in self._outages:
-            self._outages[what] = Outage(what, self.spec.run_id)
-        return self._outages[what]
+    def touch(self, keys: Sequence[bytes]) -> None:
+        """The records of these keys are written, so connect-offsets gets the keys."""
+        self._touched.update(dict.fromkeys(keys))
+        self._new_keys.update(dict.fromkeys(key for key in keys if key not in self._known))
 
-    async def connected(self, cluster: Cluster, name: str, bootstrap: str | None) -> None:
-        """Tries until the cluster answers; the status has a line of it meanwhile."""
-        away = self._outages[name] = cluster_away(name, bootstrap, self.spec.run_id)
-        await until_connected(cluster, name, away, self.link, self._tell_standing)
-
-    async def _start(self) -> None:
-        bootstrap = self.spec.target.get("bootstrap.servers")
-        await self.connected(self._target, f"target cluster {self.spec.target_alias}", bootstrap)
-        await self.producer.start()
-
-    async def _finish(self) -> None:
-        data = [writer.target for (topic, _), writer in self._writers.items() if topic != self.spec.offsets_topic]
-        await self.producer.settle(data, SETTLE_S)
-        if self.producer.failed.done():
-            self.producer.failed.result()
-        if not self.link.abandon_wanted:
-            try:
-                async with asyncio.timeout(LAST_COMMIT_S):
-                    await self._write_places(self._touched)
-            except TimeoutError:
-                return  # never read: there is nothing to repeat
-
-    async def _keep_places(self) -> None:
-        """New ones at once, so that REST shows them; again at every flush of Connect's, as it does it."""
+    async def _keep_source_offsets(self) -> None:
+        """Writes new keys at once, as REST shows them, and all touched keys at each flush interval, as Connect does."""
         due = time.monotonic() + self.spec.commit_interval_ms / 1000
         while True:
-            await asyncio.sleep(PLACES_S)
+            await asyncio.sleep(SOURCE_OFFSETS_S)
             if time.monotonic() >= due:
                 due = time.monotonic() + self.spec.commit_interval_ms / 1000
-                await self._write_places(self._touched)
+                await self._write_source_offsets(self._touched)
             else:
-                await self._write_places(self._new_places)
+                await self._write_source_offsets(self._new_keys)
 
-    async def _keep_standing(self) -> None:
-        """Beside what waits for a target that is away."""
+    async def _keep_problems(self) -> None:
+        """Runs separately, because the other work waits while the target is unreachable."""
         while True:
-            self._tell_standing()
-            await asyncio.sleep(PLACES_S)
+            self._show_problems()
+            await asyncio.sleep(SOURCE_OFFSETS_S)
 
-    def _tell_standing(self) -> None:
-        lines = [each.line for each in (self._away, *self._outages.values())]
-        refused = [] if self._away.line else [writer.target.trouble for writer in self._writers.values()]
-        refused.append(self.producer.trouble)
-        self.link.standing = told({}, (*lines, *refused, *self.troubles()))
+    def _show_problems(self) -> None:
+        refused = (writer.target.problem for writer in self._writers.values())
+        common = (*self.problems.shown(), *self.frame.target_problems(refused), self.frame.producer.problem)
+        self.link.problems = different((*common, *self.found()))
 
-    async def _write_places(self, places: dict[bytes, None]) -> None:
-        keys = list(places)
+    async def _write_source_offsets(self, marked: dict[bytes, None]) -> None:
+        keys = list(marked)
         by_partition: dict[int, list[NewRecord]] = {}
         now = int(time.time() * 1000)
         for key in keys:
@@ -165,41 +130,18 @@ class WritingTask:
         await asyncio.gather(*(self._writer(topic, number).write(each) for number, each in by_partition.items()))
         self._known.update(keys)
         for key in keys:
-            self._new_places.pop(key, None)
+            self._new_keys.pop(key, None)
             self._touched.pop(key, None)
         self.link.counters["commits"] = self.link.counters.get("commits", 0) + 1
 
     def _writer(self, topic: str, partition: int) -> OwnRecords:
         if (topic, partition) not in self._writers:
-            self._writers[topic, partition] = OwnRecords(self.producer, topic, partition)
+            self._writers[topic, partition] = OwnRecords(self.frame.producer, topic, partition)
         return self._writers[topic, partition]
-
-    async def _unless_told_to_end(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Awaits the work; False when the task was told to end before it was done."""
-        doing, told = asyncio.create_task(work), asyncio.create_task(self._until_told_to_end())
-        try:
-            await asyncio.wait({doing, told}, return_when=asyncio.FIRST_COMPLETED)
-            if doing.done():
-                doing.result()
-            return doing.done()
-        finally:
-            await _cancelled(doing, told)
-
-    async def _until_told_to_end(self) -> None:
-        link = self.link
-        while not link.finish_wanted and not link.abandon_wanted:
-            link.changed.clear()
-            await link.changed.wait()
-
-
-async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def every(seconds: float, do: Callable[[], Awaitable[None]]) -> None:
-    """At once and then at a steady pace; a round that takes longer than that is followed by the next one directly."""
+    """Calls `do` at once and then at a steady pace. If one call takes longer than that, the next follows directly."""
     due = time.monotonic()
     while True:
         await do()
@@ -208,9 +150,9 @@ async def every(seconds: float, do: Callable[[], Awaitable[None]]) -> None:
 
 
 async def together(*works: Coroutine[Any, Any, None]) -> None:
-    """Runs all of them; the first error ends the others and is raised as it is."""
+    """Runs all of them. The first error ends the others and is raised."""
     tasks = [asyncio.create_task(work) for work in works]
     try:
         await asyncio.gather(*tasks)
     finally:
-        await _cancelled(*tasks)
+        await cancelled(*tasks)

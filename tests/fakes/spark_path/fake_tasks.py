@@ -13,10 +13,10 @@ from mirror_connect.spark_jobs.task_context import WorkerLink
 async def obedient(spec: TaskSpec, link: WorkerLink) -> None:
     """Runs until it is told to finish; follows its assignment; writes nothing."""
     seen = {"pid": os.getpid(), "parent": os.getppid(), "environment": sorted(os.environ)}
-    link.notice(json.dumps(seen))
+    link.log(json.dumps(seen))
     link.wrote_to(f"{spec.target_alias}.topic")
     while not link.finish_wanted:
-        link.notice("assigned " + ",".join(f"{each.topic}-{each.partition}" for each in sorted(spec.assigned)))
+        link.log("assigned " + ",".join(f"{each.topic}-{each.partition}" for each in sorted(spec.assigned)))
         link.state, link.assignment_version = RUNNING, spec.assignment_version
         while not link.finish_wanted and link.orders.assignment_version <= spec.assignment_version:
             await link.changed.wait()

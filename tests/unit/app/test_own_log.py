@@ -30,7 +30,7 @@ def net(monkeypatch: pytest.MonkeyPatch) -> Iterator[RedactingFilter]:
 
 
 @pytest.mark.parametrize(
-    "logger", ["mirror_connect.app.worker", "mirror_connect.kafka_io.consumer.topic_log_io", "uvicorn.error"]
+    "logger", ["mirror_connect.app.worker", "mirror_connect.kafka_io.consumer.log_clients", "uvicorn.error"]
 )
 def test_no_line_of_the_workers_log_holds_a_secret(
     net: RedactingFilter, logger: str, capsys: pytest.CaptureFixture[str]

@@ -17,7 +17,7 @@ from mirror_connect.connectors import connector_definition
 async def say():
     worker = Worker(load_worker_config(sys.argv[1]), lambda _: None)
     config = {"name": "c", "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"}
-    worker._herder._validation._notices.say("c", connector_definition(config["connector.class"]), config, config)
+    worker._herder.validation._notices.log_once("c", connector_definition(config["connector.class"]), config, config)
 
 logging.basicConfig(stream=sys.stdout, format="%(message)s")
 asyncio.run(say())

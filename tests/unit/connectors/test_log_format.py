@@ -1,4 +1,4 @@
-"""The log can't be forged: one record is one line, whatever its arguments hold."""
+"""The log can't be forged: one record is one line with any arguments."""
 
 from __future__ import annotations
 

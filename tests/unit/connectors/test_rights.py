@@ -1,4 +1,4 @@
-"""What is said where a right is missing: made in one place, from what the error knows."""
+"""The line about a missing right, made from the error's parts."""
 
 from __future__ import annotations
 

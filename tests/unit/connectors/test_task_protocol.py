@@ -1,4 +1,4 @@
-"""What worker and tasks tell each other comes out of JSON as it went in."""
+"""The messages of worker and tasks come out of JSON as they went in."""
 
 from __future__ import annotations
 
@@ -6,9 +6,22 @@ import json
 
 import pytest
 
+from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.task_protocol import FINISHED, TaskReport
 
-REPORT = TaskReport("one", 1, FINISHED, counters={"records": 3}, topics=("A.t",), incidents=("gone",), settled=False)
+PROBLEM = Problem("t-0", ProblemCode.PARTITION_UNREADABLE, "t-0 can't be read", "NOT_LEADER", "wait", "NOT_LEADER", 1.5)
+REPORT = TaskReport(
+    "one",
+    1,
+    FINISHED,
+    counters={"records": 3},
+    topics=("A.t",),
+    log_lines=("line",),
+    problems=(PROBLEM,),
+    more_problems=3,
+    events=(PROBLEM,),
+    settled=False,
+)
 
 
 def test_a_report_is_the_same_behind_the_wire() -> None:

@@ -1,4 +1,4 @@
-"""The demo's proof fails when anything is not as it was: what it says is only worth something then."""
+"""The demo's proof fails for any difference, so its claims mean something."""
 
 from __future__ import annotations
 

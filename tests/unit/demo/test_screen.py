@@ -1,4 +1,4 @@
-"""What the demo's lines look like on a terminal, in a file, and when nobody reads them any more."""
+"""The demo's lines on a terminal, in a file, and when nobody reads them any more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/architecture.md, "Internal HTTP", names the paths that the worker serves to its Spark application."""
+"""docs/worker-and-tasks.md, "Internal HTTP", names the paths that the worker serves to its Spark application."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mirror_connect.app.supervisor.internal_api import create_internal_applicati
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from tests.paths import ROOT
 
-PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "worker-and-tasks.md").read_text("utf-8")
 
 
 def test_the_paths_told_are_those_served() -> None:

@@ -10,9 +10,10 @@ import psutil
 import pytest
 
 from deploy.local import LocalCluster
-from tests.e2e import kills, product
+from tests.e2e import ends, kills
+from tests.e2e.ends import wait_ends
 from tests.e2e.kills import Kill, Survived, ended_by
-from tests.e2e.product import Product, wait_ends, wait_gone
+from tests.e2e.product import Product, wait_gone
 from tests.e2e.progress import EVERY_S, Progress
 from tests.e2e.reading import Batch
 from tests.waiting import WaitTimedOut, only_waited
@@ -69,8 +70,8 @@ def test_an_end_may_come_late(process: subprocess.Popen[bytes]) -> None:
 
 def ends_at(end: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Partition 0 of whatever topic is asked for."""
-    monkeypatch.setattr(product, "_asking", contextlib.nullcontext)
-    monkeypatch.setattr(product, "_present_ends", lambda _consumer, _topic: {0: end})
+    monkeypatch.setattr(ends, "_asking", contextlib.nullcontext)
+    monkeypatch.setattr(ends, "_present_ends", lambda _consumer, _topic: {0: end})
 
 
 def test_records_that_do_not_come_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:

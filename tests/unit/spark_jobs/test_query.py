@@ -1,4 +1,4 @@
-"""What an epoch's end looks like to people."""
+"""The trace at the end of an epoch, as users see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the driver tells of its queries: one whose state can't be read is never passed over, which would read as all well."""
+"""The driver reports the state of each query, also of one whose state can't be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of fault of a copy is found and placed, and nothing else is called one."""
+"""Every kind of fault in a copy is found with its offsets, and nothing else is called a fault."""
 
 from __future__ import annotations
 
@@ -306,7 +306,7 @@ MUTATIONS = [Kind.MISSING, Kind.DOUBLED, Kind.REORDERED, Kind.CHANGED, Kind.FORE
 async def test_any_single_fault_in_any_stream_is_found_in_its_place(seed: int) -> None:
     rng = random.Random(seed)
     records = some_records(seed, rng.randint(2, 120))
-    # Two equal records can't be told apart, so that it could not be said which of them a fault is about.
+    # Two equal records can't be distinguished, so a fault could be of either.
     records = [r._replace(key=b"%d" % r.offset) for r in records]
     kind, at = rng.choice(MUTATIONS), rng.randrange(len(records))
     copy = list(records)

@@ -1,4 +1,4 @@
-"""Records that were left out, and come later: they are on the target, so none of them is missing."""
+"""Records that come late: they are on the target, so none of them is missing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mirror_connect.verify import comparer, missing_ranges
+from mirror_connect.verify import gaps, missing_ranges
 from mirror_connect.verify.findings import Fault, Kind
 from tests.fakes import partition_logs
 from tests.fakes.encoded_batches import NOW, Plain, encode, patched, some_records
@@ -76,7 +76,7 @@ async def test_what_was_skipped_and_came_changed_is_changed_and_no_longer_missin
 async def test_more_than_is_remembered_record_by_record_is_out_of_order_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(comparer, "_REMEMBERED", 10)
+    monkeypatch.setattr(gaps, "REMEMBERED", 10)
     findings = await compare(packed(RECORDS), copied(RECORDS, [(0, 100), (200, 300), (0, 300)]))
     assert (findings.counts[Kind.MISSING], findings.counts[Kind.REORDERED], findings.repeated) == (0, 100, 200)
 

@@ -1,4 +1,4 @@
-"""Copiers that are ended and started again, at any moment and often: their repeats are no faults, and hide none."""
+"""Copiers restart often and at any moment: their repeats are no faults, and hide none."""
 
 from __future__ import annotations
 

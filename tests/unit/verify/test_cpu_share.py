@@ -1,10 +1,10 @@
-"""The CPU that following a link may use."""
+"""The CPU seconds that sampling a link may use."""
 
 from __future__ import annotations
 
 from mirror_connect.verify.cpu_share import CpuShare
 from mirror_connect.verify.peek import ReadingPrice
-from mirror_connect.verify.reading import LOOK_BYTES
+from mirror_connect.verify.reading import FETCH_BYTES
 
 
 def share(part: float | None, now: list[float], own: list[float], price: ReadingPrice) -> CpuShare:
@@ -40,13 +40,13 @@ def test_looks_that_cost_much_get_smaller_and_larger_again_when_they_are_cheap()
     price = ReadingPrice()
     sizes = []
     for seconds in (0.1, 0.02, 0.009, 0.009, 0.001, 0.001, 0.001):
-        price.looked(seconds)
-        sizes.append(price.look * 4 // LOOK_BYTES)
+        price.adapt(seconds)
+        sizes.append(price.fetch_bytes * 4 // FETCH_BYTES)
     assert sizes == [2, 1, 1, 1, 2, 4, 4]
 
 
 def test_a_look_never_gets_too_small_to_hold_a_batch_of_some_size() -> None:
     price = ReadingPrice()
     for _ in range(30):
-        price.looked(1.0)
-    assert price.look == 16 << 10
+        price.adapt(1.0)
+    assert price.fetch_bytes == 16 << 10

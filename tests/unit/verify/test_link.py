@@ -1,4 +1,4 @@
-"""What a link is, from a connector's config, from files, and as a worker tells it."""
+"""Links from a connector's config, from files, and from a worker's REST interface."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
+from mirror_connect.verify.errors import CannotCompareError
 from mirror_connect.verify.link import WorkerRest, described_link, link_of, positions_in
-from mirror_connect.verify.place import CannotCompareError
 
 CONFIG = {
     "connector.class": "MirrorSourceConnector",
@@ -74,7 +74,9 @@ def test_a_file_replaces_the_way_to_a_cluster_but_not_how_the_link_reads() -> No
 
 def test_what_only_the_worker_can_resolve_is_asked_for() -> None:
     config = {**CONFIG, "source.cluster.sasl.jaas.config": "${file:/secrets:jaas}"}
-    with pytest.raises(CannotCompareError, match=r"only the worker knows sasl.jaas.config.*--source FILE"):
+    with pytest.raises(
+        CannotCompareError, match=r"a config provider of the worker holds sasl.jaas.config.*--source FILE"
+    ):
         link_of("m", config)
     assert link_of("m", config, source=A_FILE).source.admin == A_FILE
 
@@ -151,7 +153,7 @@ async def test_what_a_worker_refuses_is_one_clear_line(
 
 
 async def test_no_worker_is_one_clear_line() -> None:
-    with pytest.raises(CannotCompareError, match="does not answer"):
+    with pytest.raises(CannotCompareError, match="is unreachable"):
         await WorkerRest("http://127.0.0.1:1").config("m")
 
 

@@ -1,4 +1,4 @@
-"""What of a link's topics is compared, and what can't be."""
+"""Which of a link's topics are compared, and which can't be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing is called equal that was not read; what is not shown excuses nothing unless it is gone."""
+"""Nothing unread is called equal, and hidden records excuse a difference only if they are gone."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import cast
 
 import pytest
 
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.consumer.batch_heads import BatchHead, heads
 from mirror_connect.kafka_io.consumer.record_reader import Found, FoundRecord, RecordReader
 from mirror_connect.verify.batch_side import BatchSide
 from mirror_connect.verify.cluster_logs import ClusterLogs, RecordLog
+from mirror_connect.verify.errors import CannotCompareError
 from mirror_connect.verify.findings import Findings
-from mirror_connect.verify.place import CannotCompareError, Partition
 from mirror_connect.verify.plan import Job
 from mirror_connect.verify.record_side import missing
 from mirror_connect.verify.run import Result, hidden, made_again, unread
@@ -39,7 +40,11 @@ async def test_a_log_that_ends_too_early_is_no_equal_copy(until: int, target_end
     ("before", "now", "told"),
     [
         ({"t": "1"}, {"t": "1"}, None),
-        ({"t": "1"}, {"t": "2"}, "the source's topic t was deleted and made again meanwhile"),
+        (
+            {"t": "1"},
+            {"t": "2"},
+            "the source's topic t was deleted and created again during the comparison: run verify again",
+        ),
         pytest.param({}, {"t": "2"}, None, id="nobody_told_its_id_before"),
         pytest.param({"t": "1"}, {}, None, id="nobody_tells_its_id_now"),
     ],
@@ -112,7 +117,7 @@ def test_headers_are_cut_out_of_a_fetch_whose_last_batch_is_not_whole() -> None:
 
 
 class FakeReader:
-    """Gives what a test says, one by one, and then nothing."""
+    """Returns what a test gives it, one by one, and then nothing."""
 
     received = 0
 
@@ -131,9 +136,9 @@ class FakeReader:
 
 
 class FakeCluster:
-    """The part of ClusterLogs that a RecordLog uses. `last`: where the partition ends, as its leader says."""
+    """The part of ClusterLogs that a RecordLog uses. `last`: the partition's end by its leader."""
 
-    place, committed, patience_s = "source", False, 0.05
+    role, committed, patience_s = "source", False, 0.05
 
     def __init__(self, reader: FakeReader, last: int = 10, first: int = 0, there: Sequence[BatchHead] = ()) -> None:
         self.reader, self.there = reader, there
@@ -149,7 +154,7 @@ class FakeCluster:
     async def charge(self, *_: object) -> None:
         pass
 
-    async def offsets(self, wanted: dict[Partition, int]) -> dict[Partition, int]:
+    async def offsets(self, wanted: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
         return {key: self.ends[at] for key, at in wanted.items()}
 
     async def heads(self, _reader: object, _key: object, first: int, last: int) -> list[BatchHead]:
@@ -161,7 +166,7 @@ def records(*offsets: int) -> list[FoundRecord]:
 
 
 def log(cluster: FakeCluster, end: int = 10) -> RecordLog:
-    return RecordLog(cast("ClusterLogs", cluster), Partition("t", 0), 0, end)
+    return RecordLog(cast("ClusterLogs", cluster), TopicPartition("t", 0), 0, end)
 
 
 async def test_what_came_since_the_comparison_began_is_not_read() -> None:
@@ -203,6 +208,6 @@ async def test_behind_a_damaged_batch_it_is_gone_on_where_its_header_says() -> N
 
 async def test_a_partition_of_which_nothing_comes_is_no_empty_one() -> None:
     with pytest.raises(CannotCompareError, match="source partition t-0 can't be read: no broker"):
-        await log(FakeCluster(FakeReader(*[Found(trouble="no broker")] * 100_000))).read()
+        await log(FakeCluster(FakeReader(*[Found(problem="no broker")] * 100_000))).read()
     with pytest.raises(CannotCompareError, match="nothing came"):
         await log(FakeCluster(FakeReader())).read()

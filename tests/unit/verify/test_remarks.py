@@ -1,4 +1,4 @@
-"""What a result says of records that one side has no longer, and of those that are there again."""
+"""Lines about records that one side no longer has, and about duplicates."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import cast
 
 import pytest
 
-from mirror_connect.kafka_io.consumer.record_reader import Told
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.kafka_io.consumer.record_reader import ListedOffset
 from mirror_connect.verify.cluster_logs import ClusterLogs
+from mirror_connect.verify.clusters import EARLIEST, LATEST
 from mirror_connect.verify.findings import Findings
 from mirror_connect.verify.link import described_link
-from mirror_connect.verify.place import EARLIEST, LATEST, Key
 from mirror_connect.verify.plan import Job, Topics, plan
 from mirror_connect.verify.remarks import remarks
 from mirror_connect.verify.run import before_the_logs
@@ -31,8 +32,8 @@ def test_what_the_target_has_of_before_the_sources_log_is_counted_and_told() -> 
     before_the_logs(cut_job(), found, 101)
     assert (found.gone_from_source, found.before_source_start) == (101, 101)
     assert found.notes == [
-        "101 records of the target are of source offsets before 190, where the source's log begins now: not comparable; "
-        "of those source offsets 89 or more were never copied, or held no record"
+        "not comparable: 101 target records from source offsets below 190, where the source's log now begins; "
+        "at least 89 of those source offsets were never copied or held no record"
     ]
 
 
@@ -46,7 +47,7 @@ def test_where_everything_was_copied_nothing_is_said_to_be_lost() -> None:
     found = Findings(equal=12)
     before_the_logs(cut_job(target_start=150), found, 190)
     assert found.notes == [
-        "40 records of the target are of source offsets before 190, where the source's log begins now: not comparable"
+        "not comparable: 40 target records from source offsets below 190, where the source's log now begins"
     ]
 
 
@@ -67,7 +68,7 @@ async def test_what_the_targets_retention_took_is_told() -> None:
     before_the_logs(Job("t", 0, "A.t", 0, 300, 300, 100, 300, asked_from=100), found, 100)
     assert (found.gone_from_target, found.before_target_start) == (100, 100)
     assert found.notes == [
-        "100 records of the source are without their copies, as the target's log begins at offset 100 now: not comparable"
+        "not comparable: 100 source records without copies: the target's log now begins at offset 100"
     ]
 
 
@@ -81,12 +82,12 @@ async def test_what_compaction_took_behind_the_first_equal_record_is_of_no_begin
 @pytest.mark.parametrize(
     ("repeated", "told"),
     [
-        pytest.param(1, "1 record is there again, so more than once (a restart repeats some)", id="one"),
-        pytest.param(49, "49 records are there again, so more than once (a restart repeats some)", id="less_than_half"),
+        pytest.param(1, "1 duplicate on the target (a restart repeats some records)", id="one"),
+        pytest.param(49, "49 duplicates on the target (a restart repeats some records)", id="less_than_half"),
         pytest.param(
             50,
-            "50 records are there again, so more than once "
-            "(so many: another connector or worker copies the same topic there, or the link began it anew)",
+            "50 duplicates on the target "
+            "(too many for a restart: another connector copies the same topic there, or the link started over)",
             id="half",
         ),
     ],
@@ -101,11 +102,11 @@ class _Reader:
     def __init__(self, begin: int, end: int) -> None:
         self._begin, self._end = begin, end
 
-    async def offsets(self, wanted: Mapping[Key, int]) -> dict[Key, int | None]:
+    async def offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         return dict.fromkeys(wanted, self._at(next(iter(wanted.values()))))
 
-    async def ends(self, keys: Iterable[Key]) -> dict[Key, Told]:
-        return dict.fromkeys(keys, Told(self._end, 0))
+    async def ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, ListedOffset]:
+        return dict.fromkeys(keys, ListedOffset(self._end, 0))
 
     def _at(self, time: int) -> int | None:
         if time in (EARLIEST, LATEST):

@@ -193,7 +193,7 @@ def test_secrets_of_a_resolved_config_are_passwords_and_no_user_names(secrets: P
 def test_whoever_hides_secrets_is_told_of_those_in_every_config_that_is_resolved(secrets: Path) -> None:
     told: set[str] = set()
     providers = resolver()
-    providers.tell(lambda secrets, _: told.update(secrets))
+    providers.report_secrets_to(lambda secrets, _: told.update(secrets))
     providers.resolve({"ssl.key.password": f"${{file:{secrets}:password}}", "client.id": f"${{file:{secrets}:user}}"})
     assert told == {"geheim-é"}
 
@@ -206,7 +206,7 @@ def test_a_resolved_config_shows_no_values(secrets: Path) -> None:
 def test_a_worker_is_told_of_references_that_lead_to_nothing(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         resolve_own({"config.providers": "env", "config.providers.env.class": ENVIRONMENT, "a": "${env:NONE}"}, {})
-    assert "a: the reference ${env:NONE} leads to nothing" in caplog.text
+    assert "a: the reference ${env:NONE} has no value" in caplog.text
 
 
 def test_an_undeclared_provider_is_named_once_with_the_property(caplog: pytest.LogCaptureFixture) -> None:
@@ -220,7 +220,7 @@ def test_an_undeclared_provider_is_named_once_with_the_property(caplog: pytest.L
 
 def test_a_key_that_is_not_there_is_named(caplog: pytest.LogCaptureFixture) -> None:
     resolver().resolve({"client.id": "${env:NONE}"})
-    assert caplog.messages == ["client.id: the reference ${env:NONE} leads to nothing and stays as text"]
+    assert caplog.messages == ["client.id: the reference ${env:NONE} has no value and stays as text"]
 
 
 def test_braces_that_are_no_reference_are_nothing_to_speak_of(caplog: pytest.LogCaptureFixture) -> None:

@@ -13,7 +13,7 @@ from mirror_connect.app.config.config_reads import ConfigReads
 from mirror_connect.app.errors import BadRequest
 from mirror_connect.app.herder.config_notices import ConfigNotices
 from mirror_connect.app.herder.validation import ConfigRules, Validation
-from mirror_connect.app.worker_connectors.resolved_runs import ResolvedRuns
+from mirror_connect.app.worker_connectors.resolved_task_configs import ResolvedTaskConfigs
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.connect_worker import source_config
@@ -35,7 +35,7 @@ class Share:
             self.answers.wait(200)
         return dict(config)
 
-    look = resolve
+    preview = resolve
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ async def test_six_reads_that_hang_leave_writes_and_the_default_executor_working
     share: Share, small_machine: None
 ) -> None:
     validation = Validation(share, ConfigRules(), ConfigNotices())
-    runs = ResolvedRuns(share.resolve)
+    runs = ResolvedTaskConfigs(share.resolve)
     hanging = {**source_config(), "client.id": HANGING}
     blocked = [asyncio.create_task(validation.check({"name": "a", **hanging})) for _ in range(BLOCKED)]
     blocked += [asyncio.create_task(runs.of(TaskId("a", n), "run", hanging)) for n in range(BLOCKED)]
@@ -75,7 +75,7 @@ async def test_six_reads_that_hang_leave_writes_and_the_default_executor_working
 async def test_a_read_that_hangs_is_given_up_with_a_line(share: Share) -> None:
     reads = ConfigReads(share.resolve, "test", patience_s=0.5)
     for _ in range(BLOCKED):
-        with pytest.raises(ConfigError, match=r"reading what the config refers to takes more than 0\.5 s") as caught:
+        with pytest.raises(ConfigError, match=r"reading the references of the config took more than 0\.5 s") as caught:
             await reads.resolve({"client.id": HANGING})
         assert HANGING not in str(caught.value)
     # Those that came to no thread are forgotten, and not read when the share is there again.
@@ -87,5 +87,5 @@ async def test_a_read_that_hangs_is_given_up_with_a_line(share: Share) -> None:
 
 async def test_a_request_whose_read_hangs_is_a_bad_one(share: Share, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ConfigReads.__init__, "__defaults__", (0.1,))
-    with pytest.raises(BadRequest, match="does a file lie on a share"):
+    with pytest.raises(BadRequest, match="look for a file on a share"):
         await Validation(share, ConfigRules(), ConfigNotices()).check({**source_config(), "client.id": HANGING})

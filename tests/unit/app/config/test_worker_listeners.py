@@ -172,9 +172,9 @@ def test_a_listener_that_asks_nobody_who_they_are_is_told(tmp_path: Path) -> Non
     started = start(tmp_path, "listeners=http://127.0.0.1:0,http://0.0.0.0:0,http://localhost:0\n")
     try:
         line = wait_for_state(
-            lambda: re.search(r"Whoever reaches .*\n", started.log.read_text()), "it is told", PATIENCE_S
+            lambda: re.search(r"Anyone who can reach .*\n", started.log.read_text()), "it is told", PATIENCE_S
         )
-        assert "Whoever reaches http://0.0.0.0:0 may do anything here" in line[0]
+        assert "Anyone who can reach http://0.0.0.0:0 may do anything here" in line[0]
     finally:
         started.process.kill()
         started.process.wait(PATIENCE_S)

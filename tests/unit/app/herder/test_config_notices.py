@@ -17,7 +17,7 @@ VALID = {"name": "v", "connector.class": "MirrorSource", "source.cluster.alias":
 def said(caplog: pytest.LogCaptureFixture, config: dict[str, str], notices: ConfigNotices | None = None) -> list[str]:
     caplog.clear()
     with caplog.at_level(logging.WARNING):
-        (notices or ConfigNotices("connect-offsets")).say("v", SOURCE, config, config)
+        (notices or ConfigNotices("connect-offsets")).log_once("v", SOURCE, config, config)
     return [record.getMessage() for record in caplog.records]
 
 
@@ -26,8 +26,8 @@ def said(caplog: pytest.LogCaptureFixture, config: dict[str, str], notices: Conf
     [
         pytest.param(
             {"security.protocol": "SSL", "sasl.mechanism": "PLAIN", "source.cluster.security.protocol": "SSL"},
-            "sasl.mechanism, security.protocol: without effect on any client, as in MirrorMaker 2; what is meant for a "
-            "cluster has to begin with source.cluster. or target.cluster., as source.cluster.sasl.mechanism",
+            "sasl.mechanism, security.protocol: no effect on any client, as in MirrorMaker 2. Give client settings "
+            "the prefix source.cluster. or target.cluster., such as source.cluster.sasl.mechanism",
             id="a_login_without_prefix",
         ),
         pytest.param(
@@ -45,8 +45,8 @@ def said(caplog: pytest.LogCaptureFixture, config: dict[str, str], notices: Conf
         pytest.param(
             {"value.converter": "org.apache.kafka.connect.json.JsonConverter"},
             "Converters are not applied, records are written byte for byte as they are. Kafka Connect would write values as "
-            "JSON that holds their bytes in base64 (value.converter=org.apache.kafka.connect.json.JsonConverter). To say "
-            "what is done, set ByteArrayConverter for each in the connector's config or the worker's",
+            "JSON that holds their bytes in base64 (value.converter=org.apache.kafka.connect.json.JsonConverter). To "
+            "avoid this line, set ByteArrayConverter for each, in the connector's or the worker's config",
             id="a_converter_that_is_not_applied",
         ),
     ],
@@ -103,7 +103,7 @@ def test_what_connect_or_mirror_maker_knows_is_not_named(name: str, caplog: pyte
 
 def test_a_property_that_the_cluster_prefix_drops_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
     [line] = said(caplog, {**VALID, "source.cluster.fetch.max.bytes": "1"})
-    assert "without effect: source.cluster.fetch.max.bytes" in line
+    assert "Without effect, as their prefix does not take them: source.cluster.fetch.max.bytes" in line
 
 
 def test_a_line_is_said_once_for_putting_and_starting(caplog: pytest.LogCaptureFixture) -> None:
@@ -121,7 +121,7 @@ def test_a_line_is_said_again_when_it_was_gone_in_between(caplog: pytest.LogCapt
 
 def test_what_a_config_provider_gave_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
     config = {**VALID, "offsets.storage.topic": "hunter2"}
-    ConfigNotices().say("v", SOURCE, config, {**config, "offsets.storage.topic": "${file:/s:k}"})
+    ConfigNotices().log_once("v", SOURCE, config, {**config, "offsets.storage.topic": "${file:/s:k}"})
     assert "offsets.storage.topic=[hidden] is not used" in caplog.text
 
 

@@ -83,13 +83,13 @@ def test_loggers_that_are_off_are_not_listed(levels: LogLevels) -> None:
 @pytest.mark.parametrize(
     ("named", "ours"),
     [
-        ("org.apache.kafka", "mirror_connect.kafka_io.protocol.wire"),
+        ("org.apache.kafka", "mirror_connect.kafka_io.protocol.fetch"),
         ("org.apache.kafka", "mirror_connect.app.worker"),
         ("org.apache.kafka.connect", "mirror_connect.app.worker"),
         ("org.apache.kafka.connect.runtime.rest", "mirror_connect.app.rest.application"),
         ("org.apache.kafka.connect.storage", "mirror_connect.app.storage.configs"),
         ("org.apache.kafka.connect.mirror", "mirror_connect.spark"),
-        ("org.apache.kafka.clients", "mirror_connect.kafka_io.protocol.wire"),
+        ("org.apache.kafka.clients", "mirror_connect.kafka_io.protocol.fetch"),
     ],
 )
 def test_a_name_of_connects_own_stands_for_the_part_that_does_the_same(

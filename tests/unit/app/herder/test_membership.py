@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from mirror_connect.app.herder.membership import OUTSIDE, Membership, Standing
+from mirror_connect.app.herder.membership import OUTSIDE, GroupAssignment, Membership
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.client.group_membership import (
     CoordinatorLost,
@@ -18,7 +18,7 @@ from mirror_connect.kafka_io.client.group_membership import (
     MembershipLost,
     RebalanceNeeded,
 )
-from mirror_connect.kafka_io.protocol.wire_group import Joined
+from mirror_connect.kafka_io.protocol.group_protocol import JoinGroupResponse
 
 OTHER = "other-1"
 OTHER_URL = "http://other:8083"
@@ -52,7 +52,7 @@ class FakeGroup:
     def __post_init__(self) -> None:
         self.answering.set()
 
-    async def join(self, member_id: str, metadata: bytes) -> Joined:
+    async def join(self, member_id: str, metadata: bytes) -> JoinGroupResponse:
         self.joins.append(member_id)
         if self.join_failures:
             raise self.join_failures.pop(0)
@@ -62,9 +62,11 @@ class FakeGroup:
         me = member_id or f"me-{self.generation}"
         leads = self.leader == "me"
         members = {me: metadata, OTHER: json.dumps({"version": 1, "url": OTHER_URL}).encode()}
-        return Joined(0, 0, self.generation, "mirror-connect", me if leads else OTHER, me, members if leads else {})
+        return JoinGroupResponse(
+            0, 0, self.generation, "mirror-connect", me if leads else OTHER, me, members if leads else {}
+        )
 
-    async def sync(self, joined: Joined, assignments: Mapping[str, bytes]) -> bytes:
+    async def sync(self, joined: JoinGroupResponse, assignments: Mapping[str, bytes]) -> bytes:
         if assignments:
             assert set(assignments) == set(joined.members)
             return assignments[joined.member_id]
@@ -94,7 +96,7 @@ class Member:
     membership: Membership
     group: FakeGroup
     clock: Clock
-    heard: list[Standing]
+    heard: list[GroupAssignment]
 
     async def until(self, condition: Callable[[], bool]) -> None:
         await until(condition)
@@ -114,10 +116,11 @@ async def asked_again(group: FakeGroup, times: int = 1) -> None:
 
 @asynccontextmanager
 async def member(leader: str = "me", session_ms: int = 10_000, interval_ms: int = 5) -> AsyncIterator[Member]:
-    group, clock, heard = FakeGroup(leader), Clock(), list[Standing]()
+    group, clock, heard = FakeGroup(leader), Clock(), list[GroupAssignment]()
     membership = Membership(
         group,
         URL,
+        group_id="g",
         session_timeout_ms=session_ms,
         heartbeat_interval_ms=interval_ms,
         on_change=heard.append,
@@ -132,10 +135,10 @@ async def member(leader: str = "me", session_ms: int = 10_000, interval_ms: int 
 
 async def test_leader_tells_its_own_url_and_a_standby_learns_the_leaders() -> None:
     async with member() as leader:
-        assert leader.heard == [Standing(1, True, URL)]
+        assert leader.heard == [GroupAssignment(1, True, URL)]
         assert leader.membership.is_leader
     async with member(leader=OTHER) as standby:
-        assert standby.heard == [Standing(1, False, OTHER_URL)]
+        assert standby.heard == [GroupAssignment(1, False, OTHER_URL)]
         assert not standby.membership.is_leader
 
 
@@ -186,7 +189,7 @@ async def test_lost_coordinator_costs_the_lease_only_when_it_stays_away() -> Non
         it.clock.now += 1
         await it.until(lambda: it.heard[-1] == OUTSIDE)
         it.group.answering.set()
-        await it.until(lambda: it.heard[-1] == Standing(1, True, URL))
+        await it.until(lambda: it.heard[-1] == GroupAssignment(1, True, URL))
         assert it.group.joins == [""]
 
 
@@ -211,7 +214,7 @@ async def test_a_worker_whose_heartbeats_are_not_answered_says_so() -> None:
         it.clock.now += 10.1
         silence = it.membership.silence
         assert silence is not None
-        assert silence.why == "its heartbeats are not answered"
+        assert silence.why == "its heartbeats get no answer"
         it.group.answering.set()
 
 
@@ -229,7 +232,7 @@ async def test_leader_that_rejoins_in_a_rebalance_stays_leader_all_the_time() ->
         it.group.beat_failures = [RebalanceNeeded()]
         await it.until(lambda: it.membership.generation == 2)
         assert it.group.joins == ["", "me-1"]
-        assert it.heard == [Standing(1, True, URL), Standing(2, True, URL)]
+        assert it.heard == [GroupAssignment(1, True, URL), GroupAssignment(2, True, URL)]
 
 
 async def test_member_the_group_has_forgotten_gives_up_its_place_and_joins_as_a_new_one() -> None:
@@ -237,7 +240,7 @@ async def test_member_the_group_has_forgotten_gives_up_its_place_and_joins_as_a_
         it.group.beat_failures = [MembershipLost()]
         await it.until(lambda: it.membership.generation == 2)
         assert it.group.joins == ["", ""]
-        assert it.heard == [Standing(1, True, URL), OUTSIDE, Standing(2, True, URL)]
+        assert it.heard == [GroupAssignment(1, True, URL), OUTSIDE, GroupAssignment(2, True, URL)]
 
 
 async def test_an_error_that_nobody_foresaw_ends_the_place_and_not_the_membership(
@@ -247,7 +250,7 @@ async def test_an_error_that_nobody_foresaw_ends_the_place_and_not_the_membershi
     async with member() as it:
         it.group.beat_failures = [KeyError("an answer like no other")]
         await it.until(lambda: it.membership.generation == 2)
-        assert it.heard == [Standing(1, True, URL), OUTSIDE, Standing(2, True, URL)]
+        assert it.heard == [GroupAssignment(1, True, URL), OUTSIDE, GroupAssignment(2, True, URL)]
 
 
 async def test_leader_that_is_told_of_another_leader_stops_before_it_syncs() -> None:
@@ -255,7 +258,7 @@ async def test_leader_that_is_told_of_another_leader_stops_before_it_syncs() -> 
         it.group.leader = OTHER
         it.group.beat_failures = [RebalanceNeeded()]
         await it.until(lambda: it.membership.generation == 2)
-        assert [standing.leader for standing in it.heard] == [True, False, False]
+        assert [assignment.leader for assignment in it.heard] == [True, False, False]
         assert it.membership.leader_url == OTHER_URL
 
 
@@ -279,7 +282,7 @@ async def test_leaving_ends_the_lease_before_the_broker_is_told() -> None:
 @pytest.mark.parametrize("error", [GroupRefusedError("group.id g is in use"), NotAuthorized("no")])
 async def test_refused_join_is_told_to_the_caller(error: Exception) -> None:
     group = FakeGroup(join_failures=[error])
-    membership = Membership(group, URL, session_timeout_ms=10_000, heartbeat_interval_ms=5)
+    membership = Membership(group, URL, group_id="g", session_timeout_ms=10_000, heartbeat_interval_ms=5)
     with pytest.raises(type(error), match=str(error)):
         await membership.join()
     await membership.leave()
@@ -291,7 +294,9 @@ async def joining_beside_others(session_ms: int) -> AsyncIterator[tuple[FakeGrou
     """A worker that has come to a group of others, and waits."""
     group, clock = FakeGroup(), Clock()
     group.held = True
-    membership = Membership(group, URL, session_timeout_ms=session_ms, heartbeat_interval_ms=5, clock=clock)
+    membership = Membership(
+        group, URL, group_id="g", session_timeout_ms=session_ms, heartbeat_interval_ms=5, clock=clock
+    )
     joining = asyncio.create_task(membership.join(timeout=1.0))
     await until(lambda: len(group.joins) > 1)
     try:
@@ -316,7 +321,7 @@ async def test_a_member_of_another_kind_that_stays_for_longer_than_a_session_ref
     async with joining_beside_others(30_000) as (group, clock, joining):
         clock.now += 33.1
         async with asyncio.timeout(60):
-            with pytest.raises(HeldByOthers, match=r"is in use: stop them \(this worker has waited 33 s"):
+            with pytest.raises(HeldByOthers, match=r"is in use: stop them \(this worker waited 33 s"):
                 await joining
         assert group.generation == 0
 
@@ -351,8 +356,8 @@ async def test_another_coordinator_gives_a_dead_member_its_session_anew() -> Non
 @pytest.mark.parametrize(
     ("topics", "shown"),
     [
-        pytest.param(["a", "b"], ["which has positions in a, b: its consumers are refused"], id="few"),
-        pytest.param(["a", "b", "c", "d"], ["which has positions in a, b, c, …: its consumers are refused"], id="many"),
+        pytest.param(["a", "b"], ["group.id=g is also a consumer group with committed offsets in a, b. "], id="few"),
+        pytest.param(["a", "b", "c", "d"], ["committed offsets in a, b, c, …. The broker refuses"], id="many"),
         pytest.param([], [], id="no_consumer_group"),
         pytest.param(NotAuthorized("no"), [], id="not_to_be_known"),
     ],
@@ -360,7 +365,9 @@ async def test_another_coordinator_gives_a_dead_member_its_session_anew() -> Non
 async def test_the_name_of_a_consumer_group_is_taken_with_a_warning(
     caplog: pytest.LogCaptureFixture, topics: list[str] | Exception, shown: list[str]
 ) -> None:
-    membership = Membership(FakeGroup(consumed=topics), URL, session_timeout_ms=10_000, heartbeat_interval_ms=5)
+    membership = Membership(
+        FakeGroup(consumed=topics), URL, group_id="g", session_timeout_ms=10_000, heartbeat_interval_ms=5
+    )
     await membership.join()
     await membership.leave()
     lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
@@ -369,7 +376,7 @@ async def test_the_name_of_a_consumer_group_is_taken_with_a_warning(
 
 async def test_join_without_any_coordinator_gives_up_in_time() -> None:
     group = FakeGroup(join_failures=[CoordinatorLost("no broker answers")] * 9)
-    membership = Membership(group, URL, session_timeout_ms=10_000, heartbeat_interval_ms=5)
+    membership = Membership(group, URL, group_id="g", session_timeout_ms=10_000, heartbeat_interval_ms=5)
     with pytest.raises(ClusterUnreachable, match="no broker answers"):
         await membership.join(timeout=0.5)
     await membership.leave()
@@ -380,4 +387,4 @@ async def test_refusal_later_on_ends_the_place_and_is_kept_for_showing() -> None
         it.group.join_failures = [GroupRefusedError("group.id g is in use")]
         it.group.beat_failures = [MembershipLost()]
         await it.until(lambda: it.membership.refusal is not None)
-        assert it.membership.standing == OUTSIDE
+        assert it.membership.assignment == OUTSIDE

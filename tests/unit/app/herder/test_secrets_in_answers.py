@@ -74,9 +74,9 @@ async def test_no_setting_makes_an_answer_tell_what_a_provider_gave(
 async def test_the_log_learns_no_secret_of_a_config_that_is_only_judged(worker: FakeWorker) -> None:
     """Whoever may ask for a validation could hide any word of the log."""
     config = {**source_config(), "name": "a", "source.cluster.sasl.password": "Connector"}
-    await worker.herder.validate("MirrorSourceConnector", config)
+    await worker.herder.validation.infos("MirrorSourceConnector", config)
     with pytest.raises(InvalidConfig):
-        await worker.herder.put("a", {**config, "tasks.max": "no number"})
+        await worker.herder.configs.put("a", {**config, "tasks.max": "no number"})
     assert worker.resolver.told == []
-    await worker.herder.put("a", config)
+    await worker.herder.configs.put("a", config)
     assert worker.resolver.told != []

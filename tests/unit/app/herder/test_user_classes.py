@@ -98,11 +98,13 @@ async def test_while_classes_take_their_time_others_are_served(tmp_path: Path) -
     free = tmp_path / "free"
     async with FakeWorker().running() as worker:
         waiting = [
-            asyncio.create_task(worker.herder.put(name, {**named("Waiting", acme__file=str(free)), "name": name}))
+            asyncio.create_task(
+                worker.herder.configs.put(name, {**named("Waiting", acme__file=str(free)), "name": name})
+            )
             # More than there are threads for short things.
             for name in map(str, range(40))
         ]
-        await worker.herder.put("b", source_config())
+        await worker.herder.configs.put("b", source_config())
         await worker.state("b", "RUNNING")
         answered = [each.done() for each in waiting]
         free.touch()

@@ -36,7 +36,7 @@ async def test_a_config_with_wrong_client_properties_is_refused_with_all_its_err
 async def test_nothing_is_written_for_a_wrong_client_property() -> None:
     async with FakeWorker().running() as worker:
         with pytest.raises(InvalidConfig):
-            await worker.herder.put("a", source_config(producer__override__acks="most"))
+            await worker.herder.configs.put("a", source_config(producer__override__acks="most"))
         assert worker.written() == []
 
 
@@ -86,7 +86,7 @@ async def test_what_is_unknown_is_said_once_when_the_config_comes_and_the_connec
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with FakeWorker().running() as worker:
-        await worker.herder.put("a", source_config(topcis="x"))
+        await worker.herder.configs.put("a", source_config(topcis="x"))
         await worker.state("a", "RUNNING")
     assert [message for message in caplog.messages if "topcis" in message] == [
         "Connector a: These properties are unknown and have no effect: topcis (did you mean topics?)"

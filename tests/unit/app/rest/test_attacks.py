@@ -43,18 +43,6 @@ def basic(credentials: str) -> str:
 
 
 @pytest.fixture
-async def worker() -> AsyncIterator[FakeWorker]:
-    async with FakeWorker().running() as running:
-        yield running
-
-
-@pytest.fixture
-async def client(worker: FakeWorker) -> AsyncIterator[httpx.AsyncClient]:
-    async with serving(worker.herder) as connected:
-        yield connected
-
-
-@pytest.fixture
 async def guarded(worker: FakeWorker) -> AsyncIterator[httpx.AsyncClient]:
     """A worker that asks for credentials, with a connector `a` in it."""
     async with serving(worker.herder, [UsersFile({"admin": "s3cret"})]) as connected:

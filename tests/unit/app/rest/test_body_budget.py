@@ -12,8 +12,8 @@ import pytest
 
 from mirror_connect.app.rest import json_bodies
 from mirror_connect.app.rest.application import Surface, create_application
-from mirror_connect.app.rest.between_workers import SIGNED_LIMIT
 from mirror_connect.app.rest.body_budget import BodyBudget
+from mirror_connect.app.rest.worker_requests import SIGNED_LIMIT
 from tests.fakes.connect_worker import FakeWorker, served, source_config
 
 TOTAL = 4 << 20

@@ -1,14 +1,11 @@
-"""HTTPS and slow clients over real sockets: the servers that the worker runs, around an application that answers at once."""
+"""Slow clients, too many of them, and a server's end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-import socket
-import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,217 +16,14 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.server import ServerState
 
-from mirror_connect.app.config.listener_tls import listener_context
 from mirror_connect.app.rest import http_servers
-from mirror_connect.app.rest.http_servers import HttpServers
-from tests.fakes.certificates import Party, party
-
-PASSWORD = "hunter22"
-PATIENCE_S = 60.0
-GREETING = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-
-
-async def greet(request: Request) -> Response:
-    return PlainTextResponse(f"{request.url.scheme} {len(await request.body())}")
-
-
-APPLICATION = Starlette(routes=[Route("/", greet, methods=["GET", "POST"])])
-
-
-@contextlib.asynccontextmanager
-async def serving(
-    tls: ssl.SSLContext | None = None, application: Any = APPLICATION, most_connections: int | None = None
-) -> AsyncIterator[int]:
-    """The port of a server; ended at the end, which has to come."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    listener.setblocking(False)
-    servers = HttpServers()
-    servers.serve(application, [listener], tls, most_connections)
-    try:
-        yield int(listener.getsockname()[1])
-    finally:
-        async with asyncio.timeout(PATIENCE_S):
-            await servers.end()
-
-
-async def asked(port: int, tls: ssl.SSLContext | None = None, request: bytes = GREETING) -> str:
-    """The whole answer to a request."""
-    async with asyncio.timeout(PATIENCE_S):
-        reader, writer = await asyncio.open_connection(
-            "127.0.0.1", port, ssl=tls, server_hostname="localhost" if tls else None
-        )
-        try:
-            writer.write(request)
-            return (await reader.read()).decode()
-        finally:
-            writer.transport.abort()
-
-
-def trusting(root: Party, shown: Party | None = None, folder: Path | None = None) -> ssl.SSLContext:
-    """A client that trusts one authority and shows a certificate, or none."""
-    context = ssl.create_default_context(cadata=root.pem)
-    if shown is not None and folder is not None:
-        file = folder / "shown.pem"
-        file.write_text(shown.key_pem() + shown.pem)
-        context.load_cert_chain(file)
-    return context
-
-
-class Authorities:
-    def __init__(self) -> None:
-        self.root, self.other = party("root", None, ca=True), party("other", None, ca=True)
-        self.server = party("localhost", self.root, ca=False)
-        self.client = party("client", self.root, ca=False)
-        self.stranger = party("stranger", self.other, ca=False)
-
-
-@pytest.fixture(scope="module")
-def made() -> Authorities:
-    return Authorities()
-
-
-def settings(folder: Path, made: Authorities, **more: str) -> Mapping[str, str]:
-    """A worker's properties with a key store and a trust store in PEM."""
-    (folder / "server.pem").write_text(made.server.key_pem() + made.server.pem)
-    (folder / "root.pem").write_text(made.root.pem)
-    stores = {
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(folder / "server.pem"),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(folder / "root.pem"),
-    }
-    return stores | {f"ssl.{name.replace('_', '.')}": value for name, value in more.items()}
-
-
-def context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    return listener_context(properties, "listeners.https.")
-
-
-# --- HTTPS ----------------------------------------------------------------------------------------------------------
+from tests.fakes.http_listener import APPLICATION, GREETING, PATIENCE_S, asked, serving, told
 
 
 async def test_names_of_headers_are_written_as_by_connect() -> None:
     async with serving() as port:
         head = (await asked(port)).partition("\r\n\r\n")[0]
     assert {"Content-Type", "Content-Length"} <= {line.partition(":")[0] for line in head.splitlines()}
-
-
-async def test_https_is_spoken_with_the_key_of_a_pem_file(tmp_path: Path, made: Authorities) -> None:
-    async with serving(context(settings(tmp_path, made))) as port:
-        assert (await asked(port, trusting(made.root))).endswith("https 0")
-
-
-async def test_https_is_spoken_with_the_key_of_a_pkcs12_store(tmp_path: Path, made: Authorities) -> None:
-    (tmp_path / "server.p12").write_bytes(made.server.p12(PASSWORD))
-    store = {
-        "ssl.keystore.type": "PKCS12",
-        "ssl.keystore.location": str(tmp_path / "server.p12"),
-        "ssl.keystore.password": PASSWORD,
-    }
-    async with serving(context(store)) as port:
-        assert (await asked(port, trusting(made.root))).endswith("https 0")
-
-
-async def test_https_is_spoken_with_a_key_that_stands_in_the_properties(made: Authorities) -> None:
-    store = {
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.key": made.server.key_pem(PASSWORD),
-        "ssl.keystore.certificate.chain": made.server.pem,
-        "ssl.key.password": PASSWORD,
-    }
-    async with serving(context(store)) as port:
-        assert (await asked(port, trusting(made.root))).endswith("https 0")
-
-
-async def test_plain_http_is_not_answered_by_an_https_listener(tmp_path: Path, made: Authorities) -> None:
-    async with serving(context(settings(tmp_path, made))) as port:
-        assert await told(port, GREETING) == b""
-
-
-async def test_a_required_certificate_lets_its_owner_in(tmp_path: Path, made: Authorities) -> None:
-    async with serving(context(settings(tmp_path, made, client_auth="required"))) as port:
-        assert (await asked(port, trusting(made.root, made.client, tmp_path))).endswith("https 0")
-
-
-async def test_a_requested_certificate_need_not_be_shown(tmp_path: Path, made: Authorities) -> None:
-    async with serving(context(settings(tmp_path, made, client_auth="requested"))) as port:
-        assert (await asked(port, trusting(made.root))).endswith("https 0")
-
-
-@pytest.mark.parametrize(
-    ("auth", "shown"),
-    [
-        pytest.param("required", lambda made: None, id="none_where_one_is_required"),
-        pytest.param("required", lambda made: made.stranger, id="a_strangers_where_one_is_required"),
-        pytest.param("requested", lambda made: made.stranger, id="a_strangers_where_one_is_requested"),
-    ],
-)
-async def test_no_request_gets_through_without_a_certificate_that_is_trusted(
-    tmp_path: Path, made: Authorities, auth: str, shown: Callable[[Authorities], Party | None]
-) -> None:
-    served = []
-
-    async def note(request: Request) -> Response:
-        served.append(request.url)
-        return Response()
-
-    application = Starlette(routes=[Route("/", note)])
-    async with serving(context(settings(tmp_path, made, client_auth=auth)), application) as port:
-        with contextlib.suppress(OSError):
-            await asked(port, trusting(made.root, shown(made), tmp_path))
-    assert served == []
-
-
-@pytest.mark.parametrize(
-    ("given", "version"),
-    [
-        pytest.param({"enabled_protocols": "TLSv1.2"}, "TLSv1.2", id="the_older_one_alone"),
-        pytest.param({"enabled_protocols": "TLSv1.3"}, "TLSv1.3", id="the_newer_one_alone"),
-        pytest.param({}, "TLSv1.3", id="the_newest_of_both"),
-        pytest.param(
-            {"cipher_suites": "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"}, "TLSv1.2", id="a_suite_of_the_older"
-        ),
-    ],
-)
-async def test_the_version_spoken_is_one_that_is_enabled(
-    tmp_path: Path, made: Authorities, given: dict[str, str], version: str
-) -> None:
-    async with serving(context(settings(tmp_path, made, **given))) as port, asyncio.timeout(PATIENCE_S):
-        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting(made.root))
-        assert writer.get_extra_info("ssl_object").version() == version
-        writer.transport.abort()
-
-
-async def test_a_client_of_another_version_is_refused(tmp_path: Path, made: Authorities) -> None:
-    client = trusting(made.root)
-    client.maximum_version = ssl.TLSVersion.TLSv1_2
-    async with serving(context(settings(tmp_path, made, enabled_protocols="TLSv1.3"))) as port:
-        with pytest.raises((ssl.SSLError, ConnectionError)):
-            await asked(port, client)
-
-
-async def test_the_cipher_suite_is_the_one_that_is_allowed(tmp_path: Path, made: Authorities) -> None:
-    suite = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"
-    async with serving(context(settings(tmp_path, made, cipher_suites=suite))) as port, asyncio.timeout(PATIENCE_S):
-        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting(made.root))
-        assert writer.get_extra_info("cipher")[0] == "ECDHE-ECDSA-AES256-GCM-SHA384"
-        writer.transport.abort()
-
-
-# --- who dawdles ---------------------------------------------------------------------------------------------------
-
-
-async def told(port: int, said: bytes) -> bytes:
-    """What comes until the server closes the connection, which the client itself never does."""
-    async with asyncio.timeout(PATIENCE_S):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        try:
-            writer.write(said)
-            return await reader.read()
-        except ConnectionResetError:
-            return b""
-        finally:
-            writer.transport.abort()
 
 
 SLOW = [
@@ -374,15 +168,6 @@ async def test_the_servers_end_waits_for_nobody(said: bytes) -> None:
     writer.transport.abort()
 
 
-async def test_half_a_handshake_does_not_hold_the_end_up(tmp_path: Path, made: Authorities) -> None:
-    async with serving(context(settings(tmp_path, made))) as port:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"\x16\x03\x01")
-        await writer.drain()
-        await asked(port, trusting(made.root))
-    writer.transport.abort()
-
-
 async def test_a_request_in_work_at_the_end_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     working = asyncio.Event()
@@ -401,7 +186,7 @@ async def test_a_request_in_work_at_the_end_is_told_so(caplog: pytest.LogCapture
     assert "Exception in ASGI" not in caplog.text
     # In our words, and no error: asking a worker to end is nothing that went wrong.
     assert [each.levelname for each in caplog.records if each.levelno >= logging.WARNING] == []
-    assert "1 request not answered at the worker's end, and told so" in caplog.text
+    assert "1 request cancelled, because the worker stops" in caplog.text
 
 
 async def test_of_too_many_connections_those_go_that_keep_the_server_waiting_longest() -> None:

@@ -24,12 +24,6 @@ async def worker(loggers: logging.Manager) -> AsyncIterator[FakeWorker]:
         yield running
 
 
-@pytest.fixture
-async def client(worker: FakeWorker) -> AsyncIterator[httpx.AsyncClient]:
-    async with serving(worker.herder) as connected:
-        yield connected
-
-
 async def test_a_level_is_set_told_and_listed(client: httpx.AsyncClient) -> None:
     changed = await client.put("/admin/loggers/demo.one", json={"level": "debug"})
     told = (await client.get("/admin/loggers/demo.one")).json()

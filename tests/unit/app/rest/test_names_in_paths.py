@@ -42,7 +42,7 @@ async def test_what_post_has_made_is_found_and_deleted_by_its_encoded_path(name:
             await ask(client, "PUT", f"/connectors/{path}/pause"),
             await ask(client, "DELETE", f"/connectors/{path}"),
         ]
-        assert (answers, await worker.herder.connectors()) == ([201, 200, 202, 204], [])
+        assert (answers, await worker.herder.connectors.names()) == ([201, 200, 202, 204], [])
 
 
 @pytest.mark.parametrize("path", ["a%2Fb", "..%2Fx", "%2e%2e", "50%25", "%00", "a%2Fb/config", "%zz"])
@@ -76,4 +76,4 @@ async def test_names_are_taken_and_refused_as_by_connect(name: str, status: int)
 async def test_spaces_and_control_characters_at_the_ends_of_a_posted_name_go() -> None:
     async with FakeWorker().running() as worker, serving(worker.herder) as client:
         await created(client, "\t a\u0001 ")
-        assert await worker.herder.connectors() == ["a"]
+        assert await worker.herder.connectors.names() == ["a"]

@@ -10,7 +10,7 @@ import pytest
 from mirror_connect.app.storage.offsets import OffsetEntry, OffsetStore, offset_key, offset_value
 from mirror_connect.connectors.acls import Resource
 from mirror_connect.connectors.records.copied_acls import acl_partition
-from mirror_connect.connectors.records.positions import position_headers
+from mirror_connect.connectors.records.source_offsets import source_offset_headers
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
 from tests.paths import FIXTURES
 
@@ -44,17 +44,17 @@ async def test_positions_that_mirrormaker_left_are_found_in_the_order_asked_for(
     first_tombstone = next(n for n, line in enumerate(LINES) if line["value_hex"] is None and line["partition"] == 12)
     until_then = [line for line in LINES[:first_tombstone] if line["value_hex"] is not None]
     store = await store_after(until_then)
-    assert await store.positions("mm2-source", [orders(2), orders(7)]) == [{"offset": 3}, None]
+    assert await store.source_offsets("mm2-source", [orders(2), orders(7)]) == [{"offset": 3}, None]
 
 
 async def test_reset_positions_are_gone_and_those_written_after_it_count() -> None:
     store = await store_after(LINES)
-    assert await store.positions("mm2-source", [orders(0), orders(1), orders(2)]) == [{"offset": 4}, None, None]
+    assert await store.source_offsets("mm2-source", [orders(0), orders(1), orders(2)]) == [{"offset": 4}, None, None]
 
 
 async def test_key_spelled_in_another_order_is_another_key() -> None:
     store = await store_after(LINES)
-    assert await store.positions("mm2-source", [{"topic": "orders", "partition": 0, "cluster": "A"}]) == [None]
+    assert await store.source_offsets("mm2-source", [{"topic": "orders", "partition": 0, "cluster": "A"}]) == [None]
 
 
 async def test_listing_parses_keys_and_shows_one_connector_only() -> None:
@@ -69,16 +69,16 @@ async def test_alterations_are_read_back_and_none_forgets() -> None:
     store = await store_after([])
     await store.put("a", [(orders(0), {"offset": 5}), (orders(1), {"offset": 6})])
     await store.put("a", [(orders(0), None)])
-    assert await store.positions("a", [orders(0), orders(1)]) == [None, {"offset": 6}]
+    assert await store.source_offsets("a", [orders(0), orders(1)]) == [None, {"offset": 6}]
 
 
 async def test_the_topic_of_a_position_is_known_until_one_is_written_without_it() -> None:
     topic = FakeTopic()
     store = OffsetStore(FakeTopicLog(topic))
     await store.start()
-    topic.add(offset_key("a", orders(0)), b'{"offset":41}', position_headers(b"i" * 16, 7))
+    topic.add(offset_key("a", orders(0)), b'{"offset":41}', source_offset_headers(b"i" * 16, 7))
     topic.add(offset_key("a", orders(1)), b'{"offset":42}')
-    found = [await store.positions("a", [orders(0), orders(1)]), store.origins("a", [orders(0), orders(1)])]
+    found = [await store.source_offsets("a", [orders(0), orders(1)]), store.origins("a", [orders(0), orders(1)])]
     await store.put("a", [(orders(0), {"offset": 5})])
     found.append(store.origins("a", [orders(0)]))
     assert found == [[{"offset": 41}, {"offset": 42}], [(b"i" * 16, 7), (None, -1)], [(None, -1)]]
@@ -89,7 +89,7 @@ async def test_position_written_by_another_client_before_the_call_is_seen() -> N
     store = OffsetStore(FakeTopicLog(topic))
     await store.start()
     topic.add(offset_key("a", orders(0)), b'{"offset":41}')
-    assert await store.positions("a", [orders(0)]) == [{"offset": 41}]
+    assert await store.source_offsets("a", [orders(0)]) == [{"offset": 41}]
 
 
 async def test_what_was_copied_of_acls_is_no_position_and_is_forgotten_with_them() -> None:

@@ -27,16 +27,21 @@ from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.connectors.mirror.assignment import stored_partitions
 from mirror_connect.connectors.mirror.mirror_checkpoint import assigned_groups
-from mirror_connect.connectors.records.binary_records import UnreadableRecord
+from mirror_connect.connectors.records.binary import UnreadableRecord
 from mirror_connect.connectors.records.checkpoints import Checkpoint
 from mirror_connect.connectors.records.heartbeats import Heartbeat
 from mirror_connect.connectors.records.offset_syncs import OffsetSync
-from mirror_connect.connectors.records.positions import parse_position_headers, parse_position_key, parse_position_value
-from mirror_connect.connectors.translation.offset_run_index import RunIndex
-from mirror_connect.connectors.translation.offset_runs import NO_ID, Run, Segment, Standing
+from mirror_connect.connectors.records.source_offsets import (
+    parse_source_offset_headers,
+    parse_source_offset_key,
+    parse_source_offset_value,
+)
+from mirror_connect.connectors.translation.offset_range_index import RangeIndex
+from mirror_connect.connectors.translation.offset_ranges import NO_ID, OffsetRange, RangeLogState, Segment
 from mirror_connect.connectors.translation.offset_sync_store import OffsetSyncStore
 from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
-from mirror_connect.kafka_io.consumer.topic_log_io import LogClients, LogRecord
+from mirror_connect.kafka_io.consumer.log_clients import LogClients
+from mirror_connect.kafka_io.consumer.topic_tail import LogRecord
 from tests.fakes.connect_worker import FakeWorker, source_config
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
 
@@ -145,17 +150,17 @@ def test_a_worker_takes_over_and_runs_connectors_whatever_its_topics_hold(
             for key, value in records:
                 topic.add(key, value)
         async with FakeWorker(config_topic, status_topic).running() as worker:
-            await worker.herder.create("good", source_config(), None)
+            await worker.herder.configs.create("good", source_config(), None)
             await worker.state("good", "RUNNING", ["RUNNING"])
             for key, value in configs:
                 config_topic.add(key, value)
-            await worker.herder.put("good", source_config(topics="others"))
+            await worker.herder.configs.put("good", source_config(topics="others"))
             await worker.state("good", "RUNNING", ["RUNNING"])
             assert all(isinstance(task.partitions, frozenset) for task in worker.supervisor.wanted.values())
-            for name in await worker.herder.connectors():
-                answer(ConnectorInfoBody.of(await worker.herder.connector(name)))
+            for name in await worker.herder.connectors.names():
+                answer(ConnectorInfoBody.of(await worker.herder.connectors.info(name)))
                 with contextlib.suppress(NoStatus):
-                    answer(ConnectorStatusBody.of(await worker.herder.status(name)))
+                    answer(ConnectorStatusBody.of(await worker.herder.connectors.status(name)))
 
     asyncio.run(take_over())
 
@@ -166,21 +171,21 @@ def test_topics_of_mirrormaker_are_read_whatever_they_hold(key: bytes, value: by
     for decode in (OffsetSync.decode, Checkpoint.decode, Heartbeat.decode, Segment.decode):
         with contextlib.suppress(UnreadableRecord):
             decode(key, value)
-    parse_position_key(key)
-    parse_position_value(value)
-    parse_position_headers([("mirror-connect.topic.id", value), ("", None)])
+    parse_source_offset_key(key)
+    parse_source_offset_value(value)
+    parse_source_offset_headers([("mirror-connect.topic.id", value), ("", None)])
 
 
 @MANY
 @given(some.lists(some.integers(0, 2**70 - 1), min_size=8, max_size=8), some.integers(0, 2**63 - 1))
-def test_numbers_that_no_offset_can_be_are_no_runs(numbers: list[int], number: int) -> None:
+def test_numbers_that_no_offset_can_be_are_no_ranges(numbers: list[int], number: int) -> None:
     upstream, downstream, reach, owed, floor, gap, skipped, length = numbers
-    before = Standing(upstream, downstream, upstream + reach % 2**69, owed, floor % (downstream + 1))
-    runs = (Run((upstream + gap) % 2**69, (downstream + skipped) % 2**70, length % 2**69 + 1),)
-    segment = Segment("t", 0, number, number, NO_ID, NO_ID, before, runs)
+    before = RangeLogState(upstream, downstream, upstream + reach % 2**69, owed, floor % (downstream + 1))
+    ranges = (OffsetRange((upstream + gap) % 2**69, (downstream + skipped) % 2**70, length % 2**69 + 1),)
+    segment = Segment("t", 0, number, number, NO_ID, NO_ID, before, ranges)
     with contextlib.suppress(UnreadableRecord, ValueError, IndexError):
         decoded = Segment.decode(segment.key(), segment.value())
-        index = RunIndex()
+        index = RangeIndex()
         index.add(decoded)
         index.translate(2**62)
 
@@ -237,7 +242,7 @@ async def test_a_record_that_a_store_trips_over_costs_no_other_of_its_delivery(
         read.append(record.key)
 
     log = KafkaTopicLog(LogClients({}, "c"), TopicPlan.for_configs("configs", 1, {}))
-    log._follower, log._on_record = object(), trip  # type: ignore[assignment]
+    log._tail, log._on_record = object(), trip  # type: ignore[assignment]
     log._receive([LogRecord(key, b"", 0, at, 0) for at, key in enumerate([b"one", b"bad", b"two"])], {0: 3})
     assert (read, log._positions) == ([b"one", b"two"], {0: 3})
     assert ["configs" in line and "partition 0, offset 1" in line for line in caplog.messages] == [True]

@@ -124,23 +124,6 @@ async def test_connector_that_is_unassigned_is_shown_so_at_once() -> None:
     assert store.connector("a") == status("UNASSIGNED")
 
 
-@pytest.mark.parametrize(
-    ("written", "allowed"),
-    [
-        pytest.param(status(worker="w:2", generation=2), False, id="other_worker_earlier_generation"),
-        pytest.param(status(worker="w:2", generation=3), True, id="other_worker_same_generation"),
-        pytest.param(status(worker="w:1", generation=2), True, id="same_worker"),
-    ],
-)
-async def test_safe_write_leaves_newer_statuses_of_other_workers(written: Status, allowed: bool) -> None:
-    store = await started_store()
-    await store.put_connector("a", status())
-    await store.put_task(A_0, status())
-    await store.refresh()
-    assert await store.put_connector("a", written, safe=True) is allowed
-    assert await store.put_task(A_0, written, safe=True) is allowed
-
-
 async def test_deletion_leaves_tombstones_for_topics_tasks_and_connector() -> None:
     topic = FakeTopic()
     store = await started_store(topic)
@@ -176,9 +159,23 @@ async def test_status_of_a_worker_older_than_the_version_member_is_read() -> Non
     assert module.decode_status(value) == Status("RUNNING", "w:1", 4, None, None)
 
 
-async def test_records_that_can_not_be_read_are_skipped() -> None:
+async def test_records_that_can_not_be_read_are_skipped(caplog: pytest.LogCaptureFixture) -> None:
     topic = FakeTopic()
     for key in (b"status-task-a", b"status-topic-x", b"status-topic-:connector-", b"else", None):
         topic.add(key, b"{}")
-    topic.add(b"status-connector-a", b'{"state":1}')
+    unreadable = ("status-connector-a", "status-task-a-0", "status-topic-t:connector-a")
+    for key in unreadable:
+        topic.add(key.encode(), b'{"state":1}')
+    topic.add(b"status-connector-", b"{}")
+    topic.add(b"status-connector-a", None)
     assert (await started_store(topic)).connectors() == frozenset()
+    keys = ("status-task-a", "status-topic-x", "status-topic-:connector-", "else", "")
+    reasons = [
+        *(f"its key {key} is unknown" for key in keys),
+        *(f"the value of {key} is unreadable" for key in unreadable),
+        "its key status-connector- is unknown",
+    ]
+    assert caplog.messages == [
+        f"Topic connect-topic: the record at partition 0, offset {offset} is skipped: {reason}"
+        for offset, reason in enumerate(reasons)
+    ]

@@ -9,13 +9,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mirror_connect.app.supervisor.idleness import FIRST_PROCESS_S, PATIENCE_S, TASK_SILENT_S, UNHEARD_S
-from mirror_connect.app.supervisor.run import Phase
-from mirror_connect.app.supervisor.supervisor import FINISH_PATIENCE_S, STEADY_S
+from mirror_connect.app.supervisor.task_run import Phase
+from mirror_connect.app.supervisor.task_runs import FINISH_PATIENCE_S
+from mirror_connect.app.supervisor.task_watch import STEADY_S
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from tests.unit.app.supervisor.test_supervisor import SECRET, UTC, A, B, Process, World, wanted
-from tests.unit.app.supervisor.test_supervisor import world as _world
-
-world = _world
+from tests.fakes.spark_rig import SECRET
+from tests.fakes.supervised import UTC, A, B, Process, World, wanted
 
 
 def newest(world: World) -> tuple[str, str]:
@@ -96,7 +95,7 @@ async def dead(world: World) -> Process:
     [
         (
             silent,
-            "Its process PID has said nothing since TIME; it is killed after 30 s, and Spark starts the task again",
+            "Its process PID has reported nothing since TIME; it is killed after 30 s, and Spark starts the task again",
         ),
         (
             hung,
@@ -105,13 +104,14 @@ async def dead(world: World) -> Process:
         ),
         (
             silent_at_the_next_start,
-            "A process took it up at TIME and has said nothing yet; after 30 s it is started anew",
+            "A process started it at TIME and has reported nothing yet; after 30 s it is restarted",
         ),
         (
             never_copying,
-            "Its process began at TIME and does not copy yet: it connects to its clusters and reads its positions",
+            "Its process began at TIME and does not copy yet: it is connecting to its clusters or reading its source "
+            "offsets",
         ),
-        (without_a_next_epoch, "Its last epoch ended at TIME, and no process of Spark's has begun the next one yet"),
+        (without_a_next_epoch, "Its last epoch ended at TIME, and no Spark process has begun the next one yet"),
         (
             killed_and_not_gone,
             "Its process PID was killed at TIME and is not gone yet; the task starts again when it is",
@@ -169,7 +169,7 @@ async def test_what_stands_still_is_killed_and_the_status_says_so(
     state, trace = newest(world)
     assert (before, world.application.killed, state) == ([], [process.pid], "UNASSIGNED")
     assert fits(
-        trace, f"Its process {process.pid} stood still from TIME on and was killed; Spark starts the task again"
+        trace, f"Its process {process.pid} was stalled from TIME on and was killed; Spark starts the task again"
     )
 
 
@@ -205,12 +205,12 @@ async def test_positions_that_can_not_be_read_are_told_by_the_task_that_waits_fo
     world.supervisor.want({A: wanted("t-0")})
     process = Process(world, world.run(A))
     await process.ask()
-    monkeypatch.setattr(world.specs, "positions", refused)
+    monkeypatch.setattr(world.specs, "source_offsets", refused)
     with pytest.raises(NotAuthorized):
-        await process.positions()
+        await process.source_offsets()
     assert newest(world) == (
         "UNASSIGNED",
-        "Its positions can't be read: the worker's user may not read topic connect-offsets",
+        "Its source offsets cannot be read: the worker's user may not read topic connect-offsets",
     )
 
 
@@ -245,8 +245,8 @@ async def test_a_query_that_spark_can_not_tell_of_is_named_once_and_a_task_that_
         world.supervisor.driver_report(2, unknown)
         world.later(1)
         await process.say("RUNNING")
-    named = [line for line in caplog.messages if "does not tell" in line]
-    assert named == ["Task c-0: Spark does not tell the state of its query: Py4JError: no such target o17"]
+    named = [line for line in caplog.messages if "does not report" in line]
+    assert named == ["Task c-0: Spark does not report the state of its query: Py4JError: no such target o17"]
     assert (world.events.of(A), world.run(A) is process.run) == (["RUNNING"], True)
 
 
@@ -258,9 +258,9 @@ async def test_a_query_that_spark_can_not_tell_of_and_no_process_works_on_is_beg
     world.later(PATIENCE_S + 1)
     waiting = newest(world)
     world.later(TASK_SILENT_S)
-    assert waiting[1].endswith("; Spark does not tell the state of its query: Py4JError: gone")
+    assert waiting[1].endswith("; Spark does not report the state of its query: Py4JError: gone")
     assert world.run(A) is not process.run
-    assert "is given up, as Spark does not tell its state" in newest(world)[1]
+    assert "is given up, because Spark does not report its state" in newest(world)[1]
 
 
 # --- what is no idleness ---

@@ -10,12 +10,13 @@ import httpx
 import pytest
 import uvicorn
 
-from mirror_connect.app.supervisor.interfaces import ASSIGNED, WantedTask
+from mirror_connect.app.supervisor.interfaces import WantedTask
 from mirror_connect.app.supervisor.internal_api import create_internal_application
-from mirror_connect.app.supervisor.run import Run
 from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.connectors.task_protocol import PartitionPosition, TaskId, TaskReport, TaskSpec
+from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
+from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskReport, TaskSpec
 from mirror_connect.spark_jobs.worker_client import RunHandle, RunOverError, WorkerClient
 from tests.fakes.spark_rig import FakeSpecs
 
@@ -35,9 +36,9 @@ class Server:
     def __init__(self) -> None:
         self.specs = Specs()
         self.supervisor = Supervisor({}, self.specs, lambda: 8.0)
-        config = {"connector.class": "X", ASSIGNED: "t-0"}
+        config = {"connector.class": "X", ASSIGNED_PARTITIONS: "t-0"}
         self.supervisor.want({TaskId("c", number): WantedTask(config) for number in range(2)})
-        self.runs: list[Run] = list(self.supervisor._runs.values())
+        self.runs: list[TaskRun] = list(self.supervisor.runs)
         self.http: httpx.AsyncClient
 
     async def call(self, method: str, path: str, token: str | None, body: object = None) -> httpx.Response:
@@ -130,10 +131,10 @@ async def test_a_tasks_own_client_gets_its_spec_and_its_positions_until_another_
     first, second = (WorkerClient(handle, asyncio.get_running_loop()) for _ in range(2))
     try:
         spec = await first.spec()
-        assert await first.positions(spec.assigned, fenceable=True) == [PartitionPosition("t", 0, None)]
+        assert await first.source_offsets(spec.assigned, fenceable=True) == [SourceOffset("t", 0, None)]
         await second.spec()
         with pytest.raises(RunOverError):
-            await first.positions(spec.assigned, fenceable=True)
+            await first.source_offsets(spec.assigned, fenceable=True)
     finally:
         first.close()
         second.close()

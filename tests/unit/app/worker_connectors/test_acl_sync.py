@@ -1,4 +1,4 @@
-"""Rounds of ACLs on clusters in memory: what is created, what is deleted, and what is said when there is nothing to do."""
+"""Syncs of ACLs on clusters in memory: what is created, what is deleted, and what is said when there is nothing to do."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def delete_acls(cluster: FakeCluster, bindings: Sequence[AclBinding]) -> dict[Ac
 
 
 class Memory:
-    """Outlives the connector's part. `away`: its cluster doesn't answer."""
+    """Outlives the connector. `away`: its cluster doesn't answer."""
 
     def __init__(self) -> None:
         self.kept: dict[Resource, Copies] = {}
@@ -82,7 +82,7 @@ class World:
 
     def round(self, sync: AclSync, *given: AclBinding) -> list[str]:
         self.source.acls = set(given)
-        return sync.follow(cast("ClusterAdmin", self.source), cast("ClusterAdmin", self.target), self.links)
+        return sync.sync(cast("ClusterAdmin", self.source), cast("ClusterAdmin", self.target), self.links)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_what_the_source_revokes_stays_unless_asked_otherwise(world: World) -> N
 def test_nobody_gets_rights_to_what_no_copy_may_be(world: World) -> None:
     world.source.acls = {READ, PREFIX}
     source, target = cast("ClusterAdmin", world.source), cast("ClusterAdmin", world.target)
-    assert world.sync(PREFIXED_ACLS).follow(source, target, world.links, {"A.orders"}) == []
+    assert world.sync(PREFIXED_ACLS).sync(source, target, world.links, {"A.orders"}) == []
     assert COPY not in (world.target.acls or ())
 
 
@@ -225,5 +225,5 @@ def test_a_cluster_without_an_authorizer_is_told_once(
         if side == "target":
             assert world.round(sync, READ) == []
         else:
-            assert sync.follow(cast("ClusterAdmin", world.source), cast("ClusterAdmin", world.target), {}) == []
+            assert sync.sync(cast("ClusterAdmin", world.source), cast("ClusterAdmin", world.target), {}) == []
     assert [f"the {side} has no authorizer" in each.getMessage() for each in caplog.records] == [True]

@@ -8,7 +8,7 @@ import pytest
 
 from mirror_connect.app.worker_connectors import first_addresses
 from mirror_connect.app.worker_connectors.first_addresses import FirstAddresses
-from mirror_connect.connectors.config.config_table import RefusedConfig
+from mirror_connect.connectors.config.table import RefusedConfig
 from mirror_connect.connectors.errors import AddressUnknown
 from mirror_connect.connectors.task_protocol import TaskId
 

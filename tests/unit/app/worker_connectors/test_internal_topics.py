@@ -7,9 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from mirror_connect.app.worker_connectors.internal_topics import make_internal_topic
+from mirror_connect.app.worker_connectors.internal_topics import make_internal_topic, make_mapping_topics
+from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.admin_errors import AdminError
 
 
 class Admin:
@@ -81,3 +83,76 @@ def test_any_other_refusal_is_told(refusal: Exception) -> None:
 def test_a_cluster_that_does_not_answer_is_not_a_topic_that_exists() -> None:
     with pytest.raises(ClusterUnreachable):
         made(Admin(refusal=ClusterUnreachable("no answer")))
+
+
+CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+
+
+class MappingAdmin:
+    """A cluster of `brokers`; `refusal` is raised by every creation."""
+
+    def __init__(self, brokers: int = 3, refusal: Exception | None = None) -> None:
+        self.brokers, self.refusal = brokers, refusal
+        self.created: dict[str, int] = {}
+
+    def cluster_id(self) -> str:
+        return "id"
+
+    def broker_count(self) -> int:
+        return self.brokers
+
+    def create_topic(self, topic: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        if replicas > self.brokers:
+            raise AdminError("too many", 38)
+        assert (partitions, configs) == (1, {"cleanup.policy": "compact"})
+        self.created[topic] = replicas
+
+
+def made_for_mapping(source: MappingAdmin, target: MappingAdmin, **config: str) -> list[str]:
+    settings = connector_definition(CLASS).settings(
+        {
+            "name": "c",
+            "connector.class": CLASS,
+            "source.cluster.alias": "A",
+            "target.cluster.alias": "B",
+            **{name.replace("__", "."): value for name, value in config.items()},
+        }
+    )
+    return make_mapping_topics(settings, cast("ClusterAdmin", source), cast("ClusterAdmin", target))
+
+
+@pytest.mark.kafka_test("MirrorSourceConfigTest.testAdminConfigsForOffsetSyncsTopic")
+@pytest.mark.parametrize(
+    ("location", "at_source", "at_target"),
+    [
+        ("source", {"mm2-offset-syncs.B.internal": 3}, {"mm2-offset-runs.A.internal": 3}),
+        ("target", {}, {"mm2-offset-syncs.A.internal": 3, "mm2-offset-runs.A.internal": 3}),
+    ],
+)
+def test_syncs_are_made_where_the_config_says_and_ranges_on_the_target(
+    location: str, at_source: dict[str, int], at_target: dict[str, int]
+) -> None:
+    source, target = MappingAdmin(), MappingAdmin()
+    settings = {"offset-syncs.topic.location": location}
+    assert (made_for_mapping(source, target, **settings), source.created, target.created) == ([], at_source, at_target)
+
+
+def test_a_cluster_of_fewer_brokers_gets_fewer_replicas() -> None:
+    source, target = MappingAdmin(brokers=1), MappingAdmin(brokers=2)
+    assert made_for_mapping(source, target) == []
+    assert (list(source.created.values()), list(target.created.values())) == ([1], [2])
+
+
+@pytest.mark.kafka_test("DedicatedMirrorIntegrationTest.testClusterWithEmitOffsetDisabled")
+def test_without_syncs_no_topic_is_made() -> None:
+    source, target = MappingAdmin(), MappingAdmin()
+    assert made_for_mapping(source, target, **{"emit.offset-syncs.enabled": "false"}) == []
+    assert (source.created, target.created) == ({}, {})
+
+
+def test_what_may_pass_is_told_and_a_missing_right_is_left_to_others() -> None:
+    assert made_for_mapping(
+        MappingAdmin(refusal=NotAuthorized("denied")), MappingAdmin(refusal=AdminError("not now", 41))
+    ) == ["not now"]

@@ -6,8 +6,8 @@ import asyncio
 from typing import cast
 
 from mirror_connect.app.storage.offsets import OffsetStore
+from mirror_connect.app.worker_connectors.offset_stores import OffsetStores, OpenStore
 from mirror_connect.app.worker_connectors.target_choice import Target
-from mirror_connect.app.worker_connectors.task_specs import OffsetStores, OpenStore
 
 
 class Clusters:

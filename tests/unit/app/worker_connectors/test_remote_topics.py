@@ -7,9 +7,10 @@ from typing import cast
 
 import pytest
 
-from mirror_connect.app.worker_connectors.remote_topics import Changes, bring_up_to_date
+from mirror_connect.app.worker_connectors.remote_topics import FRESH_S, Changes, FreshTopics, bring_up_to_date
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
-from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.admin_errors import AdminError
 from tests.fakes.topic_requests import TopicRequests
 
 
@@ -136,3 +137,43 @@ def test_all_configs_are_named_where_the_refusal_names_none() -> None:
 
 def test_a_replication_factor_that_is_refused_names_its_setting() -> None:
     assert refused(AdminError("no", 38), {"a": "1"}) == "no; set replication.factor of the connector, which is 2"
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_topic_that_was_just_created_is_there() -> None:
+    fresh = FreshTopics()
+    fresh.made({"t": 3})
+    assert fresh.added_to({"u": 1}) == {"u": 1, "t": 3}
+
+
+def test_a_topic_that_has_just_grown_has_its_new_partitions() -> None:
+    fresh = FreshTopics()
+    fresh.made({"t": 3})
+    assert fresh.added_to({"t": 1}) == {"t": 3}
+
+
+def test_a_topic_that_brokers_have_told_of_is_gone_when_they_say_so() -> None:
+    fresh = FreshTopics()
+    fresh.made({"t": 3})
+    fresh.added_to({"t": 3})
+    assert fresh.added_to({}) == {}
+
+
+def test_a_topic_that_grows_further_has_what_brokers_tell() -> None:
+    fresh = FreshTopics()
+    fresh.made({"t": 3})
+    assert fresh.added_to({"t": 5}) == {"t": 5}
+
+
+def test_one_that_nobody_ever_tells_of_is_not_believed_in_for_ever() -> None:
+    clock = Clock()
+    fresh = FreshTopics(clock)
+    fresh.made({"t": 3})
+    clock.now += FRESH_S
+    assert fresh.added_to({}) == {}

@@ -94,7 +94,7 @@ async def test_a_removal_that_is_being_stored_is_stored_before_its_connector_has
     [
         pytest.param(TimeoutError("no leader for 5 s"), "in time: no leader for 5 s", id="time_ran_out"),
         pytest.param(TimeoutError(), "in time$", id="time_ran_out_without_a_word"),
-        pytest.param(asyncio.CancelledError(), "broken off", id="cancelled"),
+        pytest.param(asyncio.CancelledError(), "was cancelled", id="cancelled"),
     ],
 )
 async def test_how_the_offsets_topic_itself_failed_is_told_as_it_was(error: BaseException, told: str) -> None:

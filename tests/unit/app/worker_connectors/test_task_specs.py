@@ -9,13 +9,14 @@ import pytest
 
 from mirror_connect.app.storage.offsets import OffsetStore, offset_key
 from mirror_connect.app.worker_connectors import task_specs
-from mirror_connect.app.worker_connectors.factory import PartFactory
+from mirror_connect.app.worker_connectors.factory import WorkerConnectorFactory
+from mirror_connect.app.worker_connectors.offset_stores import OffsetStores, OpenStore
 from mirror_connect.app.worker_connectors.target_choice import Target
-from mirror_connect.app.worker_connectors.task_specs import OffsetStores, OpenStore, TaskSpecs
+from mirror_connect.app.worker_connectors.task_specs import TaskSpecs
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.task_protocol import TaskId, TaskPartition
 from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
-from tests.fakes.part_host import FakeHost
+from tests.fakes.connector_context import FakeContext
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
 
 CONFIG = {
@@ -30,7 +31,7 @@ CONFIG = {
 
 class Targets:
     async def chosen(self, config: Mapping[str, str]) -> Target:
-        return Target(True, {"bootstrap.servers": "127.0.0.1:2"}, {}, kept=frozenset({"connect-configs"}))
+        return Target(True, {"bootstrap.servers": "127.0.0.1:2"}, {}, reserved=frozenset({"connect-configs"}))
 
     async def errors(self, config: Mapping[str, str]) -> list[str]:
         return []
@@ -68,15 +69,17 @@ async def test_an_error_at_the_start_quotes_the_reference_to_a_provider(
     with pytest.raises(ConfigError) as raised:
         await specs_of().build("run", TaskId("c", 0), written, {**written, setting: provided}, 1)
     with pytest.raises(ConfigError) as of_connector:
-        PartFactory(_any(None), _any(None), _any(None))("c", written, {**written, setting: provided}, _any(None))
+        WorkerConnectorFactory(_any(None), _any(None), _any(None))(
+            written, {**written, setting: provided}, FakeContext()
+        )
     shown = str(raised.value)
     assert shown == str(of_connector.value)
     assert ("${file:/secrets:it}" in shown, "12345" in shown, "s3cret" in shown) == (True, False, False)
 
 
-async def test_task_configs_that_nobody_can_read_leave_their_connector_to_be_dealt_anew() -> None:
+async def test_task_configs_that_nobody_can_read_leave_their_connector_to_be_assigned_anew() -> None:
     stored = [{"task.assigned.partitions": f"orders-1,a,-1,b-{'9' * 30}"}, {"task.assigned.partitions": None}, {}]
-    part = PartFactory(_any(None), _any(None), lambda _: stored)("c", CONFIG, CONFIG, FakeHost())
+    part = WorkerConnectorFactory(_any(None), _any(None), lambda _: stored)(CONFIG, CONFIG, FakeContext())
     assert [list(map(str, each)) for each in part._assignment] == [["orders-1"], [], []]  # type: ignore[attr-defined]
 
 
@@ -104,7 +107,10 @@ async def test_what_no_offset_can_be_is_no_position(
     topic.add(offset_key("c", {"cluster": "A", "partition": 0, "topic": "orders"}), stored)
     specs = specs_of(store)
     spec = await specs.build("run", TaskId("c", 0), CONFIG, CONFIG, 1)
-    assert [each.offset for each in await specs.positions(spec, [("orders", 0), ("orders", 1)])] == [position, None]
+    assert [each.offset for each in await specs.source_offsets(spec, [("orders", 0), ("orders", 1)])] == [
+        position,
+        None,
+    ]
 
 
 def specs_of(offsets: OffsetStore | None = None) -> TaskSpecs:

@@ -6,7 +6,7 @@ import pytest
 
 from mirror_connect.connectors import CONNECTORS
 from mirror_connect.connectors.config.alias_settings import MOST_ALIASES, check_aliases
-from mirror_connect.connectors.config.config_table import ValidatedKey
+from mirror_connect.connectors.config.table import ValidatedKey
 
 HEARTBEAT = CONNECTORS["MirrorHeartbeat"]
 PACKAGE = "org.apache.kafka.connect.transforms.predicates."

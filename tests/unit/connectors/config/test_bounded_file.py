@@ -1,4 +1,4 @@
-"""Files that configs name: which are read, and what is told of those that aren't."""
+"""Files that configs name: which are read, and the one text for those that aren't."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(60)
 
 @pytest.fixture(autouse=True)
 def nothing_said_yet() -> None:
-    bounded_file._say.cache_clear()
+    bounded_file._log.cache_clear()
 
 
 def test_a_file_of_the_largest_size_is_read_whole(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from mirror_connect.connectors import CONNECTORS
-from mirror_connect.connectors.config.config_table import ValidatedKey
 from mirror_connect.connectors.config.converter_settings import check_converters
-from mirror_connect.connectors.mirror.mirror_settings import mirror_warnings
+from mirror_connect.connectors.config.table import ValidatedKey
+from mirror_connect.connectors.mirror.settings import mirror_warnings
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 HEARTBEAT = CONNECTORS["MirrorHeartbeat"]

@@ -107,5 +107,5 @@ def test_rights_to_the_workers_own_topics_are_not_handed_over() -> None:
     identity = IdentityReplicationPolicy(source_alias="A")
     everything = TopicSelection(identity, NameFilter.compile("topics", [".*"]), NameFilter(None), "B", source_alias="A")
     bindings = [replace(READ, name="connect-configs"), replace(READ, name="orders")]
-    found = remote_bindings(bindings, everything.keeping({"connect-configs"}), "A")
+    found = remote_bindings(bindings, everything.with_reserved({"connect-configs"}), "A")
     assert [binding.name for binding in found] == ["orders"]

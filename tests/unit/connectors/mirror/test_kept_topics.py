@@ -1,4 +1,4 @@
-"""Names that no copy may have on the target, whatever filter, policy or class leads to them."""
+"""Names that no copy may have on the target, with any filter, policy or class."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def selection(**more: str) -> TopicSelection:
         "source.cluster.bootstrap.servers": "a",
         **{name.replace("__", "."): value for name, value in more.items()},
     }
-    return topic_selection(connector_definition(CLASS).settings(config)).keeping(KEPT)
+    return topic_selection(connector_definition(CLASS).settings(config)).with_reserved(KEPT)
 
 
 @pytest.mark.parametrize("topic", sorted(KEPT))
@@ -59,14 +59,14 @@ def test_a_class_of_the_users_leads_to_none_of_them_either(
 
 
 def test_no_topic_of_the_source_becomes_the_checkpoints_of_the_target() -> None:
-    """`A.checkpoints.internal` is where groups are told to go on; MirrorMaker 2 copies a topic of any content into it."""
+    """`A.checkpoints.internal` says where groups continue; MirrorMaker 2 copies a topic of any content into it."""
     found = selection()
     assert (found.should_replicate("checkpoints.internal"), found.should_replicate("checkpoints")) == (False, True)
 
 
 def test_which_topics_are_kept_back_is_told_with_the_names_they_would_have() -> None:
     found = selection(replication__policy__class=IDENTITY_POLICY)
-    assert found.kept_back(["orders", "connect-status", "connect-configs", "__other"]) == {
+    assert found.reserved_topics(["orders", "connect-status", "connect-configs", "__other"]) == {
         "connect-configs": "connect-configs",
         "connect-status": "connect-status",
     }

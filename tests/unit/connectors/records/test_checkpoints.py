@@ -4,11 +4,11 @@ from typing import Any
 import pytest
 
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.records.binary_records import UnreadableRecord
+from mirror_connect.connectors.records.binary import UnreadableRecord
 from mirror_connect.connectors.records.checkpoints import (
     Checkpoint,
     CheckpointMemory,
-    checkpoint_position_key,
+    checkpoint_offset_key,
     checkpointed_topic,
 )
 from mirror_connect.connectors.records.heartbeats import ALWAYS_ZERO
@@ -44,7 +44,7 @@ def test_a_position_is_stored_as_kafka_stores_it(record: dict[str, Any]) -> None
     connector, source = record["decoded"]["key"]
     of = Checkpoint(source["group"], source["topic"], source["partition"], 0, 0)
     value = None if record["value_hex"] is None else ALWAYS_ZERO.hex()
-    assert (checkpoint_position_key(connector, of).hex(), value) == (record["key_hex"], record["value_hex"])
+    assert (checkpoint_offset_key(connector, of).hex(), value) == (record["key_hex"], record["value_hex"])
 
 
 @pytest.mark.parametrize("value", [None, b"", bytes(20)[:-1], b"\0\1" + bytes(18)])

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.connectors.records.binary_records import UnreadableRecord
-from mirror_connect.connectors.records.heartbeats import ALWAYS_ZERO, Heartbeat, heartbeat_position_key
+from mirror_connect.connectors.records.binary import UnreadableRecord
+from mirror_connect.connectors.records.heartbeats import ALWAYS_ZERO, Heartbeat, heartbeat_offset_key
 from tests.paths import FIXTURES
 
 
@@ -30,7 +30,7 @@ def test_a_heartbeat_is_written_and_read_as_kafka_wrote_it(record: dict[str, Any
 @pytest.mark.parametrize("record", OFFSETS, ids=lambda record: f"{record['partition']}-{record['offset']}")
 def test_a_position_is_stored_as_kafka_stores_it(record: dict[str, Any]) -> None:
     connector, source = record["decoded"]["key"]
-    key = heartbeat_position_key(connector, source["sourceClusterAlias"], source["targetClusterAlias"])
+    key = heartbeat_offset_key(connector, source["sourceClusterAlias"], source["targetClusterAlias"])
     value = None if record["value_hex"] is None else ALWAYS_ZERO.hex()
     assert (key.hex(), value) == (record["key_hex"], record["value_hex"])
 

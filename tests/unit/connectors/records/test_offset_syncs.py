@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.records.binary_records import UnreadableRecord
+from mirror_connect.connectors.records.binary import UnreadableRecord
 from mirror_connect.connectors.records.offset_syncs import (
     MOST_AT_ONCE,
     MOST_OF_A_BATCH,
@@ -158,15 +158,15 @@ def test_of_a_flood_of_syncs_some_of_each_batch_are_made_and_the_newest_of_all_i
     assert (len(syncs) <= MOST_AT_ONCE, syncs[-1], syncs == sorted(syncs)) == (True, (49_999, 49_999), True)
 
 
-def test_a_batch_with_gaps_is_synced_at_its_runs() -> None:
+def test_a_batch_with_gaps_is_synced_at_its_ranges() -> None:
     queue = OffsetSyncQueue(100)
-    queue.acked_runs(ORDERS, [(0, 3), (4, 2), (9, 1)], 0)
+    queue.acked_ranges(ORDERS, [(0, 3), (4, 2), (9, 1)], 0)
     assert pairs(queue.take()) == [(0, 0), (4, 3), (9, 5)]
 
 
 def test_of_many_gaps_some_are_synced_and_the_last_is() -> None:
     queue = OffsetSyncQueue(100)
-    queue.acked_runs(ORDERS, [(2 * number, 1) for number in range(1000)], 0)
+    queue.acked_ranges(ORDERS, [(2 * number, 1) for number in range(1000)], 0)
     syncs = pairs(queue.take())
     assert (len(syncs) <= MOST_OF_A_BATCH, syncs[-1]) == (True, (1998, 999))
     assert all(up == 2 * down for up, down in syncs)

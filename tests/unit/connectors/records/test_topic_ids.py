@@ -6,11 +6,11 @@ import uuid
 
 import pytest
 
-from mirror_connect.connectors.records.positions import (
+from mirror_connect.connectors.records.source_offsets import (
     LEADER_EPOCH_HEADER,
     TOPIC_ID_HEADER,
-    parse_position_headers,
-    position_headers,
+    parse_source_offset_headers,
+    source_offset_headers,
 )
 from mirror_connect.connectors.records.topic_ids import parse_topic_id, topic_id_text
 
@@ -46,25 +46,28 @@ def test_what_is_no_id_is_none(text: str | bytes | None) -> None:
 
 
 def test_the_header_of_a_position_holds_its_topics_id() -> None:
-    assert parse_position_headers([("other", b"x"), *position_headers(ID)]) == (ID, -1)
+    assert parse_source_offset_headers([("other", b"x"), *source_offset_headers(ID)]) == (ID, -1)
 
 
 @pytest.mark.parametrize("headers", [[], [("other", b"x")], [(TOPIC_ID_HEADER, None)], [(TOPIC_ID_HEADER, b"?")]])
 def test_a_position_without_a_good_header_tells_of_no_topic(headers: list[tuple[str, bytes | None]]) -> None:
-    assert (parse_position_headers(headers), position_headers(None)) == ((None, -1), ())
+    assert (parse_source_offset_headers(headers), source_offset_headers(None)) == ((None, -1), ())
 
 
 @pytest.mark.parametrize("epoch", [0, 7, 2**31 - 1])
 def test_beside_it_stands_the_leader_epoch_of_its_record(epoch: int) -> None:
-    headers = position_headers(ID, epoch)
+    headers = source_offset_headers(ID, epoch)
     assert headers[1] == (LEADER_EPOCH_HEADER, str(epoch).encode())
-    assert parse_position_headers(headers) == (ID, epoch)
+    assert parse_source_offset_headers(headers) == (ID, epoch)
 
 
 @pytest.mark.parametrize("value", [b"", b"-1", b"x", b"1 ", "\u0661".encode(), b"2147483648", b"9" * 5000, None])
 def test_what_is_no_epoch_is_none(value: bytes | None) -> None:
-    assert parse_position_headers([*position_headers(ID), (LEADER_EPOCH_HEADER, value)]) == (ID, -1)
+    assert parse_source_offset_headers([*source_offset_headers(ID), (LEADER_EPOCH_HEADER, value)]) == (ID, -1)
 
 
 def test_an_epoch_says_nothing_of_a_topic_that_is_not_known() -> None:
-    assert (position_headers(None, 7), parse_position_headers([(LEADER_EPOCH_HEADER, b"7")])) == ((), (None, -1))
+    assert (source_offset_headers(None, 7), parse_source_offset_headers([(LEADER_EPOCH_HEADER, b"7")])) == (
+        (),
+        (None, -1),
+    )

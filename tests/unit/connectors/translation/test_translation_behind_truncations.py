@@ -1,4 +1,4 @@
-"""Positions of groups translated while the source's log is truncated again and again: none is led past what it needs."""
+"""Groups' offsets are translated while the source's log is truncated repeatedly, and skip no record."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.partitions import CommittedOffset, TopicPartition
 from mirror_connect.connectors.records.offset_syncs import OffsetSyncQueue
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
-from mirror_connect.connectors.translation.offset_runs import RunRecorder, Segment
-from mirror_connect.connectors.translation.position_translation import PositionTranslator
+from mirror_connect.connectors.translation.offset_ranges import RangeRecorder, Segment
+from mirror_connect.connectors.translation.offset_translation import OffsetTranslator
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -21,9 +21,9 @@ class Link:
     A record is a number that no other one has; `copy` are those on the target. `position`: as committed.
     """
 
-    def __init__(self, dice: random.Random, *, runs: bool) -> None:
+    def __init__(self, dice: random.Random, *, ranges: bool) -> None:
         self.dice = dice
-        self.records_runs = runs
+        self.records_ranges = ranges
         self.log, self.copy = list[int](), list[int]()
         self.made = 0
         self.position = 0
@@ -35,7 +35,7 @@ class Link:
 
     def begin(self) -> None:
         """A task begins at the committed position; what one before has not committed is read again."""
-        self.recorder = RunRecorder("orders", 0)
+        self.recorder = RangeRecorder("orders", 0)
         newest = Segment.decode(*self.segments[-1]) if self.segments else None
         self.recorder.resume(newest, self.position if self.position or self.segments else None)
         self.queue = OffsetSyncQueue(self.dice.choice((0, 3, 100)))
@@ -59,7 +59,7 @@ class Link:
         self.at, self.same = min(self.at, end), min(self.same, end)
 
     def commit(self) -> None:
-        if self.records_runs:
+        if self.records_ranges:
             self.segments += self.recorder.changed()
         # Syncs may be lost at any time, and only their order counts.
         self.syncs += [(sync.key(), sync.value()) for sync in self.queue.take() if self.dice.random() < 0.8]
@@ -72,22 +72,22 @@ class Link:
         self.begin()
 
     def translated(self, offset: int) -> int | None:
-        translator = PositionTranslator(DefaultReplicationPolicy(), ("A", "B"), lambda _topic: True)
+        translator = OffsetTranslator(DefaultReplicationPolicy(), ("A", "B"), lambda _topic: True)
         for key, value in self.segments:
-            translator.add_runs(key, value)
+            translator.add_ranges(key, value)
         for key, value in self.syncs:
             translator.add_sync(key, value)
         translator.syncs_read_to_end()
-        found = translator.checkpoints("g", {ORDERS: (offset, "")}, lambda _: None, lambda _: None)
+        found = translator.checkpoints("g", {ORDERS: CommittedOffset(offset)}, lambda _: None, lambda _: None)
         return found[0].downstream if found else None
 
 
 # Syncs alone are not safe while a task that was killed repeats records, with MirrorMaker neither (decision 10).
-@pytest.mark.parametrize(("runs", "kills"), [(True, 1), (False, 0)], ids=["by_runs", "by_syncs_alone"])
+@pytest.mark.parametrize(("ranges", "kills"), [(True, 1), (False, 0)], ids=["by_ranges", "by_syncs_alone"])
 @pytest.mark.parametrize("seed", range(60))
-def test_no_record_that_the_source_has_is_skipped_whatever_was_truncated(seed: int, runs: bool, kills: int) -> None:
+def test_no_record_that_the_source_has_is_skipped_whatever_was_truncated(seed: int, ranges: bool, kills: int) -> None:
     dice = random.Random(seed)
-    link = Link(dice, runs=runs)
+    link = Link(dice, ranges=ranges)
     for _ in range(60):
         match dice.choices(("put", "mirror", "commit", "truncate", "kill"), (6, 8, 6, 2, kills))[0]:
             case "put":
@@ -108,7 +108,7 @@ def test_no_record_that_the_source_has_is_skipped_whatever_was_truncated(seed: i
 
 
 def test_when_the_log_has_grown_past_what_was_lost_every_position_is_exact_again() -> None:
-    link = Link(random.Random(0), runs=True)
+    link = Link(random.Random(0), ranges=True)
     link.put(100)
     link.mirror(100)
     link.commit()

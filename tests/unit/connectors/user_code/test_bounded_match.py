@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mirror_connect.connectors.config.config_values import DOUBLE, LIST, parse
+from mirror_connect.connectors.config.values import DOUBLE, LIST, parse
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.filters import NameFilter
 from mirror_connect.connectors.secrets import secrets_of

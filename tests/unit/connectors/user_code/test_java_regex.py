@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.connectors.user_code.java_regex import JavaRegexError, compile_java
+from mirror_connect.connectors.user_code.java_characters import JavaRegexError
+from mirror_connect.connectors.user_code.java_regex import compile_java
 from tests.paths import FIXTURES
 
 LINES = (FIXTURES / "java-regex-vectors.jsonl").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""What becomes of a user's class that can't be made, can't answer, or does what no class should."""
+"""Errors of users' classes that can't be created, can't answer, or misbehave."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def ask(code: UserClass, *topics: str) -> list[bool]:
     [
         ("python:a.b:C", None),
         ("python:a:C.D", None),
-        ("python:a", "It has to be written python:package.module:Class."),
-        ("python:a-b:C", "It has to be written python:package.module:Class."),
-        ("python:../x:C", "It has to be written python:package.module:Class."),
+        ("python:a", "It must be written python:package.module:Class."),
+        ("python:a-b:C", "It must be written python:package.module:Class."),
+        ("python:../x:C", "It must be written python:package.module:Class."),
         (
             "com.acme.F",
-            "Class com.acme.F could not be found. A class of one's own is written python:package.module:Class.",
+            "Class com.acme.F could not be found. Your own class is written python:package.module:Class.",
         ),
         ("", "Class  could not be found."),
     ],
@@ -83,7 +83,7 @@ def test_an_unknown_name_is_told_with_the_classes_that_there_are() -> None:
     policies = "org.apache.kafka.connect.mirror.{}ReplicationPolicy".format
     assert name_problem("com.acme.P", "ReplicationPolicy") == (
         f"Class com.acme.P could not be found. There is {policies('Default')} and {policies('Identity')}. "
-        "A class of one's own is written python:package.module:Class."
+        "Your own class is written python:package.module:Class."
     )
 
 
@@ -188,7 +188,7 @@ def test_the_process_ends_when_the_class_is_forgotten(made: Make) -> None:
 
 
 def test_a_sleeping_class_ends_with_its_worker(made: Make, folder: Path) -> None:
-    # Its standard input ends, and nobody kills it.
+    # Its standard input ends, and no signal comes.
     code = made("open('began', 'w').close(); time.sleep(3600)", above=f"import os, time\nos.chdir({str(folder)!r})")
     code.start()
     process = process_of(code)

@@ -84,8 +84,8 @@ held.append(held)
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
-def test_trouble_that_the_client_tells_of_is_heard() -> None:
+def test_an_error_that_the_client_reports_is_noted() -> None:
     cluster = ClusterAdmin({"bootstrap.servers": "a:1"}, "target cluster")
-    trouble = admin.KafkaError(admin.KafkaError._RESOLVE, "no such name")
-    cluster._client.config["error_cb"](trouble)
-    assert cluster._trouble is trouble
+    error = admin.KafkaError(admin.KafkaError._RESOLVE, "no such name")
+    cluster._client.config["error_cb"](error)
+    assert cluster._errors._cause is error

@@ -20,7 +20,7 @@ from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 ask = ClusterAdmin({"bootstrap.servers": sys.argv[1]}, "target cluster", timeout=3.0).%s
 """
 INTERNAL_TOPIC = """
-from mirror_connect.kafka_io.consumer.topic_log_io import LogClients
+from mirror_connect.kafka_io.consumer.log_clients import LogClients
 from mirror_connect.kafka_io.admin.topic_plan import TopicPlan, ensure_topic
 clients = LogClients({"bootstrap.servers": sys.argv[1]}, "worker")
 ask = lambda: ensure_topic(clients, TopicPlan.for_configs("connect-configs"), 3.0)

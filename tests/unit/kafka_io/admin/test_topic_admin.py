@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from mirror_connect.kafka_io.admin.admin import AdminError, ClusterAdmin
+from mirror_connect.kafka_io.admin.admin import ClusterAdmin
+from mirror_connect.kafka_io.admin.admin_errors import AdminError
 from mirror_connect.kafka_io.admin.topic_admin import RECORDS_AT_ONCE, NewRemote, create_topics, grow_topics
 from tests.fakes.topic_requests import TopicRequests
 

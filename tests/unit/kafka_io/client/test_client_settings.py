@@ -1,3 +1,5 @@
+"""Java client properties, as both kinds of clients get them."""
+
 from __future__ import annotations
 
 import logging
@@ -9,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.kafka_io.client.addresses import bootstrap_servers
 from mirror_connect.kafka_io.client.client_keys import Kind
-from mirror_connect.kafka_io.client.client_settings import librdkafka_config, wire_settings
+from mirror_connect.kafka_io.client.client_settings import connection_settings, librdkafka_config
 from mirror_connect.kafka_io.client.java_options import for_tasks, system_property
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -57,13 +59,13 @@ def test_a_wrong_address_is_named(text: str) -> None:
 
 def test_no_address_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"No bootstrap urls given in bootstrap\.servers"):
-        wire_settings({}, "c")
+        connection_settings({}, "c")
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_a_name_and_a_password_reach_both_clients(mechanism: str) -> None:
     given = login(mechanism, PLAIN if mechanism == "PLAIN" else SCRAM)
-    wire, native = wire_settings(given, "c"), librdkafka_config(given, "admin")
+    wire, native = connection_settings(given, "c"), librdkafka_config(given, "admin")
     assert (wire.sasl_mechanism, wire.username, wire.password) == (mechanism, "u", "hunter22")
     assert [native[f"sasl.{name}"] for name in ("mechanism", "username", "password")] == [mechanism, "u", "hunter22"]
 
@@ -72,10 +74,10 @@ def test_client_credentials_reach_both_clients() -> None:
     given = login("OAUTHBEARER", OAUTH, 'clientId="me" clientSecret="hunter22" scope="s"') | {URL: "https://idp/token"}
     native = librdkafka_config(given, "admin")
     assert repr(native["oauth_cb"]) == "LibrdkafkaTokens(https://idp/token, me)"
-    assert repr(wire_settings(given, "c").token_provider) == "ClientCredentialsTokens(https://idp/token, me)"
+    assert repr(connection_settings(given, "c").token_provider) == "ClientCredentialsTokens(https://idp/token, me)"
 
 
-def test_librdkafka_is_told_nothing_by_which_it_could_ask_for_tokens_itself() -> None:
+def test_librdkafka_gets_no_setting_to_ask_for_tokens_itself() -> None:
     given = login("OAUTHBEARER", OAUTH, 'clientId="me" clientSecret="hunter22" scope="s"') | {URL: "https://idp/token"}
     native = librdkafka_config(given, "admin")
     assert [name for name in native if "oauth" in name or name.startswith("sasl.")] == ["sasl.mechanism", "oauth_cb"]
@@ -85,7 +87,7 @@ def test_librdkafka_is_told_nothing_by_which_it_could_ask_for_tokens_itself() ->
 def test_client_credentials_of_the_settings_go_before_those_of_the_login() -> None:
     given = login("OAUTHBEARER", OAUTH, 'clientId="old" clientSecret="old"') | {URL: "https://idp/token"}
     given |= {f"sasl.oauthbearer.client.credentials.client.{name}": "new" for name in ("id", "secret")}
-    wire, native = wire_settings(given, "c").token_provider, librdkafka_config(given, "admin")["oauth_cb"]
+    wire, native = connection_settings(given, "c").token_provider, librdkafka_config(given, "admin")["oauth_cb"]
     assert wire is not None
     for settings in (wire._settings, native._settings):
         assert (settings.client_id, settings.client_secret) == ("new", "new")
@@ -96,7 +98,7 @@ CREDENTIALS = login("OAUTHBEARER", OAUTH, 'clientId="me" clientSecret="hunter22"
 
 @pytest.mark.parametrize("url", [IDP, "http://127.0.0.1:8/", "https://other/"])
 def test_token_endpoints_that_the_worker_is_started_with_are_allowed(url: str) -> None:
-    assert wire_settings(CREDENTIALS | {URL: url}, "c").token_provider is not None
+    assert connection_settings(CREDENTIALS | {URL: url}, "c").token_provider is not None
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_token_endpoints_that_the_worker_is_started_with_are_allowed(url: str) -
 )  # fmt: skip
 def test_no_other_token_endpoint_is_asked(url: str) -> None:
     for made in (
-        lambda: wire_settings(CREDENTIALS | {URL: url}, "c"),
+        lambda: connection_settings(CREDENTIALS | {URL: url}, "c"),
         lambda: librdkafka_config(CREDENTIALS | {URL: url}, "admin"),
     ):
         with pytest.raises(
@@ -126,18 +128,18 @@ def test_without_the_option_no_token_endpoint_is_asked(monkeypatch: pytest.Monke
     if options is not None:
         monkeypatch.setenv("KAFKA_OPTS", options)
     with pytest.raises(ConfigError, match="the worker isn't allowed to ask it"):
-        wire_settings(CREDENTIALS | {URL: IDP}, "c")
+        connection_settings(CREDENTIALS | {URL: IDP}, "c")
 
 
 def test_a_secret_goes_to_another_machine_by_https_only() -> None:
     with pytest.raises(ConfigError, match="it has to be an https URL"):
-        wire_settings(CREDENTIALS | {URL: "http://i/"}, "c")
+        connection_settings(CREDENTIALS | {URL: "http://i/"}, "c")
 
 
-def test_options_that_can_not_be_read_are_told_without_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_that_cannot_be_read_are_reported_without_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_OPTS", "-Dpassword='hunter22")
     with pytest.raises(ConfigError, match=r"^Invalid KAFKA_OPTS: it can't be read: No closing quotation$"):
-        wire_settings(CREDENTIALS | {URL: IDP}, "c")
+        connection_settings(CREDENTIALS | {URL: IDP}, "c")
     assert for_tasks({"KAFKA_OPTS": "-Dpassword='hunter22"}) == {}
 
 
@@ -154,7 +156,7 @@ SASL = properties(security_protocol="SASL_PLAINTEXT")
 
 def test_a_mechanism_that_is_not_set_is_not_called_a_wrong_value() -> None:
     with pytest.raises(ConfigError) as caught:
-        wire_settings(SASL, "c")
+        connection_settings(SASL, "c")
     assert str(caught.value).startswith(
         "Invalid sasl.mechanism: it is not set, and Kafka's default GSSAPI is not supported; it has to be one of PLAIN, "
     )
@@ -199,17 +201,17 @@ def test_a_mechanism_that_is_not_set_is_not_called_a_wrong_value() -> None:
 )
 def test_a_wrong_property_is_named_and_no_secret_is_shown(given: dict[str, str], name: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        wire_settings(given, "c")
+        connection_settings(given, "c")
     assert name in str(caught.value)
     assert "hunter22" not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["admin", "consumer", "producer"])
-def test_an_unknown_property_is_said_once_for_all_clients(kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_property_is_logged_once_for_all_clients(kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
     name = f"a.typo.{kind}"
     with caplog.at_level(logging.WARNING):
         librdkafka_config(properties() | {name: "hunter22"}, kind)
-        wire_settings(properties() | {name: "hunter22"}, "c")
+        connection_settings(properties() | {name: "hunter22"}, "c")
     assert caplog.messages == [f"The client property {name} is unknown and has no effect"]
 
 
@@ -220,11 +222,11 @@ def test_a_property_of_another_kind_of_client_passes_in_silence(caplog: pytest.L
 
 
 def test_settings_show_no_password() -> None:
-    assert "hunter22" not in repr(wire_settings(login("PLAIN", PLAIN), "c"))
+    assert "hunter22" not in repr(connection_settings(login("PLAIN", PLAIN), "c"))
 
 
 def test_a_client_id_of_the_properties_goes_before_the_one_proposed() -> None:
-    assert [wire_settings(properties(client_id=given), "proposed").client_id for given in ("", "own")] == [
+    assert [connection_settings(properties(client_id=given), "proposed").client_id for given in ("", "own")] == [
         "proposed",
         "own",
     ]

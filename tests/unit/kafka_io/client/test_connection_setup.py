@@ -1,4 +1,4 @@
-"""How a connection is made, as client properties ask for it: socket buffers, patience, names of bootstrap servers."""
+"""How client properties set up a connection: socket buffers, timeouts, names of bootstrap servers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.kafka_io.client import broker_link
 from mirror_connect.kafka_io.client.broker_link import BrokerLink
-from mirror_connect.kafka_io.client.client_settings import wire_settings
+from mirror_connect.kafka_io.client.client_settings import connection_settings
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import Connection, ConnectionLost
 from tests.unit.kafka_io.client.test_connection import broker
@@ -21,7 +21,9 @@ from tests.unit.kafka_io.client.test_connection import broker
 
 def link(port: int, **properties: str) -> BrokerLink:
     given = {name.replace("_", "."): value for name, value in properties.items()}
-    return BrokerLink("127.0.0.1", port, wire_settings({"bootstrap.servers": f"127.0.0.1:{port}", **given}, "test"))
+    return BrokerLink(
+        "127.0.0.1", port, connection_settings({"bootstrap.servers": f"127.0.0.1:{port}", **given}, "test")
+    )
 
 
 async def no_answer(_: int, __: bytes) -> bytes | None:
@@ -37,7 +39,7 @@ async def test_buffers_that_are_set_are_those_of_the_socket() -> None:
     async with broker(no_answer) as port:
         made = link(port, send_buffer_bytes="20000", receive_buffer_bytes="30000")
         connection = await made._ready()
-        # Linux doubles what it is asked for, to have room for its own accounts.
+        # Linux doubles the requested size, to have room for its own data.
         found = [option(connection, name) for name in (socket.SO_SNDBUF, socket.SO_RCVBUF)]
         without_delay = option(connection, socket.TCP_NODELAY, socket.IPPROTO_TCP)
         made.close()
@@ -46,13 +48,13 @@ async def test_buffers_that_are_set_are_those_of_the_socket() -> None:
 
 @pytest.mark.parametrize("properties", [{}, {"send.buffer.bytes": "-1", "receive.buffer.bytes": "-1"}])
 def test_buffers_that_are_not_set_are_left_to_the_system_which_knows_the_line(properties: dict[str, str]) -> None:
-    settings = wire_settings({"bootstrap.servers": "a:1", **properties}, "test")
+    settings = connection_settings({"bootstrap.servers": "a:1", **properties}, "test")
     assert (settings.send_buffer_bytes, settings.receive_buffer_bytes) == (None, None)
 
 
 @pytest.fixture
 def full() -> Iterator[int]:
-    """The port of a listener that takes no more connections: whoever connects waits."""
+    """The port of a listener whose queue is full: clients wait for their connection."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.socket())
         listener.bind(("127.0.0.1", 0))

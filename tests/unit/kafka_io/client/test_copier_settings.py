@@ -1,3 +1,5 @@
+"""The consumer and producer properties of a copying task, and the notices about the others."""
+
 from __future__ import annotations
 
 import pytest
@@ -18,13 +20,13 @@ def test_properties_that_connect_sets_by_itself_draw_no_notice() -> None:
 
 
 @pytest.mark.parametrize("acks", ["0", "1"])
-def test_weaker_acks_are_not_obeyed_and_it_is_said(acks: str) -> None:
+def test_weaker_acks_have_no_effect_and_draw_a_notice(acks: str) -> None:
     assert notices({}, {"acks": acks}) == [
-        f"producer property acks={acks} is not obeyed: batches are always written with acks=all"
+        f"The producer property acks={acks} has no effect: batches are always written with acks=all"
     ]
 
 
-def test_not_more_than_five_requests_in_flight_whatever_is_asked() -> None:
+def test_at_most_five_requests_are_in_flight() -> None:
     assert producer_settings({"max.in.flight.requests.per.connection": "50"}).max_in_flight == 5
 
 

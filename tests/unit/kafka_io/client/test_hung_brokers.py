@@ -1,4 +1,4 @@
-"""A broker that takes connections and answers nothing (a suspended process) holds up nobody who may ask another one."""
+"""A broker that accepts connections and never answers does not delay requests that another one can answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.kafka_io.client.cluster import Cluster
-from mirror_connect.kafka_io.protocol.wire_control import FindCoordinator
+from mirror_connect.kafka_io.protocol.metadata import FindCoordinator
 from tests.unit.kafka_io.client.test_connection import broker, coordinator
 
 ASKED = FindCoordinator("g", 0)
@@ -31,7 +31,7 @@ async def answers(_key: int, _body: bytes) -> bytes:
 @pytest.fixture
 async def client(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cluster]:
     async with broker(hung) as first, broker(answers) as second:
-        # The hung one comes first wherever chance decides.
+        # Makes the random order begin with the hung broker.
         monkeypatch.setattr(random, "shuffle", lambda addresses: addresses.sort(key=lambda each: each[1] != first))
         cluster = Cluster({"bootstrap.servers": f"127.0.0.1:{second},127.0.0.1:{first}"}, "test")
         yield cluster
@@ -48,7 +48,7 @@ async def test_another_broker_is_asked_soon_and_the_hung_one_not_again(client: C
     assert time.monotonic() - began < 10
 
 
-async def test_who_stops_waiting_leaves_no_request_behind(client: Cluster) -> None:
+async def test_a_caller_that_stops_waiting_leaves_no_request_behind(client: Cluster) -> None:
     tasks = asyncio.all_tasks()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):

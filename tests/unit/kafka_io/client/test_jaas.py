@@ -1,3 +1,5 @@
+"""Java's login modules, as Kafka's JaasConfig reads them."""
+
 from __future__ import annotations
 
 import pytest
@@ -50,7 +52,7 @@ def test_a_login_shows_no_values() -> None:
     assert "hunter22" not in repr(parse_login("m.X required a=hunter22;"))
 
 
-def test_sections_of_a_file_are_told_apart() -> None:
+def test_sections_of_a_file_are_separate() -> None:
     sections = parse_sections('# one\nA {\n m.X required a="1";\n m.Y optional;\n};\nB { m.Z required; };')
     assert {name: [module.class_name for module in modules] for name, modules in sections.items()} == {
         "A": ["m.X", "m.Y"],

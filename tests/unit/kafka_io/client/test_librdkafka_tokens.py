@@ -1,4 +1,4 @@
-"""Clients of librdkafka get their tokens from the one client that asks endpoints: bounded, and without quoting an answer."""
+"""Clients of librdkafka get their tokens from our token client: with limits, and no response is quoted."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.client.librdkafka_tokens import LibrdkafkaTokens
 from mirror_connect.kafka_io.client.oauth import ClientCredentialsTokens, OAuthSettings
-from mirror_connect.kafka_io.consumer import topic_log_io
-from mirror_connect.kafka_io.consumer.topic_log_io import Follower, LogClients
+from mirror_connect.kafka_io.consumer import log_clients, topic_tail
+from mirror_connect.kafka_io.consumer.log_clients import LogClients
+from mirror_connect.kafka_io.consumer.topic_tail import TopicTail
 from tests.waiting import wait_for_state
 
 HUGE = 50 << 20
 
 
 class Endpoint:
-    """A token endpoint that answers what a test says; `sent`: bytes of bodies that were taken from it."""
+    """A token endpoint with the responses of a test; `sent`: how many bytes of bodies clients have read."""
 
     def __init__(self) -> None:
         self.status, self.body = 200, b""
@@ -46,7 +47,7 @@ class Endpoint:
 
         class Server(ThreadingHTTPServer):
             def handle_error(self, request: object, client_address: object) -> None:
-                """Who asked has hung up."""
+                """Ignores that the client has closed the connection."""
 
         self._server = Server(("127.0.0.1", 0), Answers)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -88,7 +89,7 @@ def test_members_of_a_refusal_do_not_come_into_an_admin_clients_errors(endpoint:
 
 def test_a_huge_answer_is_not_read_for_an_admin_client(endpoint: Endpoint) -> None:
     endpoint.body = json.dumps({"access_token": "x" * HUGE}).encode()
-    with pytest.raises(NotAuthorized, match="it is longer than 1 MiB"):
+    with pytest.raises(NotAuthorized, match="its response is longer than 1 MiB"):
         ClusterAdmin(properties(endpoint), "source cluster", 20).topics()
     assert endpoint.sent < HUGE
 
@@ -121,16 +122,16 @@ def test_nor_do_they_when_a_later_token_is_refused(endpoint: Endpoint) -> None:
     )
 
 
-def test_a_log_that_gets_no_token_says_why_and_ends_when_it_is_told_to(
+def test_a_log_without_a_token_reports_why_and_can_be_closed(
     endpoint: Endpoint, caplog: pytest.LogCaptureFixture
 ) -> None:
     endpoint.status, endpoint.body = 400, b'{"error": "SECRET-CODE-XYZ"}'
     clients = LogClients(properties(endpoint), "test")
-    follower = Follower(clients, "configs", [0], lambda _, __: None)
+    tail = TopicTail(clients, "configs", [0], lambda _, __: None)
     try:
         wait_for_state(lambda: bool(caplog.messages), "the line is in the log")
     finally:
-        follower.stop()
+        tail.stop()
     line = (
         f"No login at the cluster at 127.0.0.1:1: the token endpoint {endpoint.url} gave client me no token: status 400"
     )
@@ -151,19 +152,20 @@ async def test_clients_that_wait_for_a_token_are_made_off_the_event_loop(
     makers: dict[str, threading.Thread] = {}
 
     def watched(kind: str) -> None:
-        real = getattr(topic_log_io, kind)
+        module = topic_tail if kind == "Consumer" else log_clients
+        real = getattr(module, kind)
 
         def make(*arguments: object, **more: object) -> object:
             makers[kind] = threading.current_thread()
             return real(*arguments, **more)
 
-        monkeypatch.setattr(topic_log_io, kind, make)
+        monkeypatch.setattr(module, kind, make)
 
     endpoint.body = json.dumps({"access_token": "t", "expires_in": 60}).encode()
     for kind in ("AdminClient", "Producer", "Consumer"):
         watched(kind)
     clients = LogClients(properties(endpoint), "test")
-    follower = Follower(clients, "configs", [0], lambda _, __: None)
+    tail = TopicTail(clients, "configs", [0], lambda _, __: None)
     writing = asyncio.create_task(clients.write("configs", [(b"k", b"v")]))
     with pytest.raises(ClusterUnreachable):
         await clients.end_offsets("configs", [0], 1.0)
@@ -171,13 +173,13 @@ async def test_clients_that_wait_for_a_token_are_made_off_the_event_loop(
         await asyncio.sleep(0.01)
     writing.cancel()
     await asyncio.gather(writing, return_exceptions=True)
-    await asyncio.to_thread(follower.stop)
+    await asyncio.to_thread(tail.stop)
     await asyncio.to_thread(clients.close, 0.0)
     assert threading.current_thread() not in makers.values()
 
 
 class Delivering:
-    """Stands for a producer: what it is given is written."""
+    """A producer that writes each message at once."""
 
     def produce(self, _: str, *, on_delivery: Callable[[None, None], None], **__: object) -> None:
         on_delivery(None, None)
@@ -187,7 +189,7 @@ class Delivering:
 async def test_a_write_does_not_wait_for_another_client_to_be_made() -> None:
     clients = LogClients({"bootstrap.servers": "127.0.0.1:1"}, "test")
     clients._producer = Delivering()
-    with clients._making:
+    with clients._creating:
         await clients.write("configs", [(b"k", b"v")])
 
 
@@ -199,7 +201,7 @@ class Clock:
 
 
 class Answers:
-    """What an endpoint of no network answers; while it is `away`, it keeps who asks waiting."""
+    """The responses of an endpoint without a network; while it is `away`, requests wait."""
 
     def __init__(self, life_s: int) -> None:
         self.given = 0
@@ -241,14 +243,14 @@ def test_librdkafkas_thread_is_not_kept_by_an_endpoint_that_hangs() -> None:
     asked = callback(answers, clock)
     answers.away = True
     began = time.monotonic()
-    with pytest.raises(ClusterUnreachable, match="http://idp/token has given no answer yet"):
+    with pytest.raises(ClusterUnreachable, match="http://idp/token has not answered yet"):
         asked(None)
-    # Of its own the endpoint would have 60 s.
+    # By itself, the endpoint would have 60 s.
     assert time.monotonic() - began < 15
     answers.away = False
     wait_for_state(lambda: answers.given == 1, "who asked is gone")
 
 
-def test_a_token_that_has_ended_when_it_comes_is_told() -> None:
+def test_a_token_that_has_ended_when_it_comes_is_reported() -> None:
     with pytest.raises(NotAuthorized, match="gave client me a token that has already ended; are the clocks right"):
         callback(Answers(0), Clock())(None)

@@ -1,3 +1,5 @@
+"""OAuth tokens by the client-credentials grant: renewal, limits, and no secret in an error."""
+
 from __future__ import annotations
 
 import asyncio
@@ -15,7 +17,7 @@ from mirror_connect.kafka_io.client.oauth import ClientCredentialsTokens, OAuthS
 
 
 class Endpoint:
-    """A token endpoint: answers in turn, the last one again and again."""
+    """A token endpoint with given responses, in order; it repeats the last one."""
 
     def __init__(self, *answers: httpx.Response | httpx.HTTPError) -> None:
         self.answers = list(answers)
@@ -112,7 +114,7 @@ def answer(status: int = 200, **more: object) -> httpx.Response:
         pytest.param(answer(content=b'{"access_token": "' + b"x" * (1 << 20) + b'"}'), "longer than 1 MiB", id="huge"),
         pytest.param(
             answer(content=gzip.compress(b'{"access_token": "t"}'), headers={"Content-Encoding": "gzip"}),
-            "it is compressed",
+            "its response is compressed",
             id="compressed",
         ),
         pytest.param(answer(403, json={"error": "root:x:0:0:secret"}), "status 403", id="a_code_of_its_own"),
@@ -145,7 +147,7 @@ async def test_compressed_answers_are_not_asked_for() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("where", ["exp", "expires_in"])
-async def test_an_end_that_is_no_time_is_none_and_a_far_one_is_a_day(where: str, claim: str, serves_s: float) -> None:
+async def test_an_invalid_end_is_ignored_and_a_far_one_is_a_day(where: str, claim: str, serves_s: float) -> None:
     claims = base64.urlsafe_b64encode(f'{{"exp": {claim}}}'.encode()).decode().rstrip("=")
     first = {
         "exp": f'{{"access_token": "h.{claims}.s"}}',
@@ -161,7 +163,7 @@ async def test_an_end_that_is_no_time_is_none_and_a_far_one_is_a_day(where: str,
     assert await source.token() == "t2"
 
 
-async def test_an_answer_that_drips_is_given_up() -> None:
+async def test_a_response_that_comes_byte_by_byte_times_out() -> None:
     async def drip() -> AsyncIterator[bytes]:
         while True:
             yield b" "

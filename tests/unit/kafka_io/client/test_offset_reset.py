@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.kafka_io.client.client_settings import librdkafka_config, wire_settings
+from mirror_connect.kafka_io.client.client_settings import connection_settings, librdkafka_config
 from mirror_connect.kafka_io.client.offset_reset import duration_ms
 
 
@@ -37,7 +37,7 @@ def test_a_duration_is_read_as_java_reads_it(value: str, milliseconds: int | Non
 
 def test_the_copying_consumer_takes_a_duration() -> None:
     properties = {"bootstrap.servers": "a:1", "auto.offset.reset": "by_duration:PT1H"}
-    assert wire_settings(properties, "c").bootstrap_servers == (("a", 1),)
+    assert connection_settings(properties, "c").bootstrap_servers == (("a", 1),)
 
 
 def test_librdkafka_which_knows_no_durations_begins_at_the_start() -> None:
@@ -47,4 +47,4 @@ def test_librdkafka_which_knows_no_durations_begins_at_the_start() -> None:
 
 def test_a_broken_duration_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"auto\.offset\.reset"):
-        wire_settings({"bootstrap.servers": "a:1", "auto.offset.reset": "by_duration:1h"}, "c")
+        connection_settings({"bootstrap.servers": "a:1", "auto.offset.reset": "by_duration:1h"}, "c")

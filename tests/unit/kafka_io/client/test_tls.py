@@ -1,3 +1,5 @@
+"""Java's TLS settings, for Python's ssl and for librdkafka."""
+
 from __future__ import annotations
 
 import os
@@ -49,7 +51,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
     (folder / "empty.pem").write_text("nothing")
     os.mkfifo(folder / "pipe")
     locked = serialization.BestAvailableEncryption(PASSWORD.encode())
-    chain = [root.certificate, middle.certificate]  # in no useful order, as it may be
+    chain = [root.certificate, middle.certificate]  # not in order, which is allowed
     packed = pkcs12.serialize_key_and_certificates(b"client", made.client.key, made.client.certificate, chain, locked)
     (folder / "key.p12").write_bytes(packed)
     keytool = shutil.which("keytool")
@@ -125,7 +127,7 @@ def test_every_kind_of_store_gives_the_same_trust_and_key(stores: Stores, name: 
 
 
 class Server(threading.Thread):
-    """A TLS server that wants a client certificate; keeps who came, or why the handshake failed."""
+    """A TLS server that wants a client certificate; keeps the certificates' subjects, or why a handshake failed."""
 
     def __init__(self, stores: Stores) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""A listener of another security.protocol is told from how it ends the connection."""
+"""The way a listener ends a connection shows that it has another security.protocol."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import pytest
 
 from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.kafka_io.client import wrong_protocol
-from mirror_connect.kafka_io.client.connection import ConnectionLost, Login, open_connection
+from mirror_connect.kafka_io.client.connecting import Login, open_connection
+from mirror_connect.kafka_io.client.connection import ConnectionLost
 
 LOGIN = Login("PLAIN", "alice", "hunter2")
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 async def told(serve: Serve, *, tls: bool = False, login: Login | None = None) -> str:
-    """What a client says of a server."""
+    """The error of a client of this server."""
 
     async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await serve(reader, writer)
@@ -46,15 +47,13 @@ async def answer_with_an_alert(reader: asyncio.StreamReader, writer: asyncio.Str
 @pytest.mark.parametrize(
     ("login", "right", "given"), [(None, "SSL", "PLAINTEXT"), (LOGIN, "SASL_SSL", "SASL_PLAINTEXT")]
 )
-async def test_a_plain_client_is_told_of_tls_by_the_alert_that_it_gets(
-    login: Login | None, right: str, given: str
-) -> None:
+async def test_a_plain_client_recognizes_tls_by_the_alert(login: Login | None, right: str, given: str) -> None:
     assert await told(answer_with_an_alert, login=login) == (
         f"broker 127.0.0.1: it speaks TLS there: security.protocol has to be {right}, not {given}"
     )
 
 
-async def test_a_plain_client_that_is_left_at_once_is_told_of_tls() -> None:
+async def test_a_plain_client_whose_connection_closes_at_once_is_pointed_to_tls() -> None:
     assert await told(hang_up_at_once) == (
         "broker 127.0.0.1: the broker closed the connection at once, as a listener with TLS does: then security.protocol "
         "has to be SSL, not PLAINTEXT"
@@ -64,7 +63,7 @@ async def test_a_plain_client_that_is_left_at_once_is_told_of_tls() -> None:
 @pytest.mark.parametrize(
     ("login", "right", "given"), [(None, "PLAINTEXT", "SSL"), (LOGIN, "SASL_PLAINTEXT", "SASL_SSL")]
 )
-async def test_a_tls_client_that_is_left_in_the_handshake_is_told_of_a_listener_without(
+async def test_a_tls_client_whose_handshake_ends_is_pointed_to_a_listener_without_tls(
     login: Login | None, right: str, given: str
 ) -> None:
     assert await told(hang_up_at_once, tls=True, login=login) == (
@@ -84,7 +83,7 @@ async def test_a_tls_client_that_is_left_in_the_handshake_is_told_of_a_listener_
         pytest.param("SASL_SSL", 2, "is security.protocol=SASL_SSL right?", id="a_login_not_even_looked_at"),
     ],
 )
-def test_the_moment_of_a_hang_up_tells_what_was_wanted(protocol: str, requests: int, words: str) -> None:
+def test_the_time_of_a_closed_connection_shows_the_expected_protocol(protocol: str, requests: int, words: str) -> None:
     assert words in wrong_protocol.hung_up(protocol, requests)
 
 

@@ -1,10 +1,10 @@
-"""Bytes that the caller of a fetcher keeps: what they hold back, and what goes on."""
+"""The limit of bytes that the caller of a fetcher has not released: which fetches wait, and which continue."""
 
 from __future__ import annotations
 
 import asyncio
 
-from mirror_connect.kafka_io.consumer.fetcher import SourcePartition
+from mirror_connect.connectors.partitions import TopicPartition
 from tests.fakes.fetched_copy import A0, B0, copying, until
 from tests.fakes.source_cluster import FakeSource
 
@@ -47,7 +47,7 @@ async def test_unreleased_bytes_stay_within_the_limit() -> None:
     async with copying(source, limit=20_000) as copy:
         copy.holds = lambda _: True
         for partition in range(8):
-            copy.fetcher.add(SourcePartition("a", partition), 0)
+            copy.fetcher.add(TopicPartition("a", partition), 0)
         await until(lambda: len(copy.held) > 0)
         await asyncio.sleep(0.1)
         held = sum(len(fetched.buffer) for fetched in copy.held)
@@ -57,7 +57,7 @@ async def test_unreleased_bytes_stay_within_the_limit() -> None:
 
 async def test_many_partitions_of_which_nothing_is_released_hold_little() -> None:
     source = FakeSource()
-    kept = [SourcePartition("a", partition) for partition in range(12)]
+    kept = [TopicPartition("a", partition) for partition in range(12)]
     for key in kept:
         log = source.log(*key)
         for _ in range(40):

@@ -1,11 +1,11 @@
-"""What is told to a broker within a fetch session, and what isn't told again."""
+"""A fetch session sends a partition only when something about it has changed."""
 
 from __future__ import annotations
 
 import random
 
 from mirror_connect.kafka_io.consumer.fetch_session import FetchSession
-from mirror_connect.kafka_io.protocol.wire import FetchPartition
+from mirror_connect.kafka_io.protocol.fetch import FetchPartition
 
 A = FetchPartition("a", 0, 10, 1000, 1)
 B = FetchPartition("b", 0, 20, 1000, 1)
@@ -106,13 +106,13 @@ def test_told_where_to_look_it_says_what_a_look_at_everything_would() -> None:
     told, looking = FetchSession(), FetchSession()
     wanted: dict[tuple[str, int], FetchPartition] = {}
     for _ in range(300):
-        news = {("t", dice.randrange(6)) for _ in range(dice.randrange(4))}
-        for key in news:
+        changed = {("t", dice.randrange(6)) for _ in range(dice.randrange(4))}
+        for key in changed:
             if dice.random() < 0.3:
                 wanted.pop(key, None)
             else:
                 wanted[key] = FetchPartition(*key, dice.randrange(3), 100, 0, dice.choice((b"a" * 16, b"b" * 16)))
-        one, other = told.request(wanted, news), looking.request(wanted)
+        one, other = told.request(wanted, changed), looking.request(wanted)
         assert (sorted(one.partitions), sorted(one.forgotten), one[2:]) == (
             sorted(other.partitions),
             sorted(other.forgotten),

@@ -1,4 +1,4 @@
-"""The fetcher against a source whose log is truncated and grows again: what is told, and from where it reads on."""
+"""The fetcher against a source whose log is truncated and grows again: what it reports, and where it continues."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import asyncio
 
 import pytest
 
-from mirror_connect.connectors import told_once
-from mirror_connect.connectors.told_once import MOST_TOLD
-from mirror_connect.kafka_io.consumer.fetched import SourcePartition
+from mirror_connect.connectors import problems
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import MOST_LOGGED
 from tests.fakes.fetched_copy import A0, B0, Copy, copying, until
 from tests.fakes.source_cluster import FakeSource
 
 
 def told(position: int, before: int, partition: str = "a-0", side: str = "source") -> str:
     return (
-        f"{side} partition {partition}: its log was truncated at offset {position}, as by an unclean leader election: "
+        f"{side} partition {partition} was truncated at offset {position} (unclean leader election?): "
         f"offsets {position} to {before - 1}, which had been read, are gone from the {side} ({before - position} offsets); "
-        f"reading on at {position}"
+        f"reading continues at {position}"
     )
 
 
-def read_on(copy: Copy, partition: SourcePartition = A0) -> list[tuple[int, int]]:
+def read_on(copy: Copy, partition: TopicPartition = A0) -> list[tuple[int, int]]:
     return [(first, after) for key, first, after in copy.came if key == partition]
 
 
@@ -34,8 +34,7 @@ async def test_what_a_log_has_behind_a_truncation_is_read_and_what_is_gone_is_to
     source.takes_epochs = takes_epochs
     log = source.log("a", batches=5)
     async with copying(source) as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 50)
+        await copy.read_to(50)
         copy.came.clear()
         log.truncate(30)
         for _ in range(regrown):
@@ -61,8 +60,7 @@ async def test_a_clean_change_of_leaders_is_checked_once_and_tells_nothing() -> 
     source = FakeSource()
     log = source.log("a", batches=2)
     async with copying(source) as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 20)
+        await copy.read_to(20)
         log.leader = 2
         log.truncate(20)
         log.append()
@@ -118,8 +116,7 @@ async def test_an_older_leader_that_comes_back_is_followed_to_the_first_record_t
     log = source.log("a", batches=2)
     first = [*log.batches]
     async with copying(source) as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 20)
+        await copy.read_to(20)
         for _ in range(3):
             log.append()
         longer = [*log.batches]
@@ -138,8 +135,7 @@ async def test_a_second_truncation_below_the_first_one_is_told_too() -> None:
     source = FakeSource()
     log = source.log("a", batches=3)
     async with copying(source) as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 30)
+        await copy.read_to(30)
         for end in (20, 10):
             log.truncate(end)
             log.append()
@@ -163,7 +159,7 @@ async def test_offsets_that_retention_took_are_a_gap_and_no_truncation() -> None
         await until(lambda: copy.reached(A0) == 50)
     assert copy.notices == [
         "source partition a-0: offsets 20 to 39 are gone from the source (retention or deleted records): "
-        "20 offsets skipped, reading on at 40"
+        "20 offsets skipped, reading continues at 40"
     ]
 
 
@@ -171,8 +167,7 @@ async def test_where_retention_took_the_place_of_a_truncation_reading_goes_on_be
     source = FakeSource()
     log = source.log("a", batches=5)
     async with copying(source, auto_offset_reset="latest") as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 50)
+        await copy.read_to(50)
         copy.came.clear()
         log.truncate(20)
         for _ in range(4):
@@ -187,8 +182,7 @@ async def test_what_follows_a_truncation_is_read_from_its_beginning_whatever_aut
     source = FakeSource()
     log = source.log("a", batches=2)
     async with copying(source, auto_offset_reset="latest") as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 20)
+        await copy.read_to(20)
         for _ in range(3):
             log.append()
         longer = log.batches
@@ -202,7 +196,7 @@ async def test_what_follows_a_truncation_is_read_from_its_beginning_whatever_aut
     assert copy.notices == [
         told(20, 30),
         "source partition a-0: offsets 20 to 29 are gone from the source (retention or deleted records): "
-        "10 offsets skipped, reading on at 30",
+        "10 offsets skipped, reading continues at 30",
     ]
 
 
@@ -219,23 +213,25 @@ async def test_without_a_reset_a_truncated_partition_stands_still_and_says_where
         await until(lambda: copy.fetcher.state(A0).failed)
         source.logs["b", 0].append()
         await until(lambda: copy.reached(B0) == 20)
-        assert (copy.fetcher.state(A0).error, copy.reached(A0)) == (copy.notices[0], 50)
+        problem = copy.fetcher.state(A0).problem
+        assert problem is not None
+        assert (problem.line, copy.reached(A0)) == (copy.notices[0], 50)
     assert copy.notices == [
-        "source partition a-0 was truncated at offset 30, as by an unclean leader election: offsets 30 to 49, which had "
-        "been read, are gone from the source, and source.consumer.auto.offset.reset is none: earliest goes on there"
+        "source partition a-0 was truncated at offset 30 (unclean leader election?): offsets 30 to 49, which had "
+        "been read, are gone from the source, and source.consumer.auto.offset.reset is none; earliest continues there"
     ]
 
 
 async def test_truncations_of_many_partitions_are_summed_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(told_once, "MOMENT_S", 1.0)
+    monkeypatch.setattr(problems, "BURST_S", 1.0)
     source = FakeSource()
-    partitions = [SourcePartition("a", number) for number in range(MOST_TOLD + 10)]
+    partitions = [TopicPartition("a", number) for number in range(MOST_LOGGED + 10)]
     for key in partitions:
         source.log("a", key.partition, batches=3, epoch=7).truncate(12 - 2)
     async with copying(source) as copy:
         for key in partitions:
             copy.fetcher.add(key, 30, None, 7)
-        await until(lambda: len(copy.notices) > MOST_TOLD)
+        await until(lambda: len(copy.notices) > MOST_LOGGED)
     assert copy.notices[-1] == (
         "10 more source partitions whose logs were truncated: 200 offsets of them are gone from the source"
     )
@@ -248,8 +244,7 @@ async def test_a_topic_made_again_is_no_truncation() -> None:
     source.log("a", batches=5)
     source.ids["a"] = b"old"
     async with copying(source) as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 50)
+        await copy.read_to(50)
         copy.came.clear()
         source.ids["a"] = b"new"
         source.log("a", batches=2)
@@ -290,7 +285,7 @@ async def test_a_leader_that_knows_nothing_of_the_epoch_is_told_once_and_read_by
         await until(lambda: copy.reached(A0) == 60)
     line = (
         "source partition a-0: its leader knows nothing of leader epoch 9, in which the record before offset 20 was "
-        "written; whether its log was truncated is told by offsets alone"
+        "written; only offsets show whether its log was truncated"
     )
     assert copy.notices == [line, line.replace("offset 20", "offset 50")]
     assert read_on(copy) == [(20, 50), (50, 60)]

@@ -1,12 +1,12 @@
-"""What a fetcher must know of its partitions: positions, leaders and topics, and what each error puts in doubt."""
+"""The fetcher keeps positions, leaders and topic ids up to date: how it reacts to each error."""
 
 from __future__ import annotations
 
 import pytest
 
-from mirror_connect.connectors import told_once
-from mirror_connect.connectors.told_once import MOST_TOLD
-from mirror_connect.kafka_io.consumer.fetched import SourcePartition
+from mirror_connect.connectors import problems
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import MOST_LOGGED
 from tests.fakes.fetched_copy import A0, B0, copying, until
 from tests.fakes.source_cluster import FakeSource
 
@@ -33,7 +33,7 @@ async def test_without_a_reset_an_unknown_position_fails_that_partition_alone() 
         copy.fetcher.add(B0, 0)
         await until(lambda: copy.fetcher.state(A0).failed and copy.reached(B0) == 10)
     assert copy.notices == [
-        "source partition a-0 has no position yet, and source.consumer.auto.offset.reset is none: begin with earliest or "
+        "source partition a-0 has no position yet, and source.consumer.auto.offset.reset is none; begin with earliest or "
         "latest, and set none afterwards"
     ]
 
@@ -46,20 +46,20 @@ async def test_a_gap_left_by_retention_is_told_with_its_size() -> None:
         await until(lambda: copy.reached(A0) == 40)
     assert copy.notices == [
         "source partition a-0: offsets 12 to 29 are gone from the source (retention or deleted records): "
-        "18 offsets skipped, reading on at 30"
+        "18 offsets skipped, reading continues at 30"
     ]
 
 
 async def test_gaps_of_many_partitions_are_all_told_with_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(told_once, "MOMENT_S", 1.0)
+    monkeypatch.setattr(problems, "BURST_S", 1.0)
     source = FakeSource()
-    partitions = [SourcePartition("a", number) for number in range(MOST_TOLD + 10)]
+    partitions = [TopicPartition("a", number) for number in range(MOST_LOGGED + 10)]
     for key in partitions:
         source.log("a", key.partition, start=30, batches=1)
     async with copying(source) as copy:
         for key in partitions:
             copy.fetcher.add(key, 12)
-        await until(lambda: len(copy.notices) > MOST_TOLD)
+        await until(lambda: len(copy.notices) > MOST_LOGGED)
     assert copy.notices[-1] == (
         "10 more source partitions whose position was not in the log any more: 180 offsets of them skipped"
     )
@@ -79,8 +79,7 @@ async def test_a_change_of_leadership_is_followed_silently(code: int) -> None:
     source = FakeSource()
     source.log("a", batches=1, errors=[code, code])
     async with copying(source) as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 10)
+        await copy.read_to(10)
     assert copy.notices == []
 
 
@@ -91,10 +90,12 @@ async def test_a_partition_that_has_no_leader_for_long_is_named_until_it_has_one
         copy.fetcher.add(A0, 0)
         await until(lambda: bool(copy.notices))
         line = "source partition a-0 has no leader on the source cluster; it is read as soon as it has one"
-        assert (copy.notices, copy.fetcher.state(A0).error) == ([line], line)
+        problem = copy.fetcher.state(A0).problem
+        assert problem is not None
+        assert (copy.notices, problem.line) == ([line], line)
         log.errors = []
         await until(lambda: copy.reached(A0) == 10)
-        assert copy.fetcher.state(A0).error == ""
+        assert copy.fetcher.state(A0).problem is None
 
 
 @pytest.mark.parametrize(("code", "words"), [(29, "grant READ on topic"), (2, "CORRUPT_MESSAGE")])
@@ -119,13 +120,13 @@ async def test_what_a_user_is_told_names_the_cluster_that_is_read(side: str) -> 
     async with copying(source, side=side) as copy:
         copy.fetcher.add(A0, 0)
         copy.fetcher.add(B0, 12)
-        copy.fetcher.add(SourcePartition("d", 0), 0)
+        copy.fetcher.add(TopicPartition("d", 0), 0)
         await until(lambda: copy.reached(A0) == 10 and copy.reached(B0) == 40 and len(copy.notices) == 4)
     assert sorted(copy.notices) == [
+        f"{side} partition a-0 can't be read: not authorized; grant READ on topic a to the {side} user",
         f"{side} partition a-0 is read again from offset 0",
-        f"{side} partition a-0 may not be read: grant READ on topic a to the {side} user",
         f"{side} partition b-0: offsets 12 to 29 are gone from the {side} (retention or deleted records): "
-        "18 offsets skipped, reading on at 30",
+        "18 offsets skipped, reading continues at 30",
         f"{side} partition d-0 does not exist on the {side} cluster; it is read as soon as it does",
     ]
 
@@ -147,10 +148,9 @@ async def test_a_topic_created_again_is_read_from_its_beginning() -> None:
     source.log("a", batches=3)
     source.ids["a"] = b"old"
     async with copying(source) as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 30)
+        await copy.read_to(30)
         del source.logs["a", 0]
-        await until(lambda: copy.fetcher.state(A0).error != "")
+        await until(lambda: copy.fetcher.state(A0).problem is not None)
         copy.came.clear()
         source.ids["a"] = b"new"
         source.log("a", batches=1)
@@ -167,8 +167,7 @@ async def test_a_topic_created_again_unseen_is_read_from_its_beginning_whatever_
     source.log("a", batches=3)
     source.ids["a"] = b"old"
     async with copying(source, auto_offset_reset=reset) as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 30)
+        await copy.read_to(30)
         copy.came.clear()
         source.ids["a"] = b"new"
         source.log("a", batches=1)
@@ -184,9 +183,9 @@ async def test_a_topic_created_again_unseen_is_read_from_its_beginning_whatever_
 async def test_of_a_topic_of_many_partitions_that_is_made_again_some_are_told_and_the_others_counted(
     monkeypatch: pytest.MonkeyPatch, stop: str | None
 ) -> None:
-    monkeypatch.setattr(told_once, "MOMENT_S", 0.05)
+    monkeypatch.setattr(problems, "BURST_S", 0.05)
     source = FakeSource()
-    partitions = [SourcePartition("a", number) for number in range(50)]
+    partitions = [TopicPartition("a", number) for number in range(50)]
     for key in partitions:
         source.log("a", key.partition, batches=1)
     source.ids["a"] = b"old"
@@ -197,11 +196,11 @@ async def test_of_a_topic_of_many_partitions_that_is_made_again_some_are_told_an
         source.ids["a"] = b"new"
         for key in partitions:
             source.log("a", key.partition, batches=1)
-        await until(lambda: len(copy.notices) > MOST_TOLD)
+        await until(lambda: len(copy.notices) > MOST_LOGGED)
     told = [line for line in copy.notices if "topic a was deleted and created again (its id was" in line]
-    what = "stand still" if stop else "are read from the beginning of the new ones"
+    what = "are stalled" if stop else "are read from the beginning of the new ones"
     assert (len(told), copy.notices[-1]) == (
-        MOST_TOLD,
+        MOST_LOGGED,
         f"30 more partitions of source topics that were deleted and created again {what}",
     )
 
@@ -211,8 +210,7 @@ async def test_a_topic_made_again_and_filled_beyond_the_old_position_is_read_who
     source.log("a", batches=3)
     source.ids["a"] = b"old"
     async with copying(source) as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 30)
+        await copy.read_to(30)
         copy.came.clear()
         # No error and no metadata in between: only the id tells them apart.
         source.ids["a"] = b"new"
@@ -226,8 +224,7 @@ async def test_a_topic_made_again_whose_first_records_are_gone_is_told_as_a_gap_
     source.log("a", batches=3)
     source.ids["a"] = b"old"
     async with copying(source, auto_offset_reset="latest") as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 30)
+        await copy.read_to(30)
         copy.came.clear()
         source.ids["a"] = b"new"
         source.log("a", start=40, batches=3)
@@ -264,8 +261,7 @@ async def test_a_position_of_a_newer_topic_than_the_metadata_know_is_read_on_fro
     source.ids["a"] = b"old"
     source.log("a", batches=1)
     async with copying(source, stop_at_new_topic=stop) as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 10)
+        await copy.read_to(10)
         # Another task has the partition while the topic is made again.
         copy.fetcher.remove(A0)
         source.ids["a"] = b"new"
@@ -293,6 +289,7 @@ async def test_told_to_stop_at_a_topic_made_again_a_partition_stands_still_and_o
         state = copy.fetcher.state(A0)
     assert copy.notices == [
         "source topic a was deleted and created again (its id was b2xk and is bmV3): "
-        "partition 0 stands still. So it is asked for."
+        "partition 0 is stalled; So it is asked for."
     ]
-    assert (state.error, state.position, state.topic_id, copy.reached(A0)) == (copy.notices[0], 30, b"old", 30)
+    assert state.problem is not None
+    assert (state.problem.line, state.position, state.topic_id, copy.reached(A0)) == (copy.notices[0], 30, b"old", 30)

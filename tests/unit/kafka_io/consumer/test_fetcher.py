@@ -1,4 +1,4 @@
-"""The fetcher against a source in memory: what comes, in which order, and what no longer comes."""
+"""The fetcher against a source in memory: records come in order, and none after a removal or a pause."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.problems import Problems
 from mirror_connect.kafka_io.consumer.fetcher import Fetcher
 from tests.fakes.fetched_copy import A0, B0, copying, until
 from tests.fakes.source_cluster import FakeSource, batch
@@ -48,8 +49,7 @@ async def test_a_lost_fetch_session_is_begun_anew_without_a_word(code: int) -> N
     source = FakeSource()
     log = source.log("a", batches=1)
     async with copying(source) as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 10)
+        await copy.read_to(10)
         source.session_error = code
         log.append()
         await until(lambda: copy.reached(A0) == 20)
@@ -75,8 +75,7 @@ async def test_a_partition_added_again_is_read_from_its_new_position_only() -> N
     source = FakeSource()
     source.log("a", batches=3)
     async with copying(source) as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 30)
+        await copy.read_to(30)
         copy.came.clear()
         copy.fetcher.add(A0, 10)
         await until(lambda: copy.reached(A0) == 30)
@@ -87,8 +86,7 @@ async def test_a_paused_fetcher_hands_nothing_over_until_resumed() -> None:
     source = FakeSource()
     log = source.log("a", batches=1)
     async with copying(source) as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 10)
+        await copy.read_to(10)
         copy.fetcher.pause()
         log.append()
         await asyncio.sleep(0.06)
@@ -102,8 +100,7 @@ async def test_a_batch_larger_than_asked_for_still_comes() -> None:
     log = source.log("a")
     log.append(size=100)
     async with copying(source, max_partition_fetch_bytes="1", fetch_max_bytes="1") as copy:
-        copy.fetcher.add(A0, 0)
-        await until(lambda: copy.reached(A0) == 10)
+        await copy.read_to(10)
 
 
 @pytest.mark.parametrize(
@@ -112,4 +109,4 @@ async def test_a_batch_larger_than_asked_for_still_comes() -> None:
 )
 def test_a_wrong_setting_is_named(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
-        Fetcher(FakeSource(), {name: value}, on_records=lambda _: None, on_notice=lambda _: None)
+        Fetcher(FakeSource(), {name: value}, on_records=lambda _: None, problems=Problems(print))

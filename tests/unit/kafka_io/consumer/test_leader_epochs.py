@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from mirror_connect.connectors.records.positions import NO_EPOCH
+from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.kafka_io.consumer.leader_epochs import MOST, LeaderEpochs, divergence
 from tests.fakes.source_cluster import Log, batch
 

@@ -1,9 +1,10 @@
-"""What librdkafka says of the worker's own clients: it is in the log, where secrets are hidden."""
+"""librdkafka's own lines about the worker's clients go to the log, which hides secrets."""
 
 from __future__ import annotations
 
 import io
 import logging
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,7 @@ from confluent_kafka import Consumer, Producer
 
 from mirror_connect.connectors.log_format import LineFormatter
 from mirror_connect.connectors.secrets import HIDDEN, RedactingFilter
-from mirror_connect.kafka_io.consumer.topic_log_io import LogClients
+from mirror_connect.kafka_io.consumer.log_clients import LogClients
 from tests.waiting import wait_for_state
 
 SECRET = "hunter22-in-a-line"
@@ -55,3 +56,19 @@ def test_librdkafkas_lines_are_the_logs_and_hold_no_secret(
     assert SECRET not in said.getvalue()
     assert f"ERROR FAIL [{HIDDEN}-own#{kind}-" in said.getvalue()
     assert capfd.readouterr().err == ""
+
+
+def test_clients_may_be_closed_while_the_thread_that_polls_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    clients = LogClients({"bootstrap.servers": "127.0.0.1:1"}, "test")
+    started: list[threading.Thread] = []
+
+    class Closing(threading.Thread):
+        def start(self) -> None:
+            clients.close(0.0)
+            super().start()
+            started.append(self)
+
+    monkeypatch.setattr("mirror_connect.kafka_io.consumer.log_clients.threading.Thread", Closing)
+    clients.warm_up()
+    started[0].join(10)
+    assert not started[0].is_alive()

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import struct
 import time
 from collections import deque
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskPartition
-from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
-from mirror_connect.kafka_io.consumer.fetched import Fetched, SourcePartition
-from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
+from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.producer.in_flight import InFlight, NotInFlightError
 from mirror_connect.kafka_io.producer.produce_outcome import Outcome
-from mirror_connect.kafka_io.producer.target_partition import REMEMBERED_MS, ProducerId, Sent, TargetPartition
+from mirror_connect.kafka_io.producer.target_partition import (
+    REMEMBERED_MS,
+    InFlightBatch,
+    ProducerIdAndEpoch,
+    TargetPartition,
+)
 from mirror_connect.kafka_io.records import record_rewrite
-from mirror_connect.kafka_io.records.record_batch import NewRecord, Outgoing, stamp
+from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch, stamp
 from mirror_connect.kafka_io.records.record_rewrite import build, split
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
-from mirror_connect.spark_jobs.copy.positions_writer import Position, PositionsWriter
-from tests.fakes.target_cluster import FakeTarget
 
 RECORDS = 100
-PRODUCER = ProducerId(1, 0)
+PRODUCER = ProducerIdAndEpoch(1, 0)
 
 
 def now_ms() -> int:
     return int(time.time() * 1000)
 
 
-def batch(first: int, count: int = RECORDS, size: int = 1_000, at: int | None = None) -> Outgoing:
+def batch(first: int, count: int = RECORDS, size: int = 1_000, at: int | None = None) -> ProducerBatch:
     noise = random.Random(first)
     records = [NewRecord(b"k", noise.randbytes(size), now_ms() if at is None else at) for _ in range(count)]
     return build(records, first)
@@ -61,7 +61,7 @@ def test_the_oldest_offset_follows_the_pieces() -> None:
 
 
 @pytest.mark.parametrize("wrong", [batch(0), batch(200), batch(50)], ids=["older", "newer", "overlapping"])
-def test_what_was_not_given_out_is_no_acknowledgement(wrong: Outgoing) -> None:
+def test_what_was_not_given_out_is_no_acknowledgement(wrong: ProducerBatch) -> None:
     flying = InFlight()
     with pytest.raises(NotInFlightError):
         flying.acked(wrong)
@@ -73,7 +73,7 @@ def test_what_was_not_given_out_is_no_acknowledgement(wrong: Outgoing) -> None:
 # --- a partition of the source ----------------------------------------------------------------------------------------
 
 
-def flow_of(*batches: Outgoing, topic_id: bytes | None = None) -> PartitionFlow:
+def flow_of(*batches: ProducerBatch, topic_id: bytes | None = None) -> PartitionFlow:
     flow = PartitionFlow(
         TaskPartition("t", 0, "A.t"),
         0,
@@ -88,23 +88,23 @@ def flow_of(*batches: Outgoing, topic_id: bytes | None = None) -> PartitionFlow:
     return flow
 
 
-def fetched(offset: int, *batches: Outgoing, topic_id: bytes | None = None) -> Fetched:
+def fetched(offset: int, *batches: ProducerBatch, topic_id: bytes | None = None) -> CompletedFetch:
     data = b"".join(struct.pack(">q", each.first_offset) + stamp(each, -1, -1, -1)[8:] for each in batches)
     end = batches[-1].last_offset + 1
-    return Fetched(SourcePartition("t", 0), memoryview(data), offset, end, end, end, 0, (), topic_id)
+    return CompletedFetch(TopicPartition("t", 0), memoryview(data), offset, end, end, end, 0, (), topic_id)
 
 
 def target_of(flow: Any) -> TargetPartition:
     return TargetPartition("A.t", 0, flow, 5, 1_000_000)
 
 
-def sent_by(target: TargetPartition) -> Sent:
+def sent_by(target: TargetPartition) -> InFlightBatch:
     sent = target.next_batch(PRODUCER, slow_link=False)
     assert sent is not None
     return sent
 
 
-def refuse_as_too_large(target: TargetPartition, sent: Sent) -> None:
+def refuse_as_too_large(target: TargetPartition, sent: InFlightBatch) -> None:
     target.split(sent, PRODUCER)
     target.answered(sent, Outcome.RETRY, absent=True)
 
@@ -114,7 +114,7 @@ def acknowledge_pieces(target: TargetPartition) -> int:
     while target.again:
         piece = sent_by(target)
         target.answered(piece, Outcome.WRITTEN, base)
-        base += piece.outgoing.count
+        base += piece.batch.count
     return base
 
 
@@ -124,7 +124,7 @@ def test_what_is_behind_a_batch_that_was_split_by_records_keeps_its_sequence(mon
     target.remembered_until = now_ms() + 60_000
     whole, behind = sent_by(target), sent_by(target)
     refuse_as_too_large(target, whole)
-    counts = [sent.outgoing.count for sent in target.unacked]
+    counts = [sent.batch.count for sent in target.unacked]
     assert counts == [7] * 14 + [2, 100]
     assert [sent.sequence for sent in target.unacked] == [sum(counts[:n]) for n in range(len(counts))]
     assert (target.unacked[-1], behind.sequence, target.next_sequence) == (behind, 100, 200)
@@ -136,9 +136,9 @@ def test_the_position_passes_no_piece_that_is_not_acknowledged() -> None:
     refuse_as_too_large(target, sent_by(target))
     while target.again:
         piece = sent_by(target)
-        assert flow.position == piece.outgoing.first_offset - 1
-        target.answered(piece, Outcome.WRITTEN, piece.outgoing.first_offset)
-    assert flow.position == 99
+        assert flow.source_offset == piece.batch.first_offset - 1
+        target.answered(piece, Outcome.WRITTEN, piece.batch.first_offset)
+    assert flow.source_offset == 99
 
 
 def test_after_a_split_the_position_waits_for_each_batch_in_flight() -> None:
@@ -146,13 +146,13 @@ def test_after_a_split_the_position_waits_for_each_batch_in_flight() -> None:
     target = target_of(flow)
     refuse_as_too_large(target, sent_by(target))
     acknowledge_pieces(target)
-    assert flow.position == 99
+    assert flow.source_offset == 99
     first, second = sent_by(target), sent_by(target)
-    assert flow.position == 99
+    assert flow.source_offset == 99
     target.answered(second, Outcome.WRITTEN, 200)
-    assert flow.position == 99
+    assert flow.source_offset == 99
     target.answered(first, Outcome.WRITTEN, 100)
-    assert flow.position == 299
+    assert flow.source_offset == 299
 
 
 def test_a_topic_made_again_begins_after_a_split() -> None:
@@ -166,76 +166,24 @@ def test_a_topic_made_again_begins_after_a_split() -> None:
     assert flow.topic_id == b"new"
 
 
-# --- positions --------------------------------------------------------------------------------------------------------
-
-
-async def test_commits_go_on_after_a_batch_of_positions_was_split() -> None:
-    target = FakeTarget()
-    target.limit = 100_000
-    producer = BatchProducer(target, ProducerSettings(retry_backoff_s=0.001), "g-c-0", lambda: True, lambda _: None)  # type: ignore[arg-type]
-    await producer.start()
-    spec = SimpleNamespace(connector="c", source_alias="A", offsets_partitions=1, offsets_topic="connect-offsets")
-    writer = PositionsWriter(producer, spec)  # type: ignore[arg-type]
-    try:
-        for number in range(8_000):
-            writer.note(TaskPartition(f"some.topic.name.{number}", 0, "x"), Position(5, b"1" * 16))
-        assert await writer.flush(30)
-        writer.note(TaskPartition("some.topic.name.1", 0, "x"), Position(6, b"1" * 16))
-        assert writer.commit()
-        assert await writer.flush(30)
-        assert target.log("connect-offsets", 0).end == 8_001
-    finally:
-        await writer.close()
-        await producer.close()
-
-
-async def test_positions_that_are_withdrawn_do_not_arrive_and_are_committed_again() -> None:
-    target = FakeTarget()
-    leased = [True]
-    producer = BatchProducer(
-        target, ProducerSettings(retry_backoff_s=0.001), "g-c-0", lambda: leased[0], lambda _: None
-    )  # type: ignore[arg-type]
-    await producer.start()
-    spec = SimpleNamespace(connector="c", source_alias="A", offsets_partitions=1, offsets_topic="connect-offsets")
-    writer = PositionsWriter(producer, spec)  # type: ignore[arg-type]
-    try:
-        leaving, staying = TaskPartition("leaving", 0, "x"), TaskPartition("staying", 0, "x")
-        leased[0] = False
-        writer.note(leaving, Position(5, None))
-        writer.note(staying, Position(7, None))
-        assert not await writer.flush(0.05)
-        await writer.withdraw()
-        writer.forget(leaving)
-        leased[0] = True
-        await asyncio.sleep(0.2)
-        assert target.log("connect-offsets", 0).end == 0
-        assert await writer.flush(10)
-        written = b"".join(each.payload for each in target.log("connect-offsets", 0).batches)
-        assert b"staying" in written
-        assert b"leaving" not in written
-    finally:
-        await writer.close()
-        await producer.close()
-
-
 # --- the sending side -------------------------------------------------------------------------------------------------
 
 
 class Row:
     """A feed of these batches; what was acknowledged, by source offsets."""
 
-    def __init__(self, *batches: Outgoing) -> None:
+    def __init__(self, *batches: ProducerBatch) -> None:
         self.batches = deque(batches)
         self.acknowledged: list[tuple[int, int]] = []
 
     def waiting(self) -> bool:
         return bool(self.batches)
 
-    def take(self, limit: int, *, slow_link: bool) -> Outgoing | None:
+    def take(self, limit: int, *, slow_link: bool) -> ProducerBatch | None:
         return self.batches.popleft() if self.batches else None
 
-    def acked(self, outgoing: Outgoing, base_offset: int) -> None:
-        self.acknowledged.append((outgoing.first_offset, base_offset))
+    def acked(self, batch: ProducerBatch, base_offset: int) -> None:
+        self.acknowledged.append((batch.first_offset, base_offset))
 
     def failed(self, error: Exception) -> None:
         pytest.fail(str(error))
@@ -252,7 +200,7 @@ def test_a_batch_acknowledged_behind_a_missing_one_counts_again_when_it_goes_aga
     head, behind = sent_by(target), sent_by(target)
     target.answered(behind, Outcome.WRITTEN, 2)
     target.answered(head, Outcome.RETRY)
-    target.restamp(ProducerId(1, 1))
+    target.restamp(ProducerIdAndEpoch(1, 1))
     again = sent_by(target)
     assert again is head
     target.answered(again, Outcome.WRITTEN, 1)
@@ -300,7 +248,7 @@ def test_the_limit_that_the_topic_tells_replaces_the_one_that_was_tried() -> Non
     target = target_of(feed)
     refuse_as_too_large(target, sent_by(target))
     acknowledge_pieces(target)
-    target.told(90_000)
+    target.set_largest(90_000)
     sizes = []
     while target.sendable():
         sent = sent_by(target)

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from mirror_connect.connectors.problems import Problems
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError
 from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
-from mirror_connect.kafka_io.producer.target_partition import ProducerId
-from mirror_connect.kafka_io.protocol.wire_codec import Writer
-from mirror_connect.kafka_io.protocol.wire_control import InitProducerId
+from mirror_connect.kafka_io.producer.target_partition import ProducerIdAndEpoch
+from mirror_connect.kafka_io.protocol.codec import Writer
+from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId
 from tests.fakes.target_cluster import FakeTarget
 
 
@@ -47,7 +48,7 @@ def identity(coordinator: Coordinator) -> ProducerIdentity:
         coordinator,  # type: ignore[arg-type]
         "group-connector-0",
         lambda: coordinator.lease,
-        lambda _: None,
+        Problems(print),
         idempotent=True,
     )
 
@@ -58,7 +59,7 @@ async def test_no_epoch_is_raised_without_a_lease(coordinator: Coordinator) -> N
     await asyncio.sleep(0.2)
     assert (coordinator.asked, coordinator.epoch) == (0, -1)
     coordinator.lease = True
-    assert await taking == ProducerId(7, 0)
+    assert await taking == ProducerIdAndEpoch(7, 0)
 
 
 async def test_a_request_that_is_about_to_be_written_when_the_lease_ends_raises_no_epoch(
@@ -69,7 +70,7 @@ async def test_a_request_that_is_about_to_be_written_when_the_lease_ends_raises_
     await asyncio.sleep(0.2)
     assert (coordinator.asked, coordinator.epoch, taking.done()) == (0, -1, False)
     coordinator.lease = True
-    assert await taking == ProducerId(7, 0)
+    assert await taking == ProducerIdAndEpoch(7, 0)
 
 
 async def test_an_epoch_that_came_when_the_lease_was_over_is_not_used(coordinator: Coordinator) -> None:
@@ -78,7 +79,7 @@ async def test_an_epoch_that_came_when_the_lease_was_over_is_not_used(coordinato
     await asyncio.sleep(0.2)
     assert not taking.done()
     coordinator.lease = True
-    assert await taking == ProducerId(7, 1)
+    assert await taking == ProducerIdAndEpoch(7, 1)
 
 
 async def test_who_took_its_epoch_without_a_lease_does_not_fence_who_came_after_it(coordinator: Coordinator) -> None:

@@ -1,4 +1,4 @@
-"""Which batches a reader of committed records gets, in the cases of Kafka's CompletedFetch."""
+"""The batches that a consumer of committed records gets, in the cases of Kafka's CompletedFetch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's own classes as the judge: what they read in source batches is what they read in those made for the target.
+"""Kafka's own classes read the same records in the batches made for the target as in those of the source.
 
 The batches made for the target also pass what a broker does with a produce request. Needs Java, no broker; one run of it.
 """
@@ -18,7 +18,7 @@ from deploy.local.kafka_jars import class_path
 from mirror_connect.kafka_io.records.record_batch import (
     BatchView,
     NewRecord,
-    Outgoing,
+    ProducerBatch,
     as_is,
     needs_rewrite,
     split_fetch,
@@ -39,7 +39,7 @@ SEEDS = range(4)
 
 
 class Read(NamedTuple):
-    """What Kafka said of some bytes: `ok` or an exception; (offset, everything else) of each record."""
+    """What Kafka reads from some bytes: `ok` or an exception; (offset, everything else) of each record."""
 
     verdict: str
     records: list[tuple[int, str]]
@@ -71,34 +71,34 @@ def read_by_kafka(batches: Mapping[str, tuple[str, bytes]], directory: Path) -> 
     return found
 
 
-def decided(content: bytes, from_offset: int) -> Iterator[Outgoing]:
+def decided(content: bytes, from_offset: int) -> Iterator[ProducerBatch]:
     """What is copied of these batches, as the source task decides it."""
     for view in split_fetch(content):
         verify(view)
-        outgoing = None if view.is_control else one(view, from_offset)
-        if outgoing is not None:
-            yield outgoing
+        batch = None if view.is_control else one(view, from_offset)
+        if batch is not None:
+            yield batch
 
 
-def one(view: BatchView, from_offset: int) -> Outgoing | None:
+def one(view: BatchView, from_offset: int) -> ProducerBatch | None:
     return next(rewrite(view, from_offset), None) if needs_rewrite(view, from_offset) else as_is(view)
 
 
-def in_small_pieces(outgoings: Sequence[Outgoing]) -> list[Outgoing]:
+def in_small_pieces(batches: Sequence[ProducerBatch]) -> list[ProducerBatch]:
     # The fixtures' records are smaller than the random ones.
-    limit = 330 if all(each.last_offset <= END for each in outgoings) else 1_700
-    return [piece for each in outgoings for piece in split(each, limit)]
+    limit = 330 if all(each.last_offset <= END for each in batches) else 1_700
+    return [piece for each in batches for piece in split(each, limit)]
 
 
-def merged(outgoings: Sequence[Outgoing]) -> list[Outgoing]:
-    return [merge(outgoings)[0]] if outgoings else []
+def merged(batches: Sequence[ProducerBatch]) -> list[ProducerBatch]:
+    return [merge(batches)[0]] if batches else []
 
 
-def split_merged_and_split(outgoings: Sequence[Outgoing]) -> list[Outgoing]:
-    return in_small_pieces(merged(in_small_pieces(outgoings)))
+def split_merged_and_split(batches: Sequence[ProducerBatch]) -> list[ProducerBatch]:
+    return in_small_pieces(merged(in_small_pieces(batches)))
 
 
-WAYS: dict[str, Callable[[Sequence[Outgoing]], Sequence[Outgoing]]] = {
+WAYS: dict[str, Callable[[Sequence[ProducerBatch]], Sequence[ProducerBatch]]] = {
     "alone": list,
     "merged": merged,
     "split": in_small_pieces,
@@ -107,12 +107,12 @@ WAYS: dict[str, Callable[[Sequence[Outgoing]], Sequence[Outgoing]]] = {
 
 
 class Made(NamedTuple):
-    """A way of ours to copy some source bytes from an offset on."""
+    """One way of copying some source bytes from an offset on."""
 
     source: str
     from_offset: int
     way: str
-    outgoings: Sequence[Outgoing]
+    batches: Sequence[ProducerBatch]
 
     @property
     def name(self) -> str:
@@ -120,14 +120,14 @@ class Made(NamedTuple):
 
     @property
     def upstream_offsets(self) -> list[int]:
-        runs = [r for each in self.outgoings for r in each.upstream_offsets or ((each.first_offset, each.count),)]
+        runs = [r for each in self.batches for r in each.upstream_offsets or ((each.first_offset, each.count),)]
         return [offset for first, count in runs for offset in range(first, first + count)]
 
 
 def all_ways(source: str, content: bytes, from_offset: int) -> Iterator[Made]:
-    outgoings = list(decided(content, from_offset))
+    batches = list(decided(content, from_offset))
     for way, function in WAYS.items():
-        yield Made(source, from_offset, way, function(outgoings))
+        yield Made(source, from_offset, way, function(batches))
 
 
 def random_sources() -> Iterator[tuple[str, bytes]]:
@@ -151,13 +151,13 @@ class Judged(NamedTuple):
 
     def by(self, way: str) -> list[Made]:
         found = [each for each in self.made if each.way == way]
-        # What drops everything would prove nothing.
-        assert sum(len(each.outgoings) for each in found) > 100
-        assert {outgoing.codec for each in found for outgoing in each.outgoings} == {*range(5)}
+        # Dropping everything would prove nothing.
+        assert sum(len(each.batches) for each in found) > 100
+        assert {batch.codec for each in found for batch in each.batches} == {*range(5)}
         return found
 
     def targets(self, made: Made) -> list[Read]:
-        return [self.read[f"{made.name}/{number}"] for number in range(len(made.outgoings))]
+        return [self.read[f"{made.name}/{number}"] for number in range(len(made.batches))]
 
     def wanted(self, made: Made) -> list[tuple[int, str]]:
         return [record for record in self.read[made.source].records if record[0] >= made.from_offset]
@@ -182,10 +182,10 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
     made.append(OWN)
     batches = {name: ("source", content) for name, content in sources.items()}
     for each in made:
-        for number, outgoing in enumerate(each.outgoings):
-            batches[f"{each.name}/{number}"] = ("target", stamp(outgoing, 7, 1, 40))
+        for number, batch in enumerate(each.batches):
+            batches[f"{each.name}/{number}"] = ("target", stamp(batch, 7, 1, 40))
     for name, damage in REFUSED.items():
-        batches[f"refused/{name}"] = ("target", patched(stamp(OWN.outgoings[0], 7, 1, 40), **damage))
+        batches[f"refused/{name}"] = ("target", patched(stamp(OWN.batches[0], 7, 1, 40), **damage))
     return Judged(made, read_by_kafka(batches, tmp_path_factory.mktemp("kafka")))
 
 
@@ -197,7 +197,7 @@ def test_kafka_reads_the_sources_themselves(judged: Judged) -> None:
 
 
 @every_way
-def test_a_broker_takes_what_is_made_for_it(judged: Judged, way: str) -> None:
+def test_a_broker_accepts_each_batch_made_for_it(judged: Judged, way: str) -> None:
     verdicts = {each.name: {read.verdict for read in judged.targets(each)} for each in judged.by(way)}
     assert {name: said for name, said in verdicts.items() if said - {"ok"}} == {}
 
@@ -226,5 +226,5 @@ def test_records_of_our_own_are_read_as_they_were_meant(judged: Judged) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_the_judge_refuses_what_a_broker_refuses(judged: Judged, name: str) -> None:
+def test_kafkas_classes_refuse_a_batch_that_a_broker_refuses(judged: Judged, name: str) -> None:
     assert judged.read[f"refused/{name}"].verdict.startswith("InvalidRecordException")

@@ -53,7 +53,7 @@ def test_a_compressed_set_gives_its_records(magic: int, codec: int) -> None:
     ]
 
 
-def test_null_and_empty_keys_and_values_are_told_apart() -> None:
+def test_null_and_empty_keys_and_values_stay_different() -> None:
     assert decode(message(5, None, key=b"")) == [LegacyRecord(5, NOW, b"", None)]
     assert decode(message(5, b"", key=None)) == [LegacyRecord(5, NOW, None, b"")]
 

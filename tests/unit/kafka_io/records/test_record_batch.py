@@ -1,4 +1,4 @@
-"""Batches split out of a fetch, checked, and stamped; read back by aiokafka."""
+"""Batches are split out of a fetch, checked and stamped; aiokafka reads them back."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_header_with_a_wrong_byte_anywhere_under_the_crc_is_found(position: in
         if value == batch[position]:
             continue
         try:
-            # A length grown beyond the buffer looks like a batch that is cut off.
+            # A length larger than the buffer looks like a batch that is cut off.
             views = list(split_fetch(damaged))
             for view in views:
                 verify(view)

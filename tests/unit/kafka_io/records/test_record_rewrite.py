@@ -1,4 +1,4 @@
-"""Batches thinned, cut, re-dated, merged and split, read back by aiokafka."""
+"""Batches lose records, get other timestamps, are merged and split; aiokafka reads them back."""
 
 from __future__ import annotations
 
@@ -12,68 +12,45 @@ import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from mirror_connect.kafka_io.records import record_rewrite, varint
-from mirror_connect.kafka_io.records.compression import GZIP, compress, decompress
+from mirror_connect.kafka_io.records.compression import GZIP, decompress
 from mirror_connect.kafka_io.records.record_batch import (
-    BatchView,
-    CorruptBatchError,
     NewRecord,
-    Outgoing,
+    ProducerBatch,
     as_is,
     split_fetch,
     stamp,
-    verify,
 )
 from mirror_connect.kafka_io.records.record_rewrite import (
-    MERGED_UNFOLDED,
-    SPLIT_RECORDS,
+    MERGED_DECOMPRESSED,
     TooMuchToSplitError,
     build,
     merge,
     rewrite,
     split,
 )
-from tests.fakes.encoded_batches import CODECS, NOW, Plain, contents, decode, encode, some_records, with_records
-
-LOG_APPEND_TIME, DELETE_HORIZON = 0x08, 0x40
-every_codec = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS.keys())
-seeds = pytest.mark.parametrize("seed", range(6))
-
-
-def only(batch: bytes) -> BatchView:
-    (view,) = split_fetch(batch)
-    verify(view)
-    return view
-
-
-def rewritten(batch: bytes, from_offset: int) -> Outgoing:
-    (outgoing,) = rewrite(only(batch), from_offset)
-    return outgoing
-
-
-def records_of(outgoing: Outgoing) -> list[Plain]:
-    """As a target's consumer gets them; dense from offset 0, or the target would refuse the batch."""
-    records = decode(stamp(outgoing, 1, 0, 0))
-    assert [record.offset for record in records] == list(range(outgoing.count))
-    return records
-
-
-def offsets_of(outgoing: Outgoing) -> list[int]:
-    runs = outgoing.upstream_offsets or ((outgoing.first_offset, outgoing.count),)
-    return [offset for first, count in runs for offset in range(first, first + count)]
-
-
-# --- rewrite ----------------------------------------------------------------------------------------------------------
+from tests.fakes.encoded_batches import NOW, Plain, contents, encode, some_records, with_records
+from tests.fakes.rewritten_batches import (
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    encoded_record,
+    every_codec,
+    offsets_of,
+    only,
+    records_of,
+    rewritten,
+    seeds,
+)
 
 
 @every_codec
 @seeds
 def test_a_compacted_batch_becomes_dense_and_remembers_its_offsets(codec: int, seed: int) -> None:
     records = some_records(seed, 30, first=500, gaps=True)
-    outgoing = rewritten(encode(records, codec, base=500, last=600), 500)
-    assert contents(records_of(outgoing)) == contents(records)
-    assert offsets_of(outgoing) == [record.offset for record in records]
-    assert (outgoing.first_offset, outgoing.last_offset, outgoing.codec) == (500, 600, codec)
-    assert outgoing.max_timestamp == max(record.timestamp for record in records)
+    producer_batch = rewritten(encode(records, codec, base=500, last=600), 500)
+    assert contents(records_of(producer_batch)) == contents(records)
+    assert offsets_of(producer_batch) == [record.offset for record in records]
+    assert (producer_batch.first_offset, producer_batch.last_offset, producer_batch.codec) == (500, 600, codec)
+    assert producer_batch.max_timestamp == max(record.timestamp for record in records)
 
 
 @every_codec
@@ -81,11 +58,11 @@ def test_a_compacted_batch_becomes_dense_and_remembers_its_offsets(codec: int, s
 def test_records_below_the_wanted_offset_are_left_out(codec: int, seed: int) -> None:
     records = some_records(seed, 30, first=500, gaps=True)
     wanted = random.Random(seed).randint(501, records[-1].offset)
-    outgoing = rewritten(encode(records, codec, base=500), wanted)
+    producer_batch = rewritten(encode(records, codec, base=500), wanted)
     kept = [record for record in records if record.offset >= wanted]
-    assert contents(records_of(outgoing)) == contents(kept)
-    assert offsets_of(outgoing) == [record.offset for record in kept]
-    assert (outgoing.first_offset, outgoing.last_offset) == (wanted, records[-1].offset)
+    assert contents(records_of(producer_batch)) == contents(kept)
+    assert offsets_of(producer_batch) == [record.offset for record in kept]
+    assert (producer_batch.first_offset, producer_batch.last_offset) == (wanted, records[-1].offset)
 
 
 def test_a_dense_batch_that_is_only_cut_needs_no_list_of_offsets() -> None:
@@ -103,19 +80,19 @@ def test_nothing_is_left_of_a_batch_that_compaction_has_emptied() -> None:
 @every_codec
 def test_a_log_append_time_batch_shows_the_brokers_time_on_every_record(codec: int) -> None:
     records = some_records(1, 20)
-    outgoing = rewritten(encode(records, codec, attributes=LOG_APPEND_TIME, max_timestamp=NOW + 5), 0)
-    assert contents(records_of(outgoing)) == contents([record._replace(timestamp=NOW + 5) for record in records])
-    assert (outgoing.base_timestamp, outgoing.max_timestamp) == (NOW + 5, NOW + 5)
+    producer_batch = rewritten(encode(records, codec, attributes=LOG_APPEND_TIME, max_timestamp=NOW + 5), 0)
+    assert contents(records_of(producer_batch)) == contents([record._replace(timestamp=NOW + 5) for record in records])
+    assert (producer_batch.base_timestamp, producer_batch.max_timestamp) == (NOW + 5, NOW + 5)
 
 
 @every_codec
 def test_timestamps_count_from_the_delete_horizon_where_there_is_one(codec: int) -> None:
     records = some_records(1, 20)
     horizon = records[0].timestamp + 86_400_000
-    outgoing = rewritten(encode(records, codec, attributes=DELETE_HORIZON, base_timestamp=horizon), 0)
+    producer_batch = rewritten(encode(records, codec, attributes=DELETE_HORIZON, base_timestamp=horizon), 0)
     shifted = [record._replace(timestamp=record.timestamp + 86_400_000) for record in records]
-    assert contents(records_of(outgoing)) == contents(shifted)
-    assert not only(stamp(outgoing, 1, 0, 0)).has_delete_horizon
+    assert contents(records_of(producer_batch)) == contents(shifted)
+    assert not only(stamp(producer_batch, 1, 0, 0)).has_delete_horizon
 
 
 def test_records_without_timestamp_stay_without() -> None:
@@ -126,11 +103,8 @@ def test_records_without_timestamp_stay_without() -> None:
 @pytest.mark.parametrize("extreme", [(1 << 63) - 1, -(1 << 63)])
 def test_timestamps_at_the_ends_of_64_bits_pass(extreme: int) -> None:
     batch = encode(some_records(1, 3), last=9, base_timestamp=extreme)
-    outgoing = rewritten(batch, 0)
-    assert records_of(outgoing)[0].timestamp == extreme
-
-
-# --- old formats ------------------------------------------------------------------------------------------------------
+    producer_batch = rewritten(batch, 0)
+    assert records_of(producer_batch)[0].timestamp == extreme
 
 
 def old_messages(magic: int, codec: int, count: int = 5, first: int = 0) -> bytes:
@@ -148,27 +122,24 @@ def old_messages(magic: int, codec: int, count: int = 5, first: int = 0) -> byte
 
 @pytest.mark.parametrize(("magic", "codec"), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (1, 3)])
 def test_old_messages_become_records(magic: int, codec: int) -> None:
-    outgoing = [rewritten(bytes(view.data), 0) for view in split_fetch(old_messages(magic, codec))]
-    records = [record for each in outgoing for record in records_of(each)]
+    producer_batch = [rewritten(bytes(view.data), 0) for view in split_fetch(old_messages(magic, codec))]
+    records = [record for each in producer_batch for record in records_of(each)]
     assert [(record.key, record.value, record.headers) for record in records] == [
         (None if number % 2 else b"k%d" % number, None if number == 3 else b"value %d" % number * 20, ())
         for number in range(5)
     ]
     assert [record.timestamp for record in records] == [NOW + number if magic else -1 for number in range(5)]
-    assert {each.codec for each in outgoing} == {codec}
-    assert [offset for each in outgoing for offset in offsets_of(each)] == list(range(5))
+    assert {each.codec for each in producer_batch} == {codec}
+    assert [offset for each in producer_batch for offset in offsets_of(each)] == list(range(5))
 
 
 def test_an_old_message_set_is_cut_at_the_wanted_offset() -> None:
-    outgoing = rewritten(old_messages(1, 1), 3)
-    assert (outgoing.count, outgoing.first_offset, outgoing.last_offset) == (2, 3, 4)
+    producer_batch = rewritten(old_messages(1, 1), 3)
+    assert (producer_batch.count, producer_batch.first_offset, producer_batch.last_offset) == (2, 3, 4)
 
 
 def test_an_old_message_set_with_nothing_wanted_gives_nothing() -> None:
     assert list(rewrite(only(old_messages(1, 1)), 5)) == []
-
-
-# --- merge ------------------------------------------------------------------------------------------------------------
 
 
 @every_codec
@@ -189,8 +160,8 @@ def test_merged_batches_hold_every_record_in_order(codec: int, seed: int) -> Non
 
 
 def test_merging_a_single_batch_returns_that_batch() -> None:
-    outgoing = as_is(only(encode(some_records(1, 2))))
-    assert merge([outgoing]) == (outgoing, 1)
+    producer_batch = as_is(only(encode(some_records(1, 2))))
+    assert merge([producer_batch]) == (producer_batch, 1)
 
 
 def test_more_records_than_ready_made_numbers_can_be_merged() -> None:
@@ -200,20 +171,20 @@ def test_more_records_than_ready_made_numbers_can_be_merged() -> None:
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
-def test_what_unfolds_to_much_is_not_merged_for_ever(codec: int) -> None:
+def test_batches_that_decompress_to_much_are_merged_up_to_a_limit(codec: int) -> None:
     group = [as_is(only(encode([Plain(n, NOW, None, bytes(900_000), ())], codec))) for n in range(40)]
     merged, used = merge(group)
     assert 1 < used < 40
-    assert sum(len(decompress(codec, each.records)) for each in group[:used]) <= 2 * MERGED_UNFOLDED
+    assert sum(len(decompress(codec, each.records)) for each in group[:used]) <= 2 * MERGED_DECOMPRESSED
     assert (merged.first_offset, merged.last_offset, merged.count) == (0, used - 1, used)
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
-def test_a_small_batch_that_unfolds_to_much_goes_as_it_is(codec: int) -> None:
-    large = as_is(only(encode([Plain(0, NOW, None, bytes(MERGED_UNFOLDED), ())], codec)))
+def test_a_small_batch_that_decompresses_to_much_goes_as_it_is(codec: int) -> None:
+    large = as_is(only(encode([Plain(0, NOW, None, bytes(MERGED_DECOMPRESSED), ())], codec)))
     small = as_is(only(encode(some_records(1, 3, first=1), codec)))
     assert merge([large, small]) == (large, 1)
-    following = as_is(only(encode([Plain(4, NOW, None, bytes(MERGED_UNFOLDED), ())], codec)))
+    following = as_is(only(encode([Plain(4, NOW, None, bytes(MERGED_DECOMPRESSED), ())], codec)))
     assert merge([small, small, following])[1] == 2
 
 
@@ -236,9 +207,6 @@ def test_merged_batches_remember_the_offsets_between_them() -> None:
     assert (merged.first_offset, merged.last_offset) == (first.first_offset, 52)
 
 
-# --- split ------------------------------------------------------------------------------------------------------------
-
-
 @every_codec
 @seeds
 def test_a_split_batch_holds_every_record_in_pieces_below_the_limit(codec: int, seed: int) -> None:
@@ -251,7 +219,7 @@ def test_a_split_batch_holds_every_record_in_pieces_below_the_limit(codec: int, 
     assert [offset for piece in pieces for offset in offsets_of(piece)] == [record.offset for record in records]
 
 
-def test_the_pieces_cover_in_order_what_the_whole_covered() -> None:
+def test_the_pieces_cover_the_offsets_of_the_whole_in_order() -> None:
     whole = rewritten(encode(some_records(1, 60, first=700, gaps=True), base=690, last=950), 695)
     pieces = split(whole, 2_000)
     assert (pieces[0].first_offset, pieces[-1].last_offset) == (695, 950)
@@ -285,7 +253,7 @@ def test_no_piece_has_more_records_than_are_held_at_once(monkeypatch: pytest.Mon
             read.append(record[0])
             yield record
 
-    def packing(group: Sequence[record_rewrite.Record], *given: Any) -> Outgoing:
+    def packing(group: Sequence[record_rewrite.Record], *given: Any) -> ProducerBatch:
         packed.append((len(read), len(group)))
         return pack(group, *given)
 
@@ -298,11 +266,11 @@ def test_no_piece_has_more_records_than_are_held_at_once(monkeypatch: pytest.Mon
     assert packed == [(min(n + 11, 100), 10) for n in range(0, 100, 10)]
 
 
-@pytest.mark.parametrize("bound", ["SPLIT_RECORDS", "SPLIT_UNFOLDED"])
+@pytest.mark.parametrize("bound", ["SPLIT_RECORDS", "SPLIT_DECOMPRESSED"])
 def test_a_batch_that_would_take_long_to_split_is_left_whole(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = as_is(only(encode([Plain(n, NOW, None, b"", ()) for n in range(100)], GZIP)))
-    unfolded = len(decompress(whole.codec, whole.records))
-    exact = 100 if bound == "SPLIT_RECORDS" else unfolded
+    decompressed = len(decompress(whole.codec, whole.records))
+    exact = 100 if bound == "SPLIT_RECORDS" else decompressed
     monkeypatch.setattr(record_rewrite, bound, exact)
     assert sum(piece.count for piece in split(whole, whole.size - 1)) == 100
     monkeypatch.setattr(record_rewrite, bound, exact - 1)
@@ -311,8 +279,8 @@ def test_a_batch_that_would_take_long_to_split_is_left_whole(bound: str, monkeyp
 
 
 def test_records_of_nothing_at_all_are_split_too() -> None:
-    nothing = b"".join(record(offset=n, rest=b"", timestamp=1 << 10) for n in range(500))
-    whole = Outgoing(nothing, 500, 0, 499, 0, NOW, NOW)
+    nothing = b"".join(encoded_record(offset=n, rest=b"", timestamp=1 << 10) for n in range(500))
+    whole = ProducerBatch(nothing, 500, 0, 499, 0, NOW, NOW)
     pieces = split(whole, 500)
     assert sum(piece.count for piece in pieces) == 500
     assert max(piece.size for piece in pieces) <= 500
@@ -322,111 +290,16 @@ def test_records_of_nothing_at_all_are_split_too() -> None:
 def test_a_batch_with_a_900_kb_value_survives_rewriting_merging_and_splitting(codec: int) -> None:
     big = Plain(0, NOW, b"k", random.Random(1).randbytes(450_000) + bytes(450_000), (("h", None),))
     small = some_records(1, 3, first=2)
-    outgoing, _ = merge([rewritten(encode([big], codec, last=1), 0), as_is(only(encode(small, codec)))])
-    assert contents([r for piece in split(outgoing, outgoing.size - 1) for r in records_of(piece)]) == contents(
-        [big, *small]
-    )
+    producer_batch, _ = merge([rewritten(encode([big], codec, last=1), 0), as_is(only(encode(small, codec)))])
+    assert contents(
+        [r for piece in split(producer_batch, producer_batch.size - 1) for r in records_of(piece)]
+    ) == contents([big, *small])
 
 
-# --- build ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_batch_of_our_own_is_what_was_asked_for() -> None:
-    outgoing = build([NewRecord(b"k", b"v", NOW + 3), NewRecord(None, b"", NOW), NewRecord(b"", None, NOW + 9)])
-    assert contents(records_of(outgoing)) == [
+def test_a_built_batch_has_the_given_records() -> None:
+    producer_batch = build([NewRecord(b"k", b"v", NOW + 3), NewRecord(None, b"", NOW), NewRecord(b"", None, NOW + 9)])
+    assert contents(records_of(producer_batch)) == [
         (NOW + 3, b"k", b"v", ()),
         (NOW, None, b"", ()),
         (NOW + 9, b"", None, ()),
     ]
-
-
-# --- records that contradict their header, under a CRC that fits ------------------------------------------------------
-
-
-def record(length: int | None = None, timestamp: int = 0, offset: int = 0, rest: bytes = b"\x01\x01\x00") -> bytes:
-    body = b"\x00" + varint.encode(timestamp) + varint.encode(offset) + rest
-    return varint.encode(len(body) if length is None else length) + body
-
-
-CONTRADICTIONS = [
-    pytest.param(record(length=-1), {}, id="negative_length"),
-    pytest.param(record(length=(1 << 31) - 1), {}, id="length_of_two_gigabytes"),
-    pytest.param(record(length=1), {}, id="length_shorter_than_its_numbers"),
-    pytest.param(record(length=4, timestamp=1 << 60), {}, id="length_that_ends_within_its_numbers"),
-    pytest.param(b"\xff" * 30, {}, id="number_without_end"),
-    pytest.param(b"", {}, id="no_records_at_all"),
-    pytest.param(record()[:-1], {}, id="record_cut_off"),
-    pytest.param(record() + b"\x00", {}, id="bytes_behind_the_last"),
-    pytest.param(record(), {"count": (1 << 31) - 1, "last_delta": (1 << 31) - 1}, id="two_billion_records"),
-    pytest.param(b"not compressed", {"attributes": 1}, id="not_gzip"),
-    pytest.param(b"not compressed", {"attributes": 2}, id="not_snappy"),
-    pytest.param(b"not compressed", {"attributes": 3}, id="not_lz4"),
-    pytest.param(b"not compressed", {"attributes": 4}, id="not_zstd"),
-]
-ONE: dict[str, int] = {"count": 1, "last_delta": 0, "base": 7}
-
-
-@pytest.mark.parametrize(("content", "fields"), CONTRADICTIONS)
-def test_contradicting_records_are_corruption_when_rewritten(content: bytes, fields: dict[str, int]) -> None:
-    view = only(with_records(encode(some_records(1, 2)), content, **{**ONE, **fields}))
-    with pytest.raises(CorruptBatchError) as caught:
-        list(rewrite(view, 0))
-    assert caught.value.offset == 7
-
-
-@pytest.mark.parametrize(("content", "fields"), CONTRADICTIONS)
-def test_contradicting_records_are_corruption_when_merged_or_split(content: bytes, fields: dict[str, int]) -> None:
-    outgoing = as_is(only(with_records(encode(some_records(1, 2)), content, **{**ONE, **fields})))
-    readable = build([NewRecord(None, b"v", NOW)])
-    readable.codec, readable.records = outgoing.codec, compress(outgoing.codec, readable.records)
-    with pytest.raises(CorruptBatchError, match="offset 7"):
-        merge([readable, outgoing])
-    if outgoing.count <= SPLIT_RECORDS:
-        with pytest.raises(CorruptBatchError, match="offset 7"):
-            split(outgoing, 1 << 20)
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff"], ids=["nothing", "half_a_number"])
-def test_a_batch_that_ends_too_early_is_called_cut_off_and_no_index(content: bytes) -> None:
-    outgoing = as_is(only(with_records(encode(some_records(1, 2)), content, **ONE)))
-    for act in (lambda: merge([outgoing, outgoing]), lambda: split(outgoing, 1 << 20)):
-        with pytest.raises(CorruptBatchError, match="a record in it is cut off"):
-            act()
-
-
-@pytest.mark.parametrize("offset", [-1, 1, 1 << 40])
-def test_a_record_outside_of_its_batch_is_corruption(offset: int) -> None:
-    view = only(with_records(encode(some_records(1, 2)), record(offset=offset), **ONE))
-    with pytest.raises(CorruptBatchError, match=f"has offset {7 + offset}"):
-        list(rewrite(view, 0))
-
-
-def test_records_whose_offsets_go_back_are_corruption() -> None:
-    view = only(with_records(encode(some_records(1, 2)), record(offset=1) + record(offset=0), count=2, last_delta=1))
-    with pytest.raises(CorruptBatchError):
-        list(rewrite(view, 0))
-
-
-@every_codec
-@seeds
-def test_records_damaged_at_random_give_a_batch_or_corruption_and_nothing_else(codec: int, seed: int) -> None:
-    rng = random.Random(seed)
-    batch = encode(some_records(seed, 10), codec, last=40)
-    outcomes = set()
-    for _ in range(150):
-        content = bytearray(batch[61:])
-        for _ in range(rng.randint(1, 4)):
-            content[rng.randrange(len(content))] = rng.randrange(256)
-        view = only(with_records(batch, bytes(content)))
-        try:
-            outcomes.add("batch" if list(rewrite(view, 3)) else "nothing")
-        except CorruptBatchError:
-            outcomes.add("corrupt")
-    assert "corrupt" in outcomes
-
-
-def test_a_bomb_is_corruption_and_takes_no_memory() -> None:
-    bomb = compress(4, bytes(300 << 20))
-    view = only(with_records(encode(some_records(1, 2)), bomb, attributes=4, count=1, last_delta=5))
-    with pytest.raises(CorruptBatchError, match="unfold"):
-        list(rewrite(view, 0))

@@ -1,4 +1,4 @@
-"""The short way for one-record batches gives what the general way gives, and keeps its hands off everything else."""
+"""The merge for one-record batches gives the same as the general one, and leaves other batches alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mirror_connect.kafka_io.records.record_batch import (
     TRANSACTIONAL,
     BatchReader,
     NewRecord,
-    Outgoing,
+    ProducerBatch,
     as_is,
     split_fetch,
     stamp,
@@ -28,13 +28,13 @@ LIMIT = 1_000_000
 
 
 def batch(offset: int, *values: bytes | None, timestamp: int = NOW) -> bytes:
-    """A batch as the source's broker has it, at its place in the log."""
+    """A batch as in the log of the source's broker."""
     made = bytearray(stamp(build([NewRecord(b"k", value, timestamp) for value in values]), 7, 3, offset % SEQUENCES))
     struct.pack_into(">q", made, 0, offset)
     return bytes(made)
 
 
-def generally(buffer: bytes) -> Outgoing:
+def generally(buffer: bytes) -> ProducerBatch:
     return merge([as_is(view) for view in split_fetch(buffer)])[0]
 
 
@@ -62,9 +62,9 @@ def test_the_short_way_gives_the_same_batch_as_the_general_one(seed: int) -> Non
     assert reader.ended
 
 
-def vars_of(outgoing: Outgoing | None) -> dict[str, object]:
-    assert outgoing is not None
-    return {name: getattr(outgoing, name) for name in Outgoing.__slots__}
+def vars_of(batch: ProducerBatch | None) -> dict[str, object]:
+    assert batch is not None
+    return {name: getattr(batch, name) for name in ProducerBatch.__slots__}
 
 
 def test_one_batch_alone_is_left_where_it_is() -> None:
@@ -90,7 +90,7 @@ def test_one_batch_alone_is_left_where_it_is() -> None:
         pytest.param(batch(12, b"v")[:8] + b"\x80\0\0\0" + batch(12, b"v")[12:], id="a negative length"),
     ],
 )
-def test_what_is_not_simple_is_left_to_the_general_way(third: bytes) -> None:
+def test_batches_that_are_not_simple_are_left_to_the_general_merge(third: bytes) -> None:
     simple = batch(10, b"v") + batch(11, b"w")
     reader = BatchReader(simple + third)
     merged = merge_singles(reader, 10, LIMIT, check_crcs=True)
@@ -118,7 +118,7 @@ def test_the_event_loop_is_given_back_after_so_many_records() -> None:
     assert merged.count == MOST_RECORDS
 
 
-def test_without_checking_a_wrong_crc_is_no_hindrance() -> None:
+def test_without_check_crcs_a_wrong_crc_does_not_matter() -> None:
     damaged = bytearray(batch(0, b"v") + batch(1, b"w"))
     damaged[17] ^= 1
     assert merge_singles(BatchReader(damaged), 0, LIMIT, check_crcs=False) is not None

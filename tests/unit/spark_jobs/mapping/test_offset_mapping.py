@@ -1,4 +1,4 @@
-"""Offset syncs and runs of a source task on clusters in memory: what is written where, and in which order."""
+"""Offset syncs and ranges of a source task on clusters in memory: what is written where, and in which order."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from mirror_connect.connectors.task_protocol import TaskSpec
-from mirror_connect.kafka_io.protocol.wire import Produce
+from mirror_connect.kafka_io.protocol.produce import Produce
 from mirror_connect.spark_jobs.tasks import mirror_source
-from tests.fakes.mapped_task import RUNS, MappedWorld
+from tests.fakes.mapped_task import RANGES, MappedWorld
 from tests.fakes.source_task import OFFSETS
 
 
@@ -21,25 +21,25 @@ def world(monkeypatch: pytest.MonkeyPatch) -> MappedWorld:
     return made
 
 
-async def test_runs_are_on_the_target_before_the_positions_that_belong_to_them(world: MappedWorld) -> None:
+async def test_ranges_are_on_the_target_before_the_positions_that_belong_to_them(world: MappedWorld) -> None:
     world.target.producers.delay = lambda: 0.005
     async with world.copying(world.spec()):
         for _ in range(5):
             world.records(20)
             await world.copied(20)
             assert world.index.newest is not None
-            assert world.index.newest.runs[-1].length >= (world.position or 0) + 1
-    written = [topic for topic in world.topics_written() if topic in (RUNS, OFFSETS)]
-    assert written == [RUNS, OFFSETS] * (len(written) // 2)
+            assert world.index.newest.ranges[-1].length >= (world.position or 0) + 1
+    written = [topic for topic in world.topics_written() if topic in (RANGES, OFFSETS)]
+    assert written == [RANGES, OFFSETS] * (len(written) // 2)
 
 
-async def test_a_position_is_that_of_the_moment_before_its_runs_were_written(world: MappedWorld) -> None:
+async def test_a_position_is_that_of_the_moment_before_its_ranges_were_written(world: MappedWorld) -> None:
     async with world.copying(world.spec()):
         world.records(10)
         await world.copied(10)
 
         def more(request: Produce) -> int:
-            if request.batches[0].topic == RUNS and world.end < 60:
+            if request.batches[0].topic == RANGES and world.end < 60:
                 world.records(10)
             return 0
 
@@ -49,11 +49,11 @@ async def test_a_position_is_that_of_the_moment_before_its_runs_were_written(wor
             await asyncio.sleep(0.001)
             known = world.index.newest
             assert known is not None
-            assert known.runs[-1].length > (world.position or 0)
+            assert known.ranges[-1].length > (world.position or 0)
         await world.copied(60)
 
 
-async def test_the_next_task_goes_on_in_the_run_that_the_former_one_left(world: MappedWorld) -> None:
+async def test_the_next_task_goes_on_in_the_range_that_the_former_one_left(world: MappedWorld) -> None:
     for _ in range(3):
         async with world.copying(world.spec()):
             world.records(10)
@@ -61,19 +61,22 @@ async def test_the_next_task_goes_on_in_the_run_that_the_former_one_left(world: 
             await world.finish()
     newest = world.index.newest
     assert newest is not None
-    assert (newest.number, [tuple(run) for run in newest.runs]) == (0, [(0, 0, 30, False, False, False)])
+    assert (newest.number, [tuple(offset_range) for offset_range in newest.ranges]) == (
+        0,
+        [(0, 0, 30, False, False, False)],
+    )
 
 
-async def test_what_is_acknowledged_before_the_former_runs_are_known_is_recorded_too(world: MappedWorld) -> None:
+async def test_what_is_acknowledged_before_the_former_ranges_are_known_is_recorded_too(world: MappedWorld) -> None:
     world.records(10)
     async with world.copying(world.spec()):
         await world.copied(10)
         await world.finish()
-    log = world.target.logs.pop((RUNS, 0))
+    log = world.target.logs.pop((RANGES, 0))
     world.records(10)
     async with world.copying(world.spec()):
         await world.copied(10)
-        world.target.logs[RUNS, 0] = log
+        world.target.logs[RANGES, 0] = log
         world.records(10)
         await world.until(lambda: world.index.translate(30) is not None and world.index.translate(30).offset == 30)  # type: ignore[union-attr]
     assert [world.index.translate(at).exact for at in (5, 15, 25)] == [True] * 3  # type: ignore[union-attr]
@@ -86,7 +89,7 @@ async def test_a_crash_leaves_copies_that_no_translation_forgets_until_all_is_mi
     async with world.copying(world.spec()):
         await world.copied(10)
         world.target.producers.before = lambda request: (
-            7 if any(batch.topic == RUNS for batch in request.batches) else 0
+            7 if any(batch.topic == RANGES for batch in request.batches) else 0
         )
         world.records(10)
         await world.until(lambda: world.link.counters["records"] == 20)
@@ -107,7 +110,7 @@ async def test_a_task_whose_only_commit_is_its_last_one_tells_that_all_is_mirror
     world.records(10)
     async with world.copying(world.spec()):
         await world.copied(10)
-    world.target.producers.before = lambda request: 7 if any(batch.topic == RUNS for batch in request.batches) else 0
+    world.target.producers.before = lambda request: 7 if any(batch.topic == RANGES for batch in request.batches) else 0
     world.records(10)
     for _ in range(2):
         async with world.copying(world.spec()):
@@ -189,4 +192,4 @@ async def test_nothing_is_written_or_read_where_syncs_are_off(world: MappedWorld
         world.records(10)
         await world.copied(10)
         await world.finish()
-    assert (world.syncs(), world.segments, world.link.notices) == ([], [], [])
+    assert (world.syncs(), world.segments, world.link.log_lines) == ([], [], [])

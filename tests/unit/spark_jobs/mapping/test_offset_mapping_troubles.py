@@ -1,4 +1,4 @@
-"""Topics of offset syncs and runs that are missing or refuse: told once each, and they hold no record and no position up."""
+"""Missing or refusing topics of offset syncs and ranges: logged once each; no record or offset waits for them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from mirror_connect.connectors.task_protocol import TaskPartition
-from mirror_connect.connectors.translation.offset_runs import Run, RunRecorder, Segment, Standing
-from mirror_connect.kafka_io.protocol.wire import Produce
-from mirror_connect.spark_jobs.mapping.offset_runs_writer import OffsetRuns
-from mirror_connect.spark_jobs.mapping.partition_runs import PartitionRuns
-from tests.fakes.mapped_task import RUNS, SYNCS, MappedWorld
+from mirror_connect.connectors.translation.offset_ranges import OffsetRange, RangeLogState, RangeRecorder, Segment
+from mirror_connect.kafka_io.protocol.produce import Produce
+from mirror_connect.spark_jobs.mapping.offset_ranges_writer import OffsetRangesWriter
+from mirror_connect.spark_jobs.mapping.partition_ranges import PartitionRanges
+from tests.fakes.mapped_task import RANGES, SYNCS, MappedWorld
 from tests.fakes.source_task import OFFSETS
 from tests.fakes.target_cluster import lost
 
@@ -31,19 +31,19 @@ def on(topic: str, error: int) -> Callable[[Produce], int]:
     return lambda request: error if any(batch.topic == topic for batch in request.batches) else 0
 
 
-async def test_a_topic_of_runs_that_may_not_be_written_holds_nothing_up(world: MappedWorld) -> None:
-    world.target.producers.before = on(RUNS, DENIED)
+async def test_a_topic_of_ranges_that_may_not_be_written_holds_nothing_up(world: MappedWorld) -> None:
+    world.target.producers.before = on(RANGES, DENIED)
     async with world.copying(world.spec()):
         for _ in range(3):
             world.records(10)
             await world.copied(10)
-        assert world.notices("takes no offset runs") == [
-            f"Topic {RUNS} on the target takes no offset runs at present: positions are committed without them"
+        assert world.notices("accepts no offset ranges") == [
+            f"Topic {RANGES} on the target accepts no offset ranges at present: source offsets are committed without them"
         ]
 
 
-async def test_runs_that_could_not_be_written_follow(world: MappedWorld) -> None:
-    world.target.producers.before = on(RUNS, 7)
+async def test_ranges_that_could_not_be_written_follow(world: MappedWorld) -> None:
+    world.target.producers.before = on(RANGES, 7)
     async with world.copying(world.spec()):
         world.records(10)
         await world.copied(10)
@@ -53,14 +53,14 @@ async def test_runs_that_could_not_be_written_follow(world: MappedWorld) -> None
     assert world.index.translate(9).offset == 9  # type: ignore[union-attr]
 
 
-async def test_after_a_topic_was_late_positions_wait_for_their_runs_again(world: MappedWorld) -> None:
-    world.target.producers.before = on(RUNS, 7)
+async def test_after_a_topic_was_late_positions_wait_for_their_ranges_again(world: MappedWorld) -> None:
+    world.target.producers.before = on(RANGES, 7)
     sent, unanswered = 0, []
 
     def watch(request: Produce) -> int:
         nonlocal sent
         topics = [batch.topic for batch in request.batches]
-        sent += RUNS in topics
+        sent += RANGES in topics
         if OFFSETS in topics:
             unanswered.append(sent - world.link.counters.get("runs", 0))
         return 0
@@ -76,32 +76,32 @@ async def test_after_a_topic_was_late_positions_wait_for_their_runs_again(world:
     assert (len(unanswered) > 10, set(unanswered[-5:])) == (True, {0})
 
 
-async def test_a_topic_that_refuses_runs_ends_them_and_nothing_else(world: MappedWorld) -> None:
-    world.target.producers.before = on(RUNS, REFUSED)
+async def test_a_topic_that_refuses_ranges_ends_them_and_nothing_else(world: MappedWorld) -> None:
+    world.target.producers.before = on(RANGES, REFUSED)
     async with world.copying(world.spec()):
         for _ in range(3):
             world.records(10)
             await world.copied(10)
-        assert len(world.notices("Offset runs are not recorded until this task starts again")) == 1
+        assert len(world.notices("Offset ranges are not recorded until this task starts again")) == 1
 
 
-async def test_runs_that_are_not_recorded_any_more_take_no_room(
+async def test_ranges_that_are_not_recorded_any_more_take_no_room(
     world: MappedWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs: list[PartitionRuns] = []
-    add = OffsetRuns.add
+    ranges: list[PartitionRanges] = []
+    add = OffsetRangesWriter.add
 
-    def added(self: OffsetRuns, partition: TaskPartition, reading_from: int | None) -> PartitionRuns:
-        runs.append(add(self, partition, reading_from))
-        return runs[-1]
+    def added(self: OffsetRangesWriter, partition: TaskPartition, reading_from: int | None) -> PartitionRanges:
+        ranges.append(add(self, partition, reading_from))
+        return ranges[-1]
 
-    monkeypatch.setattr(OffsetRuns, "add", added)
-    world.target.producers.before = on(RUNS, REFUSED)
+    monkeypatch.setattr(OffsetRangesWriter, "add", added)
+    world.target.producers.before = on(RANGES, REFUSED)
     async with world.copying(world.spec()):
         world.records(10)
         await world.copied(10)
-        await world.until(lambda: bool(world.notices("Offset runs are not recorded")))
-        (partition,) = runs
+        await world.until(lambda: bool(world.notices("Offset ranges are not recorded")))
+        (partition,) = ranges
         kept = []
         for number in range(2, 30):
             recorder = partition.recorder
@@ -116,44 +116,44 @@ async def test_runs_that_are_not_recorded_any_more_take_no_room(
 
 @pytest.mark.parametrize("number", [2**62, 2**63 - 1])
 async def test_a_segment_that_was_made_up_holds_no_record_up(world: MappedWorld, number: int) -> None:
-    hostile = Segment("orders", 0, number, number, b"x" * 16, b"y" * 16, Standing(), (Run(0, 0, 5),))
-    world.target.put(RUNS, (hostile.key(), hostile.value()))
+    hostile = Segment("orders", 0, number, number, b"x" * 16, b"y" * 16, RangeLogState(), (OffsetRange(0, 0, 5),))
+    world.target.put(RANGES, (hostile.key(), hostile.value()))
     for _ in range(2):
         async with world.copying(world.spec()):
             world.records(20)
             await world.copied(20)
             await world.finish()
-    newest = Segment.decode(*world.target.records(RUNS)[-1])
-    assert (newest.number, [tuple(run)[:3] for run in newest.runs]) == (0, [(0, 0, 40)])
+    newest = Segment.decode(*world.target.records(RANGES)[-1])
+    assert (newest.number, [tuple(offset_range)[:3] for offset_range in newest.ranges]) == (0, [(0, 0, 40)])
 
 
-async def test_an_error_of_the_runs_ends_them_and_nothing_else(
+async def test_an_error_of_the_ranges_ends_them_and_nothing_else(
     world: MappedWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with world.copying(world.spec()):
         world.records(10)
         await world.copied(10)
-        monkeypatch.setattr(RunRecorder, "changed", lambda _recorder: struct.pack(">q", 2**63))
+        monkeypatch.setattr(RangeRecorder, "changed", lambda _recorder: struct.pack(">q", 2**63))
         for _ in range(3):
             world.records(10)
             await world.copied(10)
         assert world.position == 39
-        assert len(world.notices("Offset runs are not recorded until this task starts again")) == 1
+        assert len(world.notices("Offset ranges are not recorded until this task starts again")) == 1
         assert len(world.segments) == 1
 
 
 async def test_missing_topics_are_told_once_each_and_hold_nothing_up(world: MappedWorld) -> None:
-    del world.source.logs[SYNCS, 0], world.target.logs[RUNS, 0]
+    del world.source.logs[SYNCS, 0], world.target.logs[RANGES, 0]
     async with world.copying(world.spec()):
         world.records(10)
         await world.copied(10)
-        await world.until(lambda: len(world.link.notices) >= 2)
-        await world.until(lambda: len(world.link.standing) == 2)
-        assert set(world.link.standing) == set(world.link.notices)
+        await world.until(lambda: len(world.link.log_lines) >= 2)
+        await world.until(lambda: len(world.link.problem_lines) == 2)
+        assert set(world.link.problem_lines) == set(world.link.log_lines)
         world.records(10)
         await world.copied(20)
         await asyncio.sleep(0.2)
-    assert len(world.notices(f"Topic {RUNS} can't be read on the target: it doesn't exist")) == 1
+    assert len(world.notices(f"Topic {RANGES} can't be read on the target: it doesn't exist")) == 1
     assert len(world.notices(f"can't be written to topic {SYNCS} on the source cluster A: it does not exist")) == 1
 
 
@@ -165,11 +165,11 @@ async def test_syncs_that_may_not_be_written_are_told_once_and_follow_when_they_
             await world.copied(10)
         told = f"not authorized: grant WRITE on topic {SYNCS} to the source user"
         await world.until(lambda: bool(world.notices(told)))
-        await world.until(lambda: any(told in line for line in world.link.standing))
+        await world.until(lambda: any(told in line for line in world.link.problem_lines))
         world.source.producers.before = lambda _request: 0
         await world.until(lambda: bool(world.syncs()) and world.syncs()[-1] == (49, 49))
         await world.until(lambda: bool(world.notices("Offset syncs are written again")))
-        await world.until(lambda: world.link.standing == ())
+        await world.until(lambda: world.link.problem_lines == ())
     assert len(world.notices("Offset syncs can't be written")) == 1
     assert world.syncs() == sorted(world.syncs())
 

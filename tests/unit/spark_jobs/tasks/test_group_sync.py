@@ -1,21 +1,22 @@
 import pytest
 
+from mirror_connect.connectors.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 from mirror_connect.connectors.records.checkpoints import Checkpoint, CheckpointMemory
-from mirror_connect.kafka_io.admin.consumer_groups import GroupKind, ListedGroup, Position, Positions, Read
+from mirror_connect.kafka_io.admin.consumer_groups import GroupKind, ListedGroup, Read
 from mirror_connect.spark_jobs.tasks.group_sync import GroupSync
 
-ORDERS, OTHER = ("A.orders", 0), ("A.other", 0)
+ORDERS, OTHER = TopicPartition("A.orders", 0), TopicPartition("A.other", 0)
 IDLE, ACTIVE = ListedGroup(GroupKind.CONSUMER, active=False), ListedGroup(GroupKind.CONSUMER, active=True)
 
 
 class Groups:
-    """The groups of a target: positions by group. `codes`: what a write to a partition answers, if not success."""
+    """The groups of a target: committed offsets by group. `codes`: what a write to a partition answers, if not success."""
 
     def __init__(self, **groups: ListedGroup) -> None:
         self.groups = groups
-        self.positions: dict[str, dict[tuple[str, int], Position]] = {}
+        self.committed: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         self.unreadable: dict[str, str] = {}
-        self.codes: dict[tuple[str, int], int] = {}
+        self.codes: dict[TopicPartition, int] = {}
         self.silent = False
         self.read_of: list[list[str]] = []
 
@@ -24,15 +25,15 @@ class Groups:
 
     async def read(self, groups: list[str]) -> Read:
         self.read_of.append(groups)
-        found = {group: self.positions.get(group, {}) for group in groups if group not in self.unreadable}
+        found = {group: self.committed.get(group, {}) for group in groups if group not in self.unreadable}
         return Read(dict(found), {group: why for group, why in self.unreadable.items() if group in groups})
 
-    async def write(self, group: str, positions: Positions) -> dict[tuple[str, int], int] | str:
+    async def write(self, group: str, offsets: CommittedOffsets) -> dict[TopicPartition, int] | str:
         if self.silent:
             return "nobody answers"
-        codes = {partition: self.codes.get(partition, 0) for partition in positions}
-        written = {partition: each for partition, each in positions.items() if codes[partition] == 0}
-        self.positions.setdefault(group, {}).update(written)
+        codes = {partition: self.codes.get(partition, 0) for partition in offsets}
+        written = {partition: each for partition, each in offsets.items() if codes[partition] == 0}
+        self.committed.setdefault(group, {}).update(written)
         return codes
 
 
@@ -53,20 +54,23 @@ class World:
 async def test_a_group_without_members_is_moved_on(listed: dict[str, ListedGroup]) -> None:
     world = World(**listed)
     world.told("g", 60)
-    assert (await world.sync.run(world.memory), world.groups.positions) == (1, {"g": {ORDERS: Position(60, "note")}})
+    assert (await world.sync.run(world.memory), world.groups.committed) == (
+        1,
+        {"g": {ORDERS: CommittedOffset(60, "note")}},
+    )
 
 
 async def test_a_group_that_is_ahead_stays_where_it_is() -> None:
     world = World(g=IDLE)
     world.told("g", 60)
-    world.groups.positions["g"] = {ORDERS: Position(61, "")}
-    assert (await world.sync.run(world.memory), world.groups.positions["g"]) == (0, {ORDERS: Position(61, "")})
+    world.groups.committed["g"] = {ORDERS: CommittedOffset(61, "")}
+    assert (await world.sync.run(world.memory), world.groups.committed["g"]) == (0, {ORDERS: CommittedOffset(61, "")})
 
 
 async def test_a_group_that_nobody_lists_is_not_taken_back_either() -> None:
     world = World()
     world.told("g", 60)
-    world.groups.positions["g"] = {ORDERS: Position(61, "")}
+    world.groups.committed["g"] = {ORDERS: CommittedOffset(61, "")}
     assert await world.sync.run(world.memory) == 0
 
 
@@ -76,7 +80,7 @@ async def test_an_active_group_is_left_alone_and_named_once() -> None:
         world.told(group, 60)
     for _ in range(3):
         await world.sync.run(world.memory)
-    assert (list(world.groups.positions), world.groups.read_of[0], len(world.notices)) == (["h"], ["h"], 1)
+    assert (list(world.groups.committed), world.groups.read_of[0], len(world.notices)) == (["h"], ["h"], 1)
 
 
 async def test_an_active_group_is_named_again_after_it_was_idle() -> None:
@@ -95,9 +99,7 @@ async def test_a_group_that_got_a_member_meanwhile_counts_as_active() -> None:
     for state in (IDLE, ACTIVE):
         world.groups.groups["g"] = state
         await world.sync.run(world.memory)
-    assert world.notices == [
-        "Group g is active on the target: its positions there are its own, and are left alone until it is idle"
-    ]
+    assert world.notices == ["Group g: active on the target, left alone until idle"]
 
 
 async def test_a_partition_that_is_refused_is_named_once_and_the_others_move() -> None:
@@ -107,9 +109,9 @@ async def test_a_partition_that_is_refused_is_named_once_and_the_others_move() -
     world.groups.codes[ORDERS] = 3
     for _ in range(2):
         await world.sync.run(world.memory)
-    assert (world.groups.positions["g"], world.notices) == (
-        {OTHER: Position(7, "note")},
-        ["Group g was not moved on the target in A.orders-0: UNKNOWN_TOPIC_OR_PARTITION"],
+    assert (world.groups.committed["g"], world.notices) == (
+        {OTHER: CommittedOffset(7, "note")},
+        ["Group g: not moved on the target in A.orders-0: UNKNOWN_TOPIC_OR_PARTITION"],
     )
 
 
@@ -119,8 +121,8 @@ async def test_a_right_that_is_missing_is_named_and_a_line_of_the_status_while_i
         world.told(group, 60)
     world.groups.codes[ORDERS] = 29
     await world.sync.run(world.memory)
-    assert world.sync.stuck == [
-        "Group g was not moved on the target in A.orders-0: not authorized to read there: grant READ on topic A.orders to "
+    assert [problem.line for problem in world.sync.stuck] == [
+        "Group g: not moved on the target in A.orders-0: not authorized to read there: grant READ on topic A.orders to "
         "the target user"
     ]
     world.groups.codes.clear()
@@ -134,30 +136,30 @@ async def test_a_group_that_cannot_be_read_keeps_no_other_back() -> None:
         world.told(group, 60)
     world.groups.unreadable["g"] = "denied"
     await world.sync.run(world.memory)
-    assert (list(world.groups.positions), world.notices) == (["h"], ["Group g can't be read on the target: denied"])
+    assert (list(world.groups.committed), world.notices) == (["h"], ["Group g: can't be read on the target: denied"])
 
 
 async def test_nothing_is_moved_without_a_lease() -> None:
     world = World(g=IDLE)
     world.told("g", 60)
     world.lease = False
-    assert (await world.sync.run(world.memory), world.groups.positions, world.notices) == (0, {}, [])
+    assert (await world.sync.run(world.memory), world.groups.committed, world.notices) == (0, {}, [])
 
 
 @pytest.mark.parametrize(
     ("listed", "what"),
     [
-        (ListedGroup(GroupKind.OTHER, False, "connect"), "one of protocol type connect"),
-        (ListedGroup(GroupKind.SHARE, False), "a share group"),
-        (ListedGroup(GroupKind.STREAMS, False), "a streams group"),
+        (ListedGroup(GroupKind.OTHER, False, "connect"), "protocol type connect"),
+        (ListedGroup(GroupKind.SHARE, False), "share group"),
+        (ListedGroup(GroupKind.STREAMS, False), "streams group"),
     ],
 )
 async def test_a_group_of_another_kind_is_left_alone_and_told_with_its_kind(listed: ListedGroup, what: str) -> None:
     world = World(g=listed)
     world.told("g", 60)
     await world.sync.run(world.memory)
-    line = f"Group g is no consumer group on the target but {what}: it is left alone"
-    assert (world.groups.positions, world.notices) == ({}, [line])
+    line = f"Group g: not a consumer group on the target ({what}): left alone"
+    assert (world.groups.committed, world.notices) == ({}, [line])
 
 
 async def test_a_coordinator_that_is_away_is_named_once() -> None:
@@ -166,4 +168,4 @@ async def test_a_coordinator_that_is_away_is_named_once() -> None:
     world.groups.silent = True
     for _ in range(2):
         await world.sync.run(world.memory)
-    assert world.notices == ["Group g was not moved on the target: nobody answers"]
+    assert world.notices == ["Group g: not moved on the target: nobody answers"]

@@ -1,11 +1,11 @@
-"""What a source task has not committed, or may still be written, is told at its end, and not taken for granted."""
+"""At its end a source task reports what it has not committed, and what may still be written."""
 
 from __future__ import annotations
 
 import pytest
 
 from mirror_connect.connectors.task_protocol import TaskPartition
-from mirror_connect.kafka_io.protocol.wire import Produce
+from mirror_connect.kafka_io.protocol.produce import Produce
 from tests.fakes.source_task import SourceTaskWorld
 from tests.fakes.target_cluster import lost
 

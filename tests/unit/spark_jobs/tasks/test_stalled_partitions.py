@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskPartition
-from mirror_connect.kafka_io.consumer.fetch_state import PartitionWork
-from mirror_connect.kafka_io.consumer.fetched import SourcePartition
-from mirror_connect.kafka_io.producer import batch_producer
-from mirror_connect.kafka_io.protocol.wire import Fetch, FetchedPartition, FetchPartition, FetchResponse
+from mirror_connect.kafka_io.consumer.fetch_state import PartitionFetchState
+from mirror_connect.kafka_io.producer import sender
+from mirror_connect.kafka_io.protocol.fetch import Fetch, FetchedPartition, FetchPartition, FetchResponse
 from mirror_connect.kafka_io.records.record_batch import NewRecord, stamp
 from mirror_connect.kafka_io.records.record_rewrite import build
 from mirror_connect.spark_jobs.tasks import mirror_source
@@ -122,19 +122,19 @@ async def others_go_on(monkeypatch: pytest.MonkeyPatch, stalled: int, *, missing
     world.patch(monkeypatch)
     monkeypatch.setattr(FakeCluster, "_fetch", fetch_in_turn)
     monkeypatch.setattr(mirror_source, "FETCH_BUFFER", BUFFER)
-    monkeypatch.setattr(batch_producer, "STALLED_S", 0.1)
+    monkeypatch.setattr(sender, "STALLED_S", 0.1)
     async with world.running(world.spec_of(world.assigned, {"emit.offset-syncs.enabled": "false"})):
         await asyncio.sleep(1.0)
         async with asyncio.timeout(60):
             for number in range(BACKLOG):
                 world.append("parcels", 0, number, VALUE)
                 await world.until(lambda copied=number + 1: len(world.copied("A.parcels")) == copied)  # type: ignore[misc]
-            await world.until(lambda: len(world.link.standing) == stalled)
+            await world.until(lambda: len(world.link.problem_lines) == stalled)
         world.heal()
         await world.until(
             lambda: all(len(world.copied("A.orders", partition)) >= BACKLOG for partition in range(stalled))
         )
-        await world.until(lambda: world.link.standing == ())
+        await world.until(lambda: world.link.problem_lines == ())
     for partition in range(stalled):
         assert world.copied("A.orders", partition) == list(range(BACKLOG))
 
@@ -152,7 +152,7 @@ async def epoch_ends(monkeypatch: pytest.MonkeyPatch, *, missing: bool) -> None:
         world.target.logs["A.orders", 7] = world.target.topic("A.parcels")  # the topic is there, its leaders are not
     world.patch(monkeypatch)
     monkeypatch.setattr(FakeCluster, "_fetch", fetch_in_turn)
-    monkeypatch.setattr(batch_producer, "STALLED_S", 0.1)
+    monkeypatch.setattr(sender, "STALLED_S", 0.1)
     async with world.running(world.spec_of(world.assigned, {"emit.offset-syncs.enabled": "false"})):
         world.append("parcels", 0, 0, VALUE)
         await world.until(lambda: world.copied("A.parcels") == [0])
@@ -164,7 +164,7 @@ async def epoch_ends(monkeypatch: pytest.MonkeyPatch, *, missing: bool) -> None:
 
 
 def test_a_size_that_has_become_too_large_is_not_asked_for_again() -> None:
-    work = PartitionWork(SourcePartition("orders", 0), 0)
+    work = PartitionFetchState(TopicPartition("orders", 0), 0)
     assert work.wanted(0, 1000).max_bytes == 1000
     assert work.wanted(0, 500).max_bytes == 500
     assert work.wanted(0, 1000).max_bytes == 500

@@ -1,4 +1,4 @@
-"""A source task whose topic is deleted and made again, on clusters in memory: what is read, and what is remembered of it."""
+"""A source task whose topic is deleted and created again, on clusters in memory: what it reads and commits."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from mirror_connect.connectors.records.positions import parse_position_headers, parse_position_value
+from mirror_connect.connectors.records.source_offsets import parse_source_offset_headers, parse_source_offset_value
 from mirror_connect.connectors.records.topic_ids import topic_id_text
 from mirror_connect.connectors.task_protocol import TaskPartition
-from mirror_connect.connectors.translation.offset_runs import Segment
+from mirror_connect.connectors.translation.offset_ranges import Segment
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
-from mirror_connect.spark_jobs.copy import standing_partitions
+from mirror_connect.spark_jobs.copy import stalled_partitions
 from tests.fakes.source_cluster import Log
 from tests.fakes.source_task import OFFSETS, SourceTaskWorld
 from tests.fakes.whole_cluster import headers_of
 
-RUNS = "mm2-offset-runs.A.internal"
+RANGES = "mm2-offset-runs.A.internal"
 FIRST, SECOND = b"1" * 16, b"2" * 16
 WITH_SYNCS, WITHOUT = {"emit.offset-syncs.enabled": "true"}, {"emit.offset-syncs.enabled": "false"}
 NOT_ENOUGH_REPLICAS, REFUSED = 19, 87
@@ -29,7 +29,7 @@ class World(SourceTaskWorld):
         super().__init__()
         self.source.topic("orders")
         self.source.topic("mm2-offset-syncs.B.internal")
-        for topic in ("A.orders", RUNS):
+        for topic in ("A.orders", RANGES):
             self.target.topic(topic)
         self.source.ids["orders"], self.target.ids["A.orders"] = FIRST, b"t" * 16
 
@@ -52,8 +52,8 @@ class World(SourceTaskWorld):
         if not found:
             return None, None
         _, value, encoded = found[-1]
-        topic_id, _ = parse_position_headers(headers_of(encoded))
-        return parse_position_value(value), None if topic_id is None else topic_id_text(topic_id)
+        topic_id, _ = parse_source_offset_headers(headers_of(encoded))
+        return parse_source_offset_value(value), None if topic_id is None else topic_id_text(topic_id)
 
     def copying(
         self, stored: tuple[int, None] | None = None, *, partitions: int = 1, **config: str
@@ -69,8 +69,8 @@ class World(SourceTaskWorld):
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
     made.patch(monkeypatch)
-    monkeypatch.setattr(standing_partitions, "RETRY_S", 0.01)
-    monkeypatch.setattr(standing_partitions, "RETRY_MAX_S", 0.02)
+    monkeypatch.setattr(stalled_partitions, "RETRY_S", 0.01)
+    monkeypatch.setattr(stalled_partitions, "RETRY_MAX_S", 0.02)
     return made
 
 
@@ -89,7 +89,7 @@ async def test_a_topic_made_again_while_no_task_ran_is_copied_from_its_beginning
         await world.finish()
     assert world.there == list("abcdefgh")
     assert len(world.notices("was deleted and created again")) == 1
-    assert world.link.incidents == world.notices("was deleted and created again")
+    assert world.link.event_lines == world.notices("was deleted and created again")
 
 
 @pytest.mark.parametrize("config", [WITH_SYNCS, WITHOUT], ids=["with_syncs", "without"])
@@ -113,18 +113,18 @@ async def test_a_topic_made_again_under_a_running_task_is_copied_whole_behind_th
     assert world.there == list("abcdefgh")
 
 
-async def test_a_kill_between_the_new_topics_runs_and_its_position_skips_nothing(world: World) -> None:
+async def test_a_kill_between_the_new_topics_ranges_and_its_position_skips_nothing(world: World) -> None:
     world.put("a", "b", "c")
     async with world.copying(**WITH_SYNCS):
         await world.committed(2, FIRST)
         world.target.producers.before = lambda request: (
             NOT_ENOUGH_REPLICAS if any(batch.topic == OFFSETS for batch in request.batches) else 0
         )
-        segments = len(world.target.records(RUNS))
+        segments = len(world.target.records(RANGES))
         world.make_again("d", "e")
-        await world.until(lambda: world.there == list("abcde") and len(world.target.records(RUNS)) > segments)
+        await world.until(lambda: world.there == list("abcde") and len(world.target.records(RANGES)) > segments)
     world.target.producers.before = lambda _request: 0
-    # The position is still the former topic's, although the runs are the new one's.
+    # The position is still the former topic's, although the ranges are the new one's.
     assert world.position == (2, topic_id_text(FIRST))
     world.put("f", "g", "h")
     async with world.copying(**WITH_SYNCS):
@@ -144,9 +144,11 @@ async def test_records_of_the_former_topic_that_arrive_late_are_recorded_as_its_
         await world.until(lambda: bool(world.notices("was deleted and created again")))
         world.target.producers.delay = lambda: 0.0
         await world.committed(1, SECOND)
-    segments = [Segment.decode(*record) for record in world.target.records(RUNS)]
+    segments = [Segment.decode(*record) for record in world.target.records(RANGES)]
     kept = {each.number: each for each in segments}
-    assert [(each.source_id, each.since, [run[:3] for run in each.runs]) for each in kept.values()] == [
+    assert [
+        (each.source_id, each.since, [offset_range[:3] for offset_range in each.ranges]) for each in kept.values()
+    ] == [
         (FIRST, 0, [(0, 0, 3)]),
         (SECOND, 1, [(0, 3, 2)]),
     ]
@@ -178,9 +180,9 @@ async def test_told_to_stop_at_a_topic_made_again_the_task_fails_with_what_to_do
             await world.until(lambda: False)
     assert str(failed.value) == (
         f"source topic orders was deleted and created again (its id was {topic_id_text(FIRST)} and is "
-        f"{topic_id_text(SECOND)}): partition 0 stands still. To have the new one copied from its beginning, set "
-        "on.topic.recreated=copy; to go on elsewhere in it, stop the connector and set the offset by REST\n"
-        "No partition of this task can be copied: restart it when that is mended"
+        f"{topic_id_text(SECOND)}): partition 0 is stalled; to copy the new one from its beginning, set "
+        "on.topic.recreated=copy. To continue elsewhere in it, stop the connector and set the offset by REST\n"
+        "All partitions of this task are blocked. Fix the causes above, then restart the task."
     )
     assert (world.position, world.there) == ((2, topic_id_text(FIRST)), list("abc"))
     async with world.copying(**WITHOUT):
@@ -202,8 +204,8 @@ async def test_what_a_partition_stood_in_front_of_is_forgotten_with_its_topic(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It is looked at again when the other one has long brought the news.
-    monkeypatch.setattr(standing_partitions, "RETRY_S", 0.3)
-    monkeypatch.setattr(standing_partitions, "RETRY_MAX_S", 0.3)
+    monkeypatch.setattr(stalled_partitions, "RETRY_S", 0.3)
+    monkeypatch.setattr(stalled_partitions, "RETRY_MAX_S", 0.3)
     world.put("a", "b", "c")
     world.target.producers.before = lambda request: (
         REFUSED if any(b"unwanted" in bytes(part) for batch in request.batches for part in batch.batch) else 0
@@ -213,12 +215,12 @@ async def test_what_a_partition_stood_in_front_of_is_forgotten_with_its_topic(
     async with world.copying(partitions=2, **WITHOUT):
         await world.committed(2, FIRST)
         world.put("unwanted")
-        await world.until(lambda: bool(world.link.standing))
-        assert world.link.standing[0].startswith("orders-0 stands still at offset 3")
+        await world.until(lambda: bool(world.link.problem_lines))
+        assert world.link.problem_lines[0].startswith("orders-0 is stalled at offset 3")
         world.source.logs["orders", 1] = Log()
         world.make_again("d", "e", "f", "g", "h")
         await world.until(lambda: bool(world.notices("partition 1 is read from the beginning")))
-        await world.until(lambda: world.there[-1] == "h" and world.link.standing == ())
+        await world.until(lambda: world.there[-1] == "h" and world.link.problem_lines == ())
         await world.committed(4, SECOND)
     assert world.there == list("abcdefgh")
 
@@ -234,4 +236,4 @@ async def test_a_remote_topic_made_again_is_told_once_and_gets_what_comes_next(w
             await world.committed(3 + number, FIRST)
     assert world.there == list("de")
     lost = world.notices("Topic A.orders on the target was deleted and created again, or has lost records")
-    assert (len(lost), world.link.incidents) == (1, lost)
+    assert (len(lost), world.link.event_lines) == (1, lost)

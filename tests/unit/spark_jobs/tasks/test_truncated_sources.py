@@ -1,4 +1,4 @@
-"""A source task whose source is truncated and grows again, on clusters in memory: what is copied, committed and told."""
+"""A source task whose source is truncated and grows again: what it copies, commits and reports."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from mirror_connect.connectors.records.positions import parse_position_headers, parse_position_value
+from mirror_connect.connectors.partitions import CommittedOffset, TopicPartition
+from mirror_connect.connectors.records.source_offsets import parse_source_offset_headers, parse_source_offset_value
 from mirror_connect.connectors.records.topic_ids import topic_id_text
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
 from mirror_connect.connectors.task_protocol import TaskPartition
-from mirror_connect.connectors.translation.position_translation import PositionTranslator
-from mirror_connect.kafka_io.producer import batch_producer
-from mirror_connect.spark_jobs.copy import standing_partitions
-from mirror_connect.spark_jobs.copy.standing_partitions import StandingPartitions
+from mirror_connect.connectors.translation.offset_translation import OffsetTranslator
+from mirror_connect.kafka_io.producer import sender
+from mirror_connect.spark_jobs.copy import stalled_partitions
+from mirror_connect.spark_jobs.copy.stalled_partitions import StalledPartitions
 from tests.fakes.source_task import OFFSETS, SourceTaskWorld
 from tests.fakes.whole_cluster import headers_of
 
-RUNS, SYNCS = "mm2-offset-runs.A.internal", "mm2-offset-syncs.B.internal"
+RANGES, SYNCS = "mm2-offset-runs.A.internal", "mm2-offset-syncs.B.internal"
 WITH_SYNCS, WITHOUT = {"emit.offset-syncs.enabled": "true"}, {"emit.offset-syncs.enabled": "false"}
 ID = b"1" * 16
 NOT_ENOUGH_REPLICAS, REFUSED = 19, 87
@@ -32,7 +33,7 @@ class World(SourceTaskWorld):
         super().__init__()
         self.source.topic("orders")
         self.source.topic(SYNCS)
-        for topic in ("A.orders", RUNS):
+        for topic in ("A.orders", RANGES):
             self.target.topic(topic)
         self.source.ids["orders"], self.target.ids["A.orders"] = ID, b"t" * 16
 
@@ -55,8 +56,8 @@ class World(SourceTaskWorld):
         if not found:
             return None, None, -1
         _, value, headers = found[-1]
-        topic_id, epoch = parse_position_headers(headers_of(headers))
-        return parse_position_value(value), None if topic_id is None else topic_id_text(topic_id), epoch
+        topic_id, epoch = parse_source_offset_headers(headers_of(headers))
+        return parse_source_offset_value(value), None if topic_id is None else topic_id_text(topic_id), epoch
 
     def copying(self, config: Mapping[str, str] = WITHOUT) -> AbstractAsyncContextManager[None]:
         return self.running(self.spec_of([TaskPartition("orders", 0, "A.orders")], config), lambda *_: self.position)
@@ -66,17 +67,19 @@ class World(SourceTaskWorld):
 
     def translated(self, offsets: range) -> dict[int, int]:
         """Where a group at each of these source offsets is sent to."""
-        translator = PositionTranslator(DefaultReplicationPolicy(), ("A", "B"), lambda topic: topic == "orders")
+        translator = OffsetTranslator(DefaultReplicationPolicy(), ("A", "B"), lambda topic: topic == "orders")
         for record in self.source.records(SYNCS):
             translator.add_sync(*record)
-        for record in self.target.records(RUNS):
-            translator.add_runs(*record)
+        for record in self.target.records(RANGES):
+            translator.add_ranges(*record)
         translator.syncs_read_to_end()
         ids = self.source.ids["orders"], self.target.ids["A.orders"]
         return {
             at: found.downstream
             for at in offsets
-            for found in translator.checkpoints("g", {("orders", 0): (at, "")}, lambda _: ids[0], lambda _: ids[1])
+            for found in translator.checkpoints(
+                "g", {TopicPartition("orders", 0): CommittedOffset(at)}, lambda _: ids[0], lambda _: ids[1]
+            )
         }
 
 
@@ -99,9 +102,9 @@ async def test_a_running_task_copies_what_follows_a_truncation_behind_what_it_ha
         await world.committed(1 + len(regrown), 1)
         await world.finish()
     assert world.there == "abcde" + regrown
-    (line,) = world.link.incidents
-    assert "source partition orders-0: its log was truncated at offset 2" in line
-    assert "offsets 2 to 4, which had been read, are gone from the source (3 offsets); reading on at 2" in line
+    (line,) = world.link.event_lines
+    assert "source partition orders-0 was truncated at offset 2 (unclean leader election?)" in line
+    assert "offsets 2 to 4, which had been read, are gone from the source (3 offsets); reading continues at 2" in line
 
 
 @pytest.mark.parametrize("regrown", ["", "x", "xyzuvw"], ids=["no_more", "shorter_than_before", "longer_than_before"])
@@ -112,17 +115,17 @@ async def test_a_truncation_while_no_task_ran_is_found_by_the_epoch_of_the_posit
         await world.finish()
     world.truncate(2, regrown)
     async with world.copying():
-        await world.until(lambda: bool(world.link.incidents))
+        await world.until(lambda: bool(world.link.event_lines))
         world.put("!")
         await world.committed(2 + len(regrown), 1)
         await world.finish()
     assert world.there == f"abcde{regrown}!"
-    assert len(world.link.incidents) == 1
+    assert len(world.link.event_lines) == 1
     async with world.copying():
         world.put("?")
         await world.committed(3 + len(regrown), 1)
         await world.finish()
-    assert (world.there[-2:], world.link.incidents) == ("!?", [])
+    assert (world.there[-2:], world.link.event_lines) == ("!?", [])
 
 
 async def test_the_position_that_goes_back_has_its_epoch_too_for_the_next_truncation(world: World) -> None:
@@ -141,7 +144,7 @@ async def test_the_position_that_goes_back_has_its_epoch_too_for_the_next_trunca
         await world.committed(9, 2)
         await world.finish()
     assert world.there.endswith("XYZUVWXYZ")
-    assert "truncated at offset 1" in world.link.incidents[0]
+    assert "truncated at offset 1" in world.link.event_lines[0]
 
 
 async def test_a_kill_before_the_position_has_gone_back_repeats_what_follows_the_truncation_and_loses_nothing(
@@ -181,7 +184,7 @@ async def test_what_was_taken_before_a_truncation_and_is_acknowledged_late_moves
             )
         )
         world.truncate(2, "xyzuvw")
-        await world.until(lambda: bool(world.link.incidents))
+        await world.until(lambda: bool(world.link.event_lines))
         world.target.producers.delay = lambda: 0.0
         await world.committed(7, 1)
         await world.finish()
@@ -191,8 +194,8 @@ async def test_what_was_taken_before_a_truncation_and_is_acknowledged_late_moves
 async def test_what_a_partition_stood_in_front_of_is_forgotten_with_the_log_that_had_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(standing_partitions, "RETRY_S", 0.3)
-    monkeypatch.setattr(standing_partitions, "RETRY_MAX_S", 0.3)
+    monkeypatch.setattr(stalled_partitions, "RETRY_S", 0.3)
+    monkeypatch.setattr(stalled_partitions, "RETRY_MAX_S", 0.3)
     world.target.producers.before = lambda request: (
         REFUSED if any(b"unwanted" in bytes(part) for batch in request.batches for part in batch.batch) else 0
     )
@@ -203,15 +206,15 @@ async def test_what_a_partition_stood_in_front_of_is_forgotten_with_the_log_that
     async with world.running(spec):
         await world.committed(2, 0)
         world.source.put("orders", (b"k", b"unwanted"))
-        await world.until(lambda: bool(world.link.standing))
+        await world.until(lambda: bool(world.link.problem_lines))
         # Longer than where it stands, so that only the epoch in front of it tells.
         world.truncate(2, "xyzuvw")
         await world.committed(7, 1)
-        await world.until(lambda: world.link.standing == ())
+        await world.until(lambda: world.link.problem_lines == ())
         await world.finish()
     assert world.there == "abcxyzuvw"
-    assert [line.partition("truncated at offset 2,")[1] != "" for line in world.link.incidents] == [True]
-    assert "offsets 2 to 2, which" in world.link.incidents[0]
+    assert [line.partition("truncated at offset 2 (")[1] != "" for line in world.link.event_lines] == [True]
+    assert "offsets 2 to 2, which" in world.link.event_lines[0]
 
 
 async def test_a_position_of_an_earlier_release_is_one_of_any_log_and_gets_its_epoch_with_the_next_record(
@@ -222,7 +225,7 @@ async def test_a_position_of_an_earlier_release_is_one_of_any_log_and_gets_its_e
     async with world.running(spec, lambda *_: (2, topic_id_text(ID))):
         await world.committed(4, 0)
         await world.finish()
-    assert (world.there, world.link.incidents) == ("de", [])
+    assert (world.there, world.link.event_lines) == ("de", [])
 
 
 async def test_groups_are_sent_to_what_follows_the_truncation_as_soon_as_that_is_all_there_is(world: World) -> None:
@@ -247,16 +250,16 @@ async def test_what_has_happened_to_a_partition_that_gave_back_its_room_is_told_
     world: World, monkeypatch: pytest.MonkeyPatch, happens: str
 ) -> None:
     given_back = asyncio.Event()
-    give_back = StandingPartitions.give_back
+    give_back = StalledPartitions.give_back
 
-    def when_told(self: StandingPartitions) -> None:
+    def when_told(self: StalledPartitions) -> None:
         # What has happened is noticed before the target counts as stalled.
-        if world.link.incidents:
+        if world.link.event_lines:
             give_back(self)
             given_back.set()
 
-    monkeypatch.setattr(StandingPartitions, "give_back", when_told)
-    monkeypatch.setattr(batch_producer, "STALLED_S", 0.0)
+    monkeypatch.setattr(StalledPartitions, "give_back", when_told)
+    monkeypatch.setattr(sender, "STALLED_S", 0.0)
     world.put("abc")
     async with world.copying():
         await world.committed(2, 0)
@@ -281,4 +284,4 @@ async def test_what_has_happened_to_a_partition_that_gave_back_its_room_is_told_
         await world.until(given_back.is_set)
         world.target.producers.before = lambda _request: 0
         await world.until(lambda: world.there.endswith("xyzuvw"))
-    assert len(world.link.incidents) == 1, world.link.incidents
+    assert len(world.link.event_lines) == 1, world.link.event_lines

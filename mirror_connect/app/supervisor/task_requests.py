@@ -1,0 +1,236 @@
+"""The requests and reports of the tasks' processes: specs, source offsets, orders."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from mirror_connect.app.supervisor.idleness import UNHEARD_S
+from mirror_connect.app.supervisor.interfaces import SpecSource
+from mirror_connect.app.supervisor.partition_assignment import LANDING_S
+from mirror_connect.app.supervisor.running_trace import running_trace
+from mirror_connect.app.supervisor.task_restarts import TaskRestarts
+from mirror_connect.app.supervisor.task_run import Phase, TaskRun
+from mirror_connect.app.supervisor.task_runs import TaskRuns
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, assigned_partitions_text
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.secrets import redact, resolved_secrets, secrets_of
+from mirror_connect.connectors.task_protocol import (
+    EPOCH_ENDED,
+    FAILED,
+    FENCED,
+    FINISHED,
+    RUNNING,
+    SourceOffset,
+    TaskOrders,
+    TaskReport,
+    TaskSpec,
+)
+from mirror_connect.connectors.wording import counted
+
+log = logging.getLogger(__name__)
+
+NOT_COMMITTED: Final = (
+    "its last source offsets were not committed in time: what was copied since the commit before is copied again"
+)
+UNFENCED: Final = (
+    f"Waits up to {LANDING_S:g} s: its last process ended with requests under way, which may still be written. Grant WRITE "
+    "on its transactional id to avoid this"
+)
+ABANDON: Final = TaskOrders(lease_ms=0, finish=True, abandon=True)
+
+
+class TaskRequests:
+    """See the module. `lease` gives the seconds that the worker's tasks may still write."""
+
+    def __init__(
+        self,
+        runs: TaskRuns,
+        restarts: TaskRestarts,
+        specs: SpecSource,
+        lease: Callable[[], float],
+        clock: Callable[[], float],
+    ) -> None:
+        self._runs = runs
+        self._restarts = restarts
+        self._specs = specs
+        self._lease = lease
+        self._clock = clock
+
+    async def spec(self, run: TaskRun, attempt: str) -> TaskSpec | None:
+        """The spec of a run at its newest version; None if the run or the attempt is over.
+
+        ClusterUnreachable: the task should ask again.
+        """
+        if not await self._takes_over(run, attempt):
+            return None
+        run.heard = self._clock()
+        assigned = assigned_partitions_text(sorted(run.assigned))
+        config, version = {**run.identity, ASSIGNED_PARTITIONS: assigned}, run.version
+        try:
+            resolved = await self._specs.resolve(run.run_id, run.task, config)
+            # Before any error can show it: providers may give another value than for the spec before.
+            found = resolved_secrets(config, resolved)
+            run.secrets |= found
+            spec = await self._specs.build(run.run_id, run.task, config, resolved, version)
+        except Exception as error:
+            if run.is_work_of(attempt):
+                self._has_no_spec(run, error)
+                if isinstance(error, ClusterUnreachable):
+                    raise
+            return None
+        if not run.is_work_of(attempt):
+            return None
+        clients = (spec.source, spec.target, spec.source_admin, spec.target_admin, spec.target_consumer)
+        run.spec, run.secrets, run.late = spec, found.union(*map(secrets_of, clients)), None
+        return spec
+
+    def _has_no_spec(self, run: TaskRun, error: Exception) -> None:
+        """Reports why, and ends the run unless the task can ask again."""
+        if not isinstance(error, ClusterUnreachable):
+            if not isinstance(error, (ConfigError, NotAuthorized)):
+                # The stack trace ends with the error's text, which may show a value of the config.
+                stack = redact(traceback.format_exc(), run.secrets)
+                log.error("Task %s can't be started\n%s", run.task, stack)
+            self._runs.fail(run, f"{type(error).__name__}: {error}")
+        elif run.phase is not Phase.RUNNING:
+            self._runs.wait(run, redact(str(error), run.secrets))
+        else:  # a running task continues with its present partitions
+            run.late = f"Its new partitions are not copied yet: {error}"
+
+    async def _takes_over(self, run: TaskRun, attempt: str) -> bool:
+        """Waits until this attempt owns the run; False if it never will.
+
+        The process before it must be gone: two must never write at once. Spark may start another one meanwhile. Of all that
+        wait, the one that asked last is the newest, and gets the run.
+        """
+        if attempt not in {run.attempt, run.next_attempt, *run.past_attempts}:
+            run.expect(attempt)
+        while run.attempt != attempt:
+            if run.phase is Phase.ENDED or attempt in run.past_attempts:
+                return False
+            if not self._runs.is_gone(run, "it was replaced"):
+                await asyncio.sleep(0.01)
+                continue
+            if run.is_over:
+                self._runs.end(run)
+                return False
+            # This frees the partitions that its predecessor had not released. Before the new attempt begins, or that would
+            # have to confirm the loss of partitions that it never had.
+            run.end_attempt(self._clock())
+            self._runs.reassign(run.task.connector)
+            run.begin_attempt(attempt, self._clock())
+        return True
+
+    async def source_offsets(
+        self, run: TaskRun, attempt: str, partitions: Sequence[TopicPartition], *, fenceable: bool
+    ) -> list[SourceOffset] | None:
+        """The source offsets of a run's partitions, before it writes to any of their copies; None if its attempt is over.
+
+        `fenceable`: see WorkerLink. ClusterUnreachable, NotAuthorized: the task should ask again.
+        """
+        if not run.is_work_of(attempt):
+            return None
+        if run.spec is None:
+            raise RuntimeError("a task asked for source offsets before its spec")
+        run.fenceable = fenceable
+        if self._runs.landing.in_the_way(run, partitions):
+            self._has_no_source_offsets(run, UNFENCED)
+            raise ClusterUnreachable(UNFENCED)
+        try:
+            found = await self._specs.source_offsets(run.spec, partitions)
+        except (ClusterUnreachable, NotAuthorized) as error:
+            if not run.is_work_of(attempt):
+                return None
+            self._has_no_source_offsets(run, redact(f"Its source offsets cannot be read: {error}", run.secrets))
+            raise
+        if not run.is_work_of(attempt):
+            return None
+        run.late = None
+        return found
+
+    def _has_no_source_offsets(self, run: TaskRun, line: str) -> None:
+        if run.phase is Phase.RUNNING:
+            run.late = f"Its new partitions are not copied yet. {line}"
+        else:
+            self._runs.wait(run, line)
+
+    async def report(self, run: TaskRun, report: TaskReport, *, hold_s: float, known_version: int) -> TaskOrders:
+        """Takes a report and answers with orders, at once if there are new ones, else after `hold_s`."""
+        if run.attempt != report.attempt:
+            return ABANDON
+        self._take(run, report)
+        if hold_s and not run.is_over and run.version <= known_version:
+            run.changed.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(hold_s):
+                    await run.changed.wait()
+            if run.attempt != report.attempt:  # another process has taken its place meanwhile
+                return ABANDON
+        if run.phase is Phase.ENDED:
+            return ABANDON
+        return TaskOrders(
+            lease_ms=max(0, int(self._lease() * 1000)) if run.may_write else 0,
+            finish=run.is_over,
+            assignment_version=run.version,
+        )
+
+    def _take(self, run: TaskRun, report: TaskReport) -> None:
+        now = self._clock()
+        # A thread reports while the task's loop hangs: the process lives, but copies nothing.
+        run.heard, run.report = now - report.loop_silent_s, report
+        for line in report.log_lines:
+            log.warning("Task %s: %s", run.task, redact(line, run.secrets))
+        for event in report.events:
+            log.warning("Task %s: %s", run.task, run.events.add(event, run.secrets, time.time()))
+        if report.topics and self._runs.events:
+            self._runs.events.topics_written(run.task, report.topics)
+        freed = run.confirm(report.assignment_version)
+        if report.state == FAILED:
+            self._runs.fail(run, report.trace or "the task failed without a trace")
+        elif report.state == FENCED:
+            self._restarts.fenced(run, report.trace or "FencedError")
+        elif report.state == FINISHED or (report.state == EPOCH_ENDED and run.phase is Phase.FINISHING):
+            self._log_end(run, report)
+            self._runs.end(run)
+        elif report.state == EPOCH_ENDED:
+            if not report.committed:
+                log.warning("Task %s: %s", run.task, NOT_COMMITTED)
+            run.end_attempt(now)
+            freed = True
+        elif report.state == RUNNING and report.loop_silent_s < UNHEARD_S:
+            trace = running_trace(report, run.late, run.events, run.secrets)
+            changed = trace != run.shown or run.waits_for is not None
+            if run.phase is Phase.STARTED or (run.phase is Phase.RUNNING and changed):
+                # A task that copies some of its partitions runs; its trace shows which ones are stalled.
+                run.phase, run.shown = Phase.RUNNING, trace
+                run.waits_for = run.idle_since = None
+                self._runs.report_state(run.task, RUNNING, trace)
+            self._log_assignment(run, report.assignment_version)
+        if freed:
+            self._runs.reassign(run.task.connector)
+
+    def _log_end(self, run: TaskRun, report: TaskReport) -> None:
+        if report.committed:
+            log.info("Task %s has ended; what it copied is committed", run.task)
+        else:
+            log.warning("Task %s has ended; %s", run.task, NOT_COMMITTED)
+
+    def _log_assignment(self, run: TaskRun, version: int) -> None:
+        """Once when a run begins to copy, and when it copies other partitions; not after each of its epochs."""
+        if run.is_over or version != run.version or version == run.logged_version:
+            return
+        count, first = len(run.assigned), run.logged_version is None
+        run.logged_version = version
+        groups = len(run.spec.assigned_groups) if run.spec else 0
+        if not count and first:
+            log.info("Task %s is RUNNING%s", run.task, f" with {counted(groups, 'group')}" if groups else "")
+        else:
+            partitions = counted(count, "partition")
+            log.info("Task %s is RUNNING with %s" if first else "Task %s copies %s now", run.task, partitions)

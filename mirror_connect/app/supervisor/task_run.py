@@ -1,0 +1,192 @@
+"""One run: one start of a Connect task on Spark, from its place in the plan to the end of its last process."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from mirror_connect.app.supervisor.running_trace import PastEvents
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.task_protocol import (
+    EPOCH_ENDED,
+    FAILED,
+    FENCED,
+    FINISHED,
+    TaskId,
+    TaskReport,
+    TaskSpec,
+)
+
+Partitions = frozenset[TopicPartition]
+LAST_WORDS: Final = frozenset({EPOCH_ENDED, FINISHED, FAILED, FENCED})
+
+
+class Phase(Enum):
+    """How far a run is."""
+
+    WAITING = "no task process has it: none has asked for its spec yet, or one epoch ended and the next did not begin"
+    STARTED = "a task process has its spec"
+    RUNNING = "the task has reported that it copies"
+    FINISHING = "ordered to commit and return"
+    ENDED = "returned, failed or killed: nothing of it writes any more"
+
+
+@dataclass(eq=False)
+class TaskRun:
+    """State of one run. `identity`: the task's config without its partitions; it never changes within a run.
+
+    The partitions of a run are a list of versions: the newest is what it is assigned, and it still owns those of every older
+    one until the task has reported that it drained and committed what the next version took away.
+
+    An attempt is one process's work on the run, an epoch at most. `report` is the present attempt's newest. `next_attempt`
+    waits for the end of the present one's process.
+    Times are seconds of the supervisor's clock: `since` when the phase WAITING or the attempt began, `heard` the last
+    report, `finish_by` the limit for a run that was ordered to finish, `not_before` when Spark may start it; 0: at once.
+    `logged_version`: the assignment that it copies by the last log line about it; None: by that line it does not copy.
+    `shown`: the trace in its status while it runs; None: none. `events`: the events of this run.
+    `late`: why it copies without its newest partitions. `query_unknown`: why the state of its query can't be read.
+    `idle_since`: since when it does not copy and has not reported why, also as text; `silence_judged`: when its process was
+    last handled as stalled.
+    `may_write`: False once its worker's leadership is over.
+    `left`: partitions to which ended attempts may still have requests under way, until the supervisor handles them;
+    `fenceable`: whether brokers refuse requests of the present attempt as soon as the next one writes (see WorkerLink);
+    `fences_left`: whether they do so with all requests of `left`.
+    `withheld`: partitions that it must wait for because of such requests of another task, by the log's last line.
+    `secrets`: values of its spec that no text may show: secret settings, and all from config providers.
+    """
+
+    task: TaskId
+    identity: Mapping[str, str] = field(repr=False)
+    wanted: Partitions
+    since: float
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    phase: Phase = Phase.WAITING
+    version: int = 1
+    versions: dict[int, Partitions] = field(default_factory=lambda: {1: frozenset()})
+    spec: TaskSpec | None = field(default=None, repr=False)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    attempt: str | None = None
+    next_attempt: str | None = None
+    past_attempts: set[str] = field(default_factory=set, repr=False)
+    report: TaskReport | None = None
+    heard: float = 0.0
+    finish_by: float | None = None
+    may_write: bool = True
+    left: Partitions = frozenset()
+    fenceable: bool = True
+    fences_left: bool = True
+    withheld: Partitions = frozenset()
+    killed: int | None = None
+    waits_for: str | None = None
+    not_before: float = 0.0
+    logged_version: int | None = None
+    shown: str | None = None
+    late: str | None = None
+    query_unknown: str | None = None
+    idle_since: tuple[float, str] | None = None
+    silence_judged: float = 0.0
+    events: PastEvents = field(default_factory=PastEvents)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def assigned(self) -> Partitions:
+        """What the task is to copy now."""
+        return self.versions[self.version]
+
+    @property
+    def owned(self) -> Partitions:
+        """What the task may still be writing: assigned now, or taken away and not yet reported as committed."""
+        return frozenset() if self.phase is Phase.ENDED else frozenset().union(*self.versions.values())
+
+    @property
+    def unsettled(self) -> Partitions:
+        """To which partitions something may still be written from now on if the present attempt is at its end."""
+        # Before its first report it has no lease. Only its last report shows whether requests may still be under way.
+        report = self.report
+        left_nothing = report is None or (report.settled and report.state in LAST_WORDS)
+        return frozenset() if left_nothing else self.owned
+
+    @property
+    def pid(self) -> int | None:
+        """The process of the present attempt; None before its first report, when it may not write yet."""
+        return self.report.pid if self.report else None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was ordered to finish or has ended."""
+        return self.phase in (Phase.FINISHING, Phase.ENDED)
+
+    def is_work_of(self, attempt: str) -> bool:
+        """Whether this attempt is at work on it, and no newer one; nor has it ended."""
+        return self.attempt == attempt and self.phase is not Phase.ENDED
+
+    def assign(self, partitions: Partitions) -> None:
+        """Makes a new version, unless it would be the same again."""
+        if partitions == self.assigned:
+            return
+        self.version += 1
+        if self.attempt is None:
+            self.versions.clear()  # nobody has seen the older ones
+        self.versions[self.version] = partitions
+        self.changed.set()
+
+    def confirm(self, version: int) -> bool:
+        """The task holds no more than `version` and later ones say; returns whether that frees something."""
+        old = [known for known in self.versions if known < min(version, self.version)]
+        for known in old:
+            del self.versions[known]
+        return bool(old)
+
+    def expect(self, attempt: str) -> None:
+        """A process that is newer than any before it has asked for the spec: no other one is waited for any more."""
+        if self.next_attempt is not None:
+            self.past_attempts.add(self.next_attempt)
+        self.next_attempt = attempt
+
+    def begin_attempt(self, attempt: str, now: float) -> None:
+        """A (new) process has asked for the spec: its predecessor is gone, so it owns only the newest assignment."""
+        self._drop_attempt(now)
+        self.attempt, self.next_attempt = attempt, None
+        self.heard = now
+        if not self.is_over:
+            self.phase = Phase.STARTED
+
+    def end_attempt(self, now: float) -> None:
+        """The process has committed and returned at the end of its epoch; Spark begins the next one when it can."""
+        self._drop_attempt(now)
+        if not self.is_over:
+            self.phase = Phase.WAITING
+
+    def _drop_attempt(self, now: float) -> None:
+        self._leave()
+        if self.attempt is not None:
+            self.past_attempts.add(self.attempt)
+        self.attempt = self.report = None
+        self.since = now
+        self.versions = {self.version: self.assigned}
+        self.changed.set()
+
+    def ask_to_finish(self, by: float) -> None:
+        """The task is to commit and return in time; a run that no process has ends at once."""
+        if self.is_over:
+            return
+        self.phase = Phase.ENDED if self.attempt is None else Phase.FINISHING
+        self.finish_by = by
+        self.changed.set()
+
+    def end(self) -> None:
+        """Nothing of this run writes any more."""
+        self._leave()
+        self.phase = Phase.ENDED
+        self.changed.set()
+
+    def _leave(self) -> None:
+        if self.report is not None and self.unsettled:
+            self.left |= self.unsettled
+            self.fences_left = self.fences_left and self.fenceable

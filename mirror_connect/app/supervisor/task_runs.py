@@ -1,0 +1,183 @@
+"""The runs of the wanted tasks: at most one for each task. A run ends when none of its processes writes any more."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final
+
+from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
+from mirror_connect.app.supervisor.partition_assignment import Landing, reassign
+from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
+from mirror_connect.app.supervisor.task_run import Phase, TaskRun
+from mirror_connect.connectors.secrets import redact
+from mirror_connect.connectors.task_protocol import FAILED, TaskId
+
+log = logging.getLogger(__name__)
+
+UNASSIGNED: Final = "UNASSIGNED"
+FINISH_PATIENCE_S: Final = 1.8
+
+
+class TaskRuns:
+    """See the module. `keep_only` gets the tasks that are wanted or still ending, whenever that may have changed."""
+
+    def __init__(
+        self, keeper: SparkKeeper, clock: Callable[[], float], keep_only: Callable[[Collection[TaskId]], None]
+    ) -> None:
+        self.events: TaskEvents | None = None
+        self.landing: Final = Landing()
+        self._keeper = keeper
+        self._clock = clock
+        self._keep_only = keep_only
+        self._wanted: dict[TaskId, WantedTask] = {}
+        self._failed: dict[TaskId, WantedTask] = {}
+        self._runs: dict[str, TaskRun] = {}
+        self._plan_version = 0
+        self._plan_changed = asyncio.Event()
+
+    def __iter__(self) -> Iterator[TaskRun]:
+        """All that have not ended, as of now."""
+        return iter(list(self._runs.values()))
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def by_id(self, run_id: str) -> TaskRun | None:
+        """A run that has not ended."""
+        return self._runs.get(run_id)
+
+    def of(self, task: TaskId) -> TaskRun | None:
+        """The run of a task; there is never more than one."""
+        return next((run for run in self._runs.values() if run.task == task), None)
+
+    # --- runs follow what is wanted ---------------------------------------------------------------------------------
+
+    def want(self, tasks: Mapping[TaskId, WantedTask]) -> None:
+        """Makes these the tasks that run. A failed task stays failed until its config changes or it is restarted."""
+        self._wanted = dict(tasks)
+        self._failed = {task: failed for task, failed in self._failed.items() if self._wanted.get(task) == failed}
+        self._reconcile()
+
+    def restart(self, task: TaskId) -> None:
+        """Restarts a task: ends its run if it has one, and forgets that it failed."""
+        self._failed.pop(task, None)
+        if (run := self.of(task)) is not None:
+            run.ask_to_finish(self._clock() + FINISH_PATIENCE_S)
+        self._reconcile()
+
+    def end(self, run: TaskRun) -> None:
+        """Forgets a run that no longer writes; the task's next run may begin."""
+        run.end()
+        self._reconcile()
+
+    def end_all(self) -> None:
+        """Ends all runs, when no process of them is left. Wanted tasks begin again with the next Spark."""
+        for run in self._runs.values():
+            run.end()
+        self._reconcile()
+
+    def fail(self, run: TaskRun, trace: str) -> None:
+        """Ends a run. Its task is FAILED, and stays so."""
+        trace = "\n".join((redact(trace, run.secrets), *run.events.lines))
+        first = trace.splitlines()[0] if trace else ""
+        if run.is_over:
+            # It was ending anyway, for a restart or another config: the task must not become FAILED.
+            log.warning("Task %s failed while it was ending: %s", run.task, first)
+        elif run.task in self._wanted:
+            log.error("Task %s is FAILED: %s", run.task, first)
+            self._failed[run.task] = self._wanted[run.task]
+            self.report_state(run.task, FAILED, trace)
+        self.end(run)
+
+    def reassign(self, connector: str) -> None:
+        """Gives the runs of a connector the partitions that have become free."""
+        reassign([run for run in self._runs.values() if run.task.connector == connector], self.landing, self._clock())
+
+    def _reconcile(self) -> None:
+        finish_by = self._clock() + FINISH_PATIENCE_S
+        for run in self._runs.values():
+            wanted = self._wanted.get(run.task)
+            if wanted is None or wanted.identity != run.identity:
+                run.ask_to_finish(finish_by)
+            else:
+                run.wanted = wanted.partitions
+        self._forget_ended()
+        busy = {run.task for run in self._runs.values()}
+        self._keep_only(busy | self._wanted.keys())
+        for task, wanted in self._wanted.items():
+            # A task's next run waits for the end of the one before: two never write at once.
+            if task not in busy and task not in self._failed:
+                self._begin(task, wanted)
+        for connector in {run.task.connector for run in self._runs.values()}:
+            self.reassign(connector)
+
+    def _begin(self, task: TaskId, wanted: WantedTask) -> None:
+        run = TaskRun(task, wanted.identity, wanted.partitions, since=self._clock())
+        self._runs[run.run_id] = run
+        self.change_plan()
+        run.waits_for = self._keeper.absence
+        if run.waits_for is not None:
+            if self._keeper.problem is None:  # else one line about Spark is logged already
+                log.info("Task %s is UNASSIGNED: %s", task, run.waits_for)
+            self.report_state(task, UNASSIGNED, run.waits_for)
+
+    def _forget_ended(self) -> None:
+        for run in [each for each in self._runs.values() if each.phase is Phase.ENDED]:
+            del self._runs[run.run_id]
+            self.landing.take_over(run, self._clock())
+            self.change_plan()
+            if run.task not in self._wanted and self.events:
+                self.events.task_ended(run.task)
+
+    # --- the plan: which runs should have a query ---------------------------------------------------------------------
+
+    async def plan(self, after: int, hold_s: float) -> dict[str, Any]:
+        """Every run that should have a query; waits up to `hold_s` for a version newer than `after`."""
+        if after >= self._plan_version:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(hold_s):
+                    await self._plan_changed.wait()
+        runs = [
+            {"run_id": run.run_id, "token": run.token, "connector": run.task.connector, "task": run.task.task}
+            for run in self._runs.values()
+            if run.not_before <= self._clock()
+        ]
+        return {"version": self._plan_version, "runs": runs}
+
+    def change_plan(self) -> None:
+        """Makes a new version of the plan, and answers requests that wait for one."""
+        self._plan_version += 1
+        self._plan_changed.set()
+        self._plan_changed = asyncio.Event()
+
+    # --- processes and statuses -------------------------------------------------------------------------------------
+
+    def is_gone(self, run: TaskRun, why: str) -> bool:
+        """Whether no process works on the run any more; kills the one that does. A killed one is gone a moment later."""
+        application, pid = self._keeper.application, run.pid
+        # Spark reuses processes: one that reports for another run no longer works on this one.
+        if pid is None or application is None or any(r is not run and r.pid == pid for r in self._runs.values()):
+            return True
+        if run.killed != pid and application.kill_task(pid):
+            run.killed = pid
+            log.warning("Task %s: its process %d was killed, as %s", run.task, pid, why)
+        return not application.owns(pid)
+
+    def wait(self, run: TaskRun, line: str, *, logged: bool = False) -> None:
+        """Reports once what a run waits for; `logged`: the log has it already."""
+        if run.phase is Phase.ENDED or run.waits_for == line:
+            return
+        run.waits_for, run.logged_version = line, None
+        if run.task not in self._wanted:
+            return
+        if not logged:
+            log.warning("Task %s is UNASSIGNED: %s", run.task, line)
+        self.report_state(run.task, UNASSIGNED, line)
+
+    def report_state(self, task: TaskId, state: str, trace: str | None) -> None:
+        """Reports the state of a task to the herder."""
+        if self.events:
+            self.events.task_state(task, state, trace)

@@ -1,0 +1,131 @@
+"""Watches runs for what nobody reports: silence, a slow end, missing slots."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+from mirror_connect.app.supervisor.idleness import TASK_SILENT_S, why_idle
+from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
+from mirror_connect.app.supervisor.task_restarts import TaskRestarts
+from mirror_connect.app.supervisor.task_run import Phase, TaskRun
+from mirror_connect.app.supervisor.task_runs import TaskRuns
+from mirror_connect.connectors.clock import utc
+from mirror_connect.connectors.secrets import redact
+from mirror_connect.connectors.task_protocol import TaskId
+from mirror_connect.connectors.wording import counted
+
+log = logging.getLogger(__name__)
+
+# Short enough to end a task that does not finish within two seconds of its order.
+TICK_S: Final = 0.1
+NO_SLOT_S: Final = 5.0
+# After a tick that is so late, this worker was suspended, and has not read the tasks' reports yet.
+SUSPENDED_S: Final = 5.0
+STEADY_S: Final = 120.0
+
+
+class TaskWatch:
+    """See the module. `master` is the setting spark.master, for lines about slots."""
+
+    def __init__(
+        self, runs: TaskRuns, restarts: TaskRestarts, keeper: SparkKeeper, clock: Callable[[], float], master: str
+    ) -> None:
+        self._runs = runs
+        self._restarts = restarts
+        self._keeper = keeper
+        self._clock = clock
+        self._master = master
+        self._ticked = clock()
+        self._ticking: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins, in the background."""
+        self._ticking = asyncio.create_task(self._tick_for_ever())
+
+    def stop(self) -> None:
+        """Ends it."""
+        if self._ticking is not None:
+            self._ticking.cancel()
+
+    async def _tick_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            self.tick()
+
+    def tick(self) -> None:
+        """Checks all runs once."""
+        now = self._clock()
+        pause, self._ticked = now - self._ticked, now
+        for connector in self._runs.landing.over(now):
+            self._runs.reassign(connector)
+        for run in self._runs:
+            if pause > SUSPENDED_S:
+                run.heard, run.since = now, run.since + pause
+            try:
+                self._look_after(run, now)
+            except Exception:  # a bug with one run must not stop the watch over the others
+                log.exception("Watching task %s failed", run.task)
+
+    def _look_after(self, run: TaskRun, now: float) -> None:
+        match run.phase:
+            case Phase.FINISHING:
+                # Too slow: what the target has not acknowledged is abandoned, its source offsets stay.
+                if (
+                    run.finish_by is not None
+                    and now > run.finish_by
+                    and self._runs.is_gone(run, "it did not finish in time")
+                ):
+                    self._runs.end(run)
+            case Phase.WAITING if run.not_before:
+                if now >= run.not_before:
+                    run.not_before, run.since = 0.0, now
+                    self._runs.change_plan()
+                return
+            case Phase.WAITING:
+                slots, wanting = self._keeper.slots, len(self._runs)
+                waited = now - max(run.since, self._keeper.slots_since)
+                if slots is not None and wanting > slots:
+                    if waited > NO_SLOT_S:
+                        self._runs.wait(run, self._no_slot(run.task, wanting, slots))
+                    return
+                if run.query_unknown is not None and waited > TASK_SILENT_S:
+                    self._restarts.died(
+                        run, run.query_unknown, "its query is given up, because Spark does not report its state"
+                    )
+                    return
+            case Phase.STARTED | Phase.RUNNING:
+                if now - max(run.heard, run.silence_judged) > TASK_SILENT_S:
+                    run.silence_judged = now
+                    if run.pid is None:
+                        # It may not write without a lease, which comes with the answer to a first report.
+                        self._restarts.died(run, f"no report within {TASK_SILENT_S:g} s", "its process is given up")
+                        return
+                    self._runs.is_gone(run, f"it was stalled for {TASK_SILENT_S:g} s; Spark starts the task again")
+                if run.phase is Phase.RUNNING and now - run.since > STEADY_S:
+                    self._restarts.forget(run.task)
+        self._report_if_idle(run, now)
+
+    def _no_slot(self, task: TaskId, wanting: int, slots: int) -> str:
+        return (
+            f"Task {task} has no Spark slot: {wanting} tasks want to run and spark.master={self._master} has "
+            f"{counted(slots, 'slot')}. Raise the slots or lower tasks.max."
+        )
+
+    def _report_if_idle(self, run: TaskRun, now: float) -> None:
+        """Reports a run that stopped copying without a report, or its status would stay RUNNING."""
+        idle = why_idle(run, now, self._keeper.slots_since) if self._keeper.slots is not None else None
+        if idle is None:
+            if run.idle_since is not None and run.phase is not Phase.RUNNING:
+                run.waits_for = None  # this reason is over, and the next one may be reported
+            run.idle_since = None
+            return
+        if run.waits_for is not None and run.idle_since is None and not idle.foremost:
+            return
+        # The time is made a text once: a difference of a second would be written as another status.
+        if run.idle_since is None or abs(idle.since - run.idle_since[0]) > 1:
+            run.idle_since = (idle.since, utc(time.time() - (now - idle.since)))
+        self._runs.wait(run, redact(idle.line.format(since=run.idle_since[1]), run.secrets))

@@ -1,0 +1,101 @@
+"""The interfaces of a worker connector: the events that it reports to the herder, and how the herder runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
+
+from mirror_connect.connectors.problems import Problem
+from mirror_connect.connectors.secrets import redact
+
+# Shows the present problems of one source in the connector's status; an empty list: they are resolved.
+ShowProblems = Callable[[Sequence[Problem]], None]
+# Problems of each source; of the others only their number.
+MOST_SHOWN: Final = 3
+
+
+class ConnectorEvents(Protocol):
+    """The herder's side. All methods are called on the worker's event loop only."""
+
+    def connector_started(self, name: str) -> None:
+        """The connector runs."""
+
+    def connector_failed(self, name: str, trace: str) -> None:
+        """The connector can't continue until it is restarted or reconfigured."""
+
+    def connector_problem(self, name: str, line: str | None) -> None:
+        """The connector continues with this problem; None: it has no problem any more."""
+
+    def task_configs_changed(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
+        """The connector wants tasks with these configs from now on (raw, secrets unresolved)."""
+
+
+class ConnectorContext:
+    """The context of one start of a connector, as in Kafka Connect: it reports to the herder, on the worker's event loop.
+
+    `secrets` are hidden in all texts. After `close` it reports nothing: the connector may have been started again.
+    """
+
+    def __init__(self, name: str, events: ConnectorEvents) -> None:
+        self.name = name
+        self.secrets: frozenset[str] = frozenset()
+        self._events = events
+        self._closed = False
+        # One entry for each source, in the order of their requests.
+        self._problems: list[tuple[Problem, ...]] = []
+
+    @property
+    def closed(self) -> bool:
+        """Whether this start of the connector is over."""
+        return self._closed
+
+    def close(self) -> None:
+        """Reports nothing from now on."""
+        self._closed = True
+
+    def started(self) -> None:
+        """The connector runs."""
+        if not self._closed:
+            self._events.connector_started(self.name)
+
+    def raise_error(self, trace: str) -> None:
+        """The connector can't continue: it is FAILED."""
+        if not self._closed:
+            self._events.connector_failed(self.name, redact(trace, self.secrets))
+
+    def request_task_reconfiguration(self, task_configs: Sequence[Mapping[str, str]]) -> None:
+        """The connector wants tasks with these configs (raw, secrets unresolved)."""
+        if not self._closed:
+            self._events.task_configs_changed(self.name, task_configs)
+
+    def source_of_problems(self) -> ShowProblems:
+        """A place in the connector's status for one source of problems; the status shows those of all sources."""
+        place = len(self._problems)
+        self._problems.append(())
+
+        def show(problems: Sequence[Problem]) -> None:
+            if self._problems[place] == tuple(problems):
+                return
+            self._problems[place] = tuple(problems)
+            if not self._closed:
+                joined = "; ".join(in_one_line(each) for each in self._problems if each)
+                self._events.connector_problem(self.name, redact(joined, self.secrets) or None)
+
+        return show
+
+
+def in_one_line(problems: Sequence[Problem]) -> str:
+    """The problems of one source as the status and the log show them; empty without problems."""
+    lines = [problem.line for problem in problems[:MOST_SHOWN]]
+    more = len(problems) - len(lines)
+    return "; ".join([*lines, f"and {more} more"] if more else lines)
+
+
+class WorkerConnector(Protocol):
+    """One running connector instance."""
+
+    def start(self) -> None:
+        """Begins in the background; returns at once."""
+
+    async def stop(self) -> None:
+        """Ends it; a Kafka call in progress is abandoned, and its result ignored."""

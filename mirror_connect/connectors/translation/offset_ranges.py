@@ -1,0 +1,342 @@
+"""Offset ranges: where consecutive upstream offsets became consecutive downstream ones, as the source task saw it.
+
+Offset syncs hold too little for an exact translation (docs/decisions/0010). So every range of a partition is kept in a
+compacted topic of our own on the target, which has one partition. A record of it is a *segment* of up to 256 ranges. A
+partition has a ring of 256 segments. offset_range_index.py reads them.
+
+An *incarnation* is one life of source and target topic: offsets of different incarnations are unrelated. A *rewind* is
+an upstream offset below the reach, which is the highest offset ever mirrored. It happens after a crash, or when source
+offsets were reset. It begins a new range of the same incarnation.
+
+Contract: segments are durable before the source offsets of their records are committed. A task calls `caught_up` when
+it has copied what the source held at the task's start. Then a crash leaves unrecorded copies only of records that are
+read again. If source offsets had to be committed without their segments, the next task finds them ahead of the ranges,
+as MirrorMaker would leave them. Nothing is skipped; the records in between have only a floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from mirror_connect.connectors.records.binary import INT16, INT32, INT64, Reader, text_bytes, varint_bytes
+from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy
+
+RANGES_IN_SEGMENT: Final = 256
+SLOTS: Final = 256
+NO_ID: Final = bytes(16)
+# No log gets so far, and sums with it stay within 64 bits.
+_MOST: Final = 2**62
+# No partition fills so many. After it the numbers start again, as for a new incarnation.
+_LAST_SEGMENT: Final = 2**62
+_VERSION: Final = 0
+_LINKED: Final = 1
+_UNSURE: Final = 2
+_SETTLED: Final = 4
+
+
+class OffsetRange(NamedTuple):
+    """Upstream offsets upstream…upstream+length-1 are at downstream….
+
+    `linked`: nothing between the previous range and this one was or will be mirrored (control records, aborted,
+    compacted or lost records). `unsure`: downstream, unrecorded copies may lie between the two. `settled`: at its end
+    all such copies are known to have been mirrored again.
+    """
+
+    upstream: int
+    downstream: int
+    length: int
+    linked: bool = False
+    unsure: bool = False
+    settled: bool = False
+
+
+@dataclass(slots=True)
+class RangeLogState:
+    """How far the ranges of an incarnation have got: the end of the newest range, and the reach.
+
+    `owed`: a crash may have left unrecorded copies of up to this many records beyond the reach. Until as many have been
+    mirrored again, those copies may be the only ones. All of them are at `floor` or after it.
+    """
+
+    upstream: int = 0
+    downstream: int = 0
+    reach: int = 0
+    owed: int = 0
+    floor: int = 0
+
+    def add(self, offset_range: OffsetRange) -> None:
+        """One more range, or the rest of a range whose beginning was added before."""
+        if offset_range.unsure:
+            if not self.owed:
+                self.floor = self.downstream
+            self.owed = max(self.owed, offset_range.downstream - self.downstream)
+        self.upstream, self.downstream = (
+            offset_range.upstream + offset_range.length,
+            offset_range.downstream + offset_range.length,
+        )
+        if self.upstream > self.reach:
+            self.owed = max(0, self.owed - (self.upstream - max(offset_range.upstream, self.reach)))
+            self.reach = self.upstream
+        if offset_range.settled:
+            self.owed = 0
+        if not self.owed:
+            self.floor = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A record of the topic. `number` continues across incarnations, `since` is the incarnation's first.
+
+    `before`: the state before the first range of this segment. Ids are the topics' (16 bytes, NO_ID if unknown).
+    """
+
+    topic: str
+    partition: int
+    number: int
+    since: int
+    source_id: bytes
+    target_id: bytes
+    before: RangeLogState
+    ranges: tuple[OffsetRange, ...]
+
+    def key(self) -> bytes:
+        """Version, topic, partition, slot of the ring."""
+        return (
+            INT16.pack(_VERSION) + text_bytes(self.topic) + INT32.pack(self.partition) + INT32.pack(self.number % SLOTS)
+        )
+
+    def value(self) -> bytes:
+        """Version, number, ids; then varints: the state before, the number of ranges, and the gaps and length of each."""
+        before = self.before
+        out = [INT16.pack(_VERSION), INT64.pack(self.number), self.source_id, self.target_id]
+        head = [
+            self.number - self.since,
+            before.upstream,
+            before.downstream,
+            before.reach - before.upstream,
+            before.owed,
+        ]
+        if before.owed:
+            head.append(before.downstream - before.floor)
+        out += map(varint_bytes, (*head, len(self.ranges)))
+        upstream, downstream = before.upstream, before.downstream
+        for offset_range in self.ranges:
+            begins, lies, length, linked, unsure, settled = offset_range
+            gap, skipped = begins - upstream, lies - downstream
+            flags = _LINKED * linked | _UNSURE * unsure | _SETTLED * settled
+            first = (gap << 1 if gap >= 0 else (-gap << 1) - 1) << 3 | flags
+            if first | skipped | length < 0x80:
+                # Nearly all ranges come from transactions of few records and fit this short form.
+                out.append(bytes((first, skipped, length)))
+            else:
+                out += (varint_bytes(first), varint_bytes(skipped), varint_bytes(length))
+            upstream, downstream = begins + length, lies + length
+        return b"".join(out)
+
+    @classmethod
+    def decode(cls, key: bytes | None, value: bytes | None) -> Segment:
+        """The inverse; UnreadableRecord for anything else, an unknown version too: the caller skips it."""
+        names, data = Reader(key, "key of offset ranges"), Reader(value, "value of offset ranges")
+        names.version(_VERSION)
+        topic, partition, slot = names.topic(), names.partition(), names.int32()
+        data.version(_VERSION)
+        number, source_id, target_id = data.int64(), data.raw(16), data.raw(16)
+        since = number - data.varint()
+        upstream, downstream = data.varint(), data.varint()
+        before = RangeLogState(upstream, downstream, upstream + data.varint(), data.varint())
+        if before.owed:
+            before.floor = downstream - data.varint()
+        count = data.varint()
+        if max(upstream, downstream, before.reach, before.owed) > _MOST or before.floor < 0:
+            raise data.unreadable("an offset that none can be")
+        if since < 0 or number > _LAST_SEGMENT or slot != number % SLOTS or count > RANGES_IN_SEGMENT:
+            raise data.unreadable(f"segment {number} since {since} with {count} ranges in slot {slot}")
+        ranges = []
+        for _ in range(count):
+            head, skipped, length = data.varint(), data.varint(), data.varint()
+            gap = head >> 3
+            upstream += -((gap + 1) >> 1) if gap & 1 else gap >> 1
+            downstream += skipped
+            if upstream < 0 or length < 1 or max(upstream, downstream) + length > _MOST:
+                raise data.unreadable(f"a range of {length} records at {upstream}")
+            flags = (bool(head & flag) for flag in (_LINKED, _UNSURE, _SETTLED))
+            ranges.append(OffsetRange(upstream, downstream, length, *flags))
+            upstream, downstream = upstream + length, downstream + length
+        return cls(topic, partition, number, since, source_id, target_id, before, tuple(ranges))
+
+
+def offset_ranges_topic(policy: DefaultReplicationPolicy, source_alias: str) -> str:
+    """The topic on the target. It is internal by MirrorMaker's rule, so that no MirrorMaker copies it."""
+    separator = policy.internal_separator
+    return f"mm2-offset-runs{separator}{source_alias}{separator}internal"
+
+
+class RangeRecorder:
+    """One partition's ranges, recorded as the target acknowledges them."""
+
+    def __init__(self, topic: str, partition: int, source_id: bytes = NO_ID, target_id: bytes = NO_ID) -> None:
+        self._current = Segment(topic, partition, 0, 0, source_id, target_id, RangeLogState(), ())
+        self._ranges: list[OffsetRange] = []
+        self._state = RangeLogState()
+        self._finished: list[Segment] = []
+        self._dirty = False
+        self._first = True
+        self._reading_from: int | None = None
+
+    def resume(self, newest: Segment | None, reading_from: int | None = None) -> None:
+        """Continues, before anything is acked, from the newest segment of an earlier task (RangeIndex.newest), if any.
+
+        `reading_from`: the upstream offset at which the task begins, by the committed source offset; None if none was
+        ever committed.
+        """
+        self._reading_from = reading_from
+        if newest is None:
+            return
+        ours = self._current
+        if ids_differ(ours.source_id, newest.source_id) or ids_differ(ours.target_id, newest.target_id):
+            kept = not ids_differ(ours.target_id, newest.target_id)
+            last = _state_after(newest)
+            self._state = RangeLogState(downstream=last.downstream if kept else 0)
+            number = _following(newest.number)
+            self._current = replace(ours, number=number, since=number, before=replace(self._state))
+            return
+        source_id = newest.source_id if ours.source_id == NO_ID else ours.source_id
+        target_id = newest.target_id if ours.target_id == NO_ID else ours.target_id
+        self._current = replace(newest, source_id=source_id, target_id=target_id, ranges=())
+        self._ranges = list(newest.ranges)
+        self._state = _state_after(newest)
+
+    def acked(self, upstream: int, count: int, downstream: int, *, linked: bool = True) -> None:
+        """Records upstream…upstream+count-1 are durable at downstream….
+
+        `linked`: this task has itself seen that nothing between the records acked before (or where it began) and these
+        is mirrored.
+        """
+        if downstream < self._state.downstream:
+            # The target has lost records: their recorded offsets are useless.
+            self._new_segment(RangeLogState(), new_incarnation=True)
+        at = self._state
+        if self._ranges and (upstream, downstream) == (at.upstream, at.downstream):
+            begins, lies, length, *flags = self._ranges[-1]
+            self._ranges[-1] = OffsetRange(begins, lies, length + count, *flags)
+            if upstream == at.reach and not at.owed:
+                # `RangeLogState.add` for nearly all calls.
+                at.upstream = at.reach = upstream + count
+                at.downstream = downstream + count
+            else:
+                at.add(OffsetRange(upstream, downstream, count))
+        else:
+            offset_range = OffsetRange(upstream, downstream, count, *self._flags(upstream, downstream, linked))
+            if len(self._ranges) == RANGES_IN_SEGMENT:
+                self._new_segment(replace(at))
+            self._ranges.append(offset_range)
+            self._state.add(offset_range)
+        self._first, self._dirty = False, True
+
+    def acked_ranges(self, ranges: Sequence[tuple[int, int]], downstream: int, *, linked: bool = True) -> None:
+        """The same for a batch with gaps upstream: (upstream, count) of each range; downstream they are dense.
+
+        Nothing in the gaps is mirrored. `linked` is about the first range.
+        """
+        upstream, count = ranges[0]
+        self.acked(upstream, count, downstream, linked=linked)
+        downstream += count
+        ended = upstream + count
+        kept, room = self._ranges, self._room()
+        for upstream, count in ranges[1:]:
+            if room > 0 and upstream > ended:
+                # `acked` for nearly all calls: further on both sides.
+                kept.append(OffsetRange(upstream, downstream, count, True))
+                room -= 1
+                ended = upstream + count
+            else:
+                self._set_end(ended, downstream)
+                self.acked(upstream, count, downstream)
+                kept, room, ended = self._ranges, self._room(), upstream + count
+            downstream += count
+        self._set_end(ended, downstream)
+
+    def _room(self) -> int:
+        """How many ranges that follow can simply be added."""
+        at = self._state
+        return 0 if at.owed or at.upstream != at.reach else RANGES_IN_SEGMENT - len(self._ranges)
+
+    def _set_end(self, upstream: int, downstream: int) -> None:
+        at = self._state
+        at.upstream, at.downstream, at.reach = upstream, downstream, max(at.reach, upstream)
+
+    def topics_are(self, source_id: bytes, target_id: bytes) -> None:
+        """Sets the topics' present ids. If one has changed, a new incarnation begins with the next records."""
+        ours = self._current
+        if ids_differ(ours.source_id, source_id) or ids_differ(ours.target_id, target_id):
+            kept = not ids_differ(ours.target_id, target_id)
+            downstream = self._state.downstream if kept else 0
+            self._new_segment(RangeLogState(downstream=downstream), new_incarnation=True)
+        self._current = replace(
+            self._current,
+            source_id=ours.source_id if source_id == NO_ID else source_id,
+            target_id=ours.target_id if target_id == NO_ID else target_id,
+        )
+
+    @property
+    def owes(self) -> bool:
+        """Whether unrecorded copies may be the only ones of their records, until `caught_up`."""
+        return self._state.owed > 0
+
+    def caught_up(self) -> None:
+        """The task has copied all that the source held at its start: now no unrecorded copy is the only one."""
+        if self._state.owed and self._ranges:
+            self._ranges[-1] = self._ranges[-1]._replace(settled=True)
+            self._state.owed = self._state.floor = 0
+            self._dirty = True
+
+    def changed(self) -> list[tuple[bytes, bytes]]:
+        """Key and value of each record to write, in order; only changes since the last call."""
+        segments = [*self._finished, self._segment()] if self._dirty else self._finished
+        self._finished, self._dirty = [], False
+        return [(segment.key(), segment.value()) for segment in segments]
+
+    def _flags(self, upstream: int, downstream: int, linked: bool) -> tuple[bool, bool]:
+        at, number = self._state, self._current.number
+        skipped = downstream - at.downstream
+        if not self._ranges and number == self._current.since:
+            # The first range of an incarnation. Source offsets without ranges: another copier has mirrored.
+            ours = self._first and (self._reading_from is None or number > 0)
+            return False, ours and skipped > 0
+        # Nothing is between them downstream, and nothing beyond: no record in between is on the target.
+        linked_by_offsets = not skipped and at.upstream == at.reach
+        if not self._first:
+            return linked or linked_by_offsets, False
+        begun = upstream if self._reading_from is None else self._reading_from
+        # Another copier has committed source offsets beyond our ranges: the offsets in between are unknown here.
+        return (linked and begun <= at.upstream) or linked_by_offsets, skipped > 0
+
+    def _segment(self) -> Segment:
+        return replace(self._current, ranges=tuple(self._ranges))
+
+    def _new_segment(self, before: RangeLogState, *, new_incarnation: bool = False) -> None:
+        if self._dirty:
+            self._finished.append(self._segment())
+        number = _following(self._current.number)
+        since = number if new_incarnation or not number else self._current.since
+        self._current = replace(self._current, number=number, since=since, before=before, ranges=())
+        self._state = replace(before)
+        self._ranges = []
+
+
+def _following(number: int) -> int:
+    return number + 1 if number < _LAST_SEGMENT else 0
+
+
+def _state_after(segment: Segment) -> RangeLogState:
+    state = replace(segment.before)
+    for offset_range in segment.ranges:
+        state.add(offset_range)
+    return state
+
+
+def ids_differ(ours: bytes, found: bytes) -> bool:
+    """Whether these are the ids of different topics; an unknown id (NO_ID) differs from none."""
+    return NO_ID not in (ours, found) and ours != found

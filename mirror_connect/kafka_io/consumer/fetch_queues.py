@@ -1,0 +1,136 @@
+"""Decides from which broker each partition is read, and in which of its two fetch queues: busy or quiet.
+
+A partition is read from its leader, or for a while from the replica that the leader prefers for our rack (KIP-392).
+
+A broker looks at every partition of a session for each fetch. A thousand quiet partitions would slow down every record of
+a busy one. So a broker with many partitions gets a second connection. Partitions without records for a while move to it; a
+partition moves back when it has records twice in a row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.consumer.fetch_plan import FetchPlan
+from mirror_connect.kafka_io.consumer.fetch_state import NOWHERE, PartitionFetchState
+
+# With fewer partitions at a broker, one connection is enough.
+MANY: Final = 300
+QUIET_AFTER_S: Final = 20.0
+BUSY_AGAIN_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class FetchQueue:
+    """One connection to one broker, with one fetch at a time: for its `quiet` partitions, or for all others.
+
+    `plan`: what to fetch. `waker` is set when the plan may have changed.
+    """
+
+    node: int
+    quiet: bool
+    plan: FetchPlan = field(default_factory=FetchPlan, compare=False)
+    waker: asyncio.Event = field(default_factory=asyncio.Event, compare=False)
+
+
+class FetchQueues:
+    """The fetch queues of all brokers, and the partitions in them.
+
+    `opened`: every queue that ever had a partition, by node id and whether it is the quiet one. `on_open(queue)` is called
+    for each new queue and must start reading from it. `prefer_s`: for how many seconds a preferred replica is read instead
+    of the leader. `sort_at`: when `sort` is due, by time.monotonic().
+    """
+
+    def __init__(self, cluster: Cluster, prefer_s: float, on_open: Callable[[FetchQueue], None]) -> None:
+        self._cluster = cluster
+        self._prefer_s = prefer_s
+        self._on_open = on_open
+        self._at_node: dict[int, dict[TopicPartition, PartitionFetchState]] = {}
+        self.opened: dict[tuple[int, bool], FetchQueue] = {}
+        self.sort_at = time.monotonic() + QUIET_AFTER_S
+
+    def at(self, node: int) -> Mapping[TopicPartition, PartitionFetchState]:
+        """The partitions that are read from a broker, in either queue."""
+        return self._at_node.get(node, {})
+
+    def in_use(self) -> int:
+        """How many queues have something to fetch; at least 1."""
+        return max(1, sum(1 for queue in self.opened.values() if queue.plan.wanted))
+
+    def mark_dirty(self, state: PartitionFetchState) -> None:
+        """What to fetch of this partition may have changed."""
+        if state.node != NOWHERE:
+            self.opened[state.node, state.quiet].plan.mark_dirty(state.key)
+
+    def wake(self) -> None:
+        """Makes every queue check its plan again."""
+        for queue in self.opened.values():
+            queue.waker.set()
+
+    # Brokers.
+
+    def place(self, state: PartitionFetchState) -> None:
+        """Reads the partition from its preferred replica or its leader, as the metadata has them now."""
+        leader = self._cluster.leader(*state.key)
+        if state.preferred != NOWHERE and state.preferred not in self._cluster.nodes:
+            state.preferred = NOWHERE
+        node = state.preferred if state.preferred != NOWHERE else NOWHERE if leader is None else leader.node_id
+        if not state.failed:
+            self.move(state, node)
+
+    def prefer(self, state: PartitionFetchState, replica: int) -> None:
+        """Reads the partition from this replica for a while: the leader named it as nearer to us."""
+        state.preferred = replica
+        state.preferred_until = time.monotonic() + self._prefer_s
+        self.place(state)
+
+    def back_to_leader(self, state: PartitionFetchState) -> None:
+        """Stops reading from the preferred replica."""
+        state.preferred = NOWHERE
+        self.place(state)
+
+    def move(self, state: PartitionFetchState, node: int) -> None:
+        """Reads the partition from this broker; NOWHERE: from none."""
+        if state.node != node:
+            self.mark_dirty(state)
+            self._at_node.get(state.node, {}).pop(state.key, None)
+            state.node = node
+            if node != NOWHERE:
+                self._at_node.setdefault(node, {})[state.key] = state
+        if node == NOWHERE:
+            return
+        queue = self.opened.get((node, state.quiet))
+        if queue is None:
+            queue = self.opened[node, state.quiet] = FetchQueue(node, state.quiet)
+            self._on_open(queue)
+        self.mark_dirty(state)
+        queue.waker.set()
+
+    # Quiet and busy partitions.
+
+    def sort(self) -> None:
+        """Moves partitions that became quiet to the quiet queue, at brokers with MANY; at other brokers moves all back."""
+        now = time.monotonic()
+        self.sort_at = now + QUIET_AFTER_S
+        for states in self._at_node.values():
+            many = len(states) >= MANY
+            for state in states.values():
+                if state.quiet != (quiet := many and now - state.records_at >= QUIET_AFTER_S) and (quiet or not many):
+                    self._change(state, quiet=quiet)
+
+    def has_records(self, state: PartitionFetchState, now: float) -> None:
+        """A quiet partition brought records: it moves to the busy queue if it also had some just before."""
+        if now - state.records_at < BUSY_AGAIN_S:
+            self._change(state, quiet=False)
+
+    def _change(self, state: PartitionFetchState, *, quiet: bool) -> None:
+        # If the other connection still brings an answer for it, that answer is dropped.
+        self.mark_dirty(state)
+        state.quiet = quiet
+        self.move(state, state.node)

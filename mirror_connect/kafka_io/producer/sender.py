@@ -1,0 +1,390 @@
+"""Sends the batches of a BatchProducer: picks partitions, sends requests, handles answers, retries, reads metadata.
+
+A partition waits at the broker that leads it. In each turn of the event loop, every broker with room for a request gets
+one, with a batch of each partition that waits there. There is one task for each request; a batch costs no future and no
+task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Final
+
+from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.connection import ConnectionLost, RequestTimedOut, UnsupportedByBroker
+from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
+from mirror_connect.kafka_io.producer.oversize import BatchSplitter
+from mirror_connect.kafka_io.producer.produce_outcome import FencedError, Outcome, outcome
+from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
+from mirror_connect.kafka_io.producer.target_broker import TargetBroker
+from mirror_connect.kafka_io.producer.target_partition import (
+    InFlightBatch,
+    ProducerIdAndEpoch,
+    TargetPartition,
+)
+from mirror_connect.kafka_io.producer.task_lease import LeaseCheck, LeaseLostError
+from mirror_connect.kafka_io.producer.write_problems import (
+    NOT_ANSWERED,
+    batch_refused,
+    broker_name,
+    broker_unreachable,
+    producer_state_lost,
+    unwritable,
+    write_denied,
+)
+from mirror_connect.kafka_io.protocol.error_codes import ErrorCode
+from mirror_connect.kafka_io.protocol.produce import Produce, ProducePartition, ProduceResponse
+
+WIRE_LIMIT: Final = 16 << 20
+LEASE_POLL_S: Final = 0.05
+# Retries of one partition before it is a problem: a moved leader or a new topic is none.
+QUIET_RETRIES: Final = 5
+# An election or a broker's restart usually takes less.
+STALLED_S: Final = 2.0
+# Errors of a topic in the metadata that need a user: no right to the topic, or no such topic.
+_NEEDS_USER: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+
+
+class Sender:
+    """Sends with several requests in flight per broker, and batches in order within each partition. One event loop.
+
+    `failed` gets the error that ends the producer: it was fenced, or its credentials were refused. `answered` is set after
+    each answer. `leaderless`: partitions that wait for a leader.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: ProducerSettings,
+        identity: ProducerIdentity,
+        lease: Callable[[], bool],
+        problems: Problems,
+        *,
+        unreachable: Problem,
+    ) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._timeout_s = settings.request_timeout_ms / 1000
+        self._identity = identity
+        self._lease = lease
+        self._problems = problems
+        self._unreachable = unreachable
+        self._loop = asyncio.get_running_loop()
+        self.failed: asyncio.Future[None] = self._loop.create_future()
+        self.answered = asyncio.Event()
+        self.producer = ProducerIdAndEpoch()
+        self.partitions: dict[TopicPartition, TargetPartition] = {}
+        self.leaderless: dict[TargetPartition, None] = {}
+        self._nodes: dict[int, TargetBroker] = {}
+        self._splitter = BatchSplitter(cluster, problems, self)
+        self._wire_bytes = 0
+        self._requests = 0
+        self._halted = True
+        self._closed = False
+        self._bump_wanted = False
+        self._pump_scheduled = False
+        self._stale = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Takes the producer id, then sends. NotAuthorized."""
+        self.producer = await self._identity.take()
+        self._halted = False
+        self.spawn(self._keep_metadata())
+
+    async def close(self) -> None:
+        """Sends nothing more."""
+        self._closed = True
+        self._splitter.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.failed.done():
+            self.failed.exception()
+        else:
+            self.failed.cancel()
+
+    def wake(self, target: TargetPartition) -> None:
+        """The target's feed has something. Repeated calls cost little."""
+        if target.node is None or target not in self._nodes[target.node].row(target):
+            self._make_ready(target)
+
+    def stalled(self, target: TargetPartition) -> bool:
+        """Whether the partition has a problem, or has failed for STALLED_S without an acknowledgement."""
+        since = target.failing_since
+        return target.problem is not None or (since is not None and self._loop.time() - since >= STALLED_S)
+
+    # Which partitions can send.
+
+    def _make_ready(self, target: TargetPartition) -> None:
+        if not target.sendable() or self._closed:
+            return
+        wait = target.blocked_until - self._loop.time()
+        if wait > 0:
+            return  # a timer set with `blocked_until` calls again
+        if target.node is None:
+            leader = self._cluster.leader(target.topic, target.partition)
+            if leader is None or leader.node_id < 0:
+                self.leaderless[target] = None
+                self._fails(target)
+                self._stale.set()
+                return
+            target.node = leader.node_id
+            if target.failures_in_row == 0:
+                target.failing_since = None
+        node = self._nodes.get(target.node)
+        if node is None:
+            node = self._nodes[target.node] = TargetBroker(target.node)
+            # A producer with nothing to send notices a broker's absence only this way.
+            self.spawn(node.keep_round_trip(self._cluster, self._stale.set))
+        node.row(target)[target] = None
+        self._schedule_pump()
+
+    def _fails(self, target: TargetPartition) -> None:
+        if target.failing_since is None:
+            target.failing_since = self._loop.time()
+
+    def _block(self, target: TargetPartition, *, elsewhere: bool, longest: float) -> None:
+        self._fails(target)
+        target.failures_in_row += 1
+        wait = min(longest, self._settings.retry_backoff_s * 2 ** min(target.failures_in_row - 1, 10))
+        target.blocked_until = self._loop.time() + wait
+        if target.node is not None:
+            self._nodes[target.node].row(target).pop(target, None)
+        if elsewhere:
+            target.node = None
+            self._stale.set()
+        self._loop.call_at(target.blocked_until + 0.001, self._make_ready, target)
+
+    def _schedule_pump(self) -> None:
+        # Once per turn of the loop, so that what one fetch brought for many partitions leaves in one request.
+        if not self._pump_scheduled:
+            self._pump_scheduled = True
+            self._loop.call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._pump_scheduled = False
+        try:
+            self._send_what_is_ready()
+        except Exception as error:  # noqa: BLE001 - nobody awaits a callback, so the error must end the producer
+            self.fail(error)
+
+    def _send_what_is_ready(self) -> None:
+        if self._halted or self._closed or self.failed.done():
+            return
+        if not self._lease():
+            self._loop.call_later(LEASE_POLL_S, self._schedule_pump)
+            return
+        now = self._loop.time()
+        for node in self._nodes.values():
+            most, limit = self._settings.max_in_flight, self._settings.max_request_bytes
+            if now < node.paced_until:
+                most, limit = 1, min(limit, node.paced_bytes)
+            if node.carries is not None:
+                most, limit = 1, min(limit, node.carries)
+            while (
+                (node.ahead or node.ready)
+                and node.requests < most
+                and now >= node.throttled_until
+                and self._wire_bytes < WIRE_LIMIT
+            ):
+                taken = self._take(node, limit)
+                if taken:
+                    self.spawn(self._exchange(node, taken))
+                    if taken[-1][0].split_tried:
+                        # One split in each turn of the loop: many together would block it for long.
+                        self._schedule_pump()
+                        return
+
+    def _take(self, node: TargetBroker, limit: int) -> list[tuple[TargetPartition, InFlightBatch]]:
+        taken, size = node.take(self.producer, limit)
+        if taken:
+            node.requests += 1
+            self._requests += 1
+            self._wire_bytes += size
+        return taken
+
+    async def _exchange(self, node: TargetBroker, taken: list[tuple[TargetPartition, InFlightBatch]]) -> None:
+        size = sum(sent.size for _, sent in taken)
+        batches = [ProducePartition(target.topic, target.partition, [sent.payload]) for target, sent in taken]
+        answer: ProduceResponse | None = None
+        lost = "the connection to the target was lost"
+        sent_at = self._loop.time()
+        lease = LeaseCheck(self._lease)
+        request = Produce(batches, timeout_ms=self._settings.request_timeout_ms, before_write=lease)
+        try:
+            answer = await self._cluster.send(node.node_id, request, purpose="produce")
+            node.answered_after(self._loop.time() - sent_at, self._timeout_s, self._settings.max_request_bytes)
+        except LeaseLostError:
+            pass
+        except RequestTimedOut as error:
+            lost = str(error)
+            node.timed_out(self._loop.time(), sent_at, size)
+        except (ClusterUnreachable, ConnectionLost) as error:
+            lost = str(error)
+        except (NotAuthorized, UnsupportedByBroker) as error:
+            self.fail(error)
+        finally:
+            node.requests -= 1
+            self._requests -= 1
+            self._wire_bytes -= size
+            if not self._closed:
+                if answer is None and lease.passed:
+                    # The broker may still have the request unread. It is taken as gone after another request.timeout.ms.
+                    for target, _ in taken:
+                        target.may_land_until = self._loop.time() + self._timeout_s
+                self._take_answer(node, taken, answer, lost)
+
+    def _take_answer(
+        self,
+        node: TargetBroker,
+        taken: list[tuple[TargetPartition, InFlightBatch]],
+        answer: ProduceResponse | None,
+        lost: str,
+    ) -> None:
+        now = self._loop.time()
+        if answer is None:
+            for target, sent in taken:
+                target.answered(sent, Outcome.RETRY)
+                self._block(target, elsewhere=True, longest=self._settings.retry_backoff_max_s)
+                if target.failures_in_row >= QUIET_RETRIES:
+                    target.problem = broker_unreachable(node.node_id, lost)
+                    self._problems.report(target.problem)
+        else:
+            self._problems.resolve(broker_name(node.node_id), ProblemCode.BROKER_UNREACHABLE)
+            if answer.throttle_ms > 0:
+                node.throttled(now, answer.throttle_ms / 1000, sum(sent.size for _, sent in taken))
+                self._loop.call_at(node.throttled_until + 0.001, self._schedule_pump)
+            # Answers are grouped by topic, so their order differs from the request's: find them by name.
+            by_name = {(entry.topic, entry.partition): entry for entry in answer.partitions}
+            for target, sent in taken:
+                entry = by_name.get((target.topic, target.partition))
+                if entry is None:
+                    target.answered(sent, Outcome.RETRY)
+                    self._retry(target, NOT_ANSWERED, "the broker did not answer for it", elsewhere=True)
+                else:
+                    self._take_code(target, sent, entry.error, entry.base_offset, entry.message)
+        self.after_answers(target for target, _ in taken)
+
+    def after_answers(self, targets: Iterable[TargetPartition]) -> None:
+        """These partitions may have something to send. Takes a new epoch if one is needed and nothing is under way."""
+        for target in targets:
+            self._make_ready(target)
+        self.answered.set()
+        if self._bump_wanted and self._requests == 0 and not self._splitter.waiting:
+            self._bump_wanted = False
+            self.spawn(self._begin_anew())
+        self._schedule_pump()
+
+    def _take_code(
+        self, target: TargetPartition, sent: InFlightBatch, code: int, base_offset: int, message: str
+    ) -> None:
+        found = outcome(code)
+        if found is Outcome.WRITTEN:
+            if target.failures_in_row:
+                self._problems.resolve(str(target))
+                self._problems.resolve(target.topic, ProblemCode.PARTITION_WRITE_DENIED)
+            target.answered(sent, found, base_offset)
+            return
+        head = target.is_head(sent)
+        if found is Outcome.TOO_LARGE and target.failure is None and (head or sent.batch.count > 1):
+            self._splitter.split_soon(target, sent)
+            return
+        # Brokers find a sequence gap or a batch too large before they write. After other errors the batch may be written.
+        target.answered(sent, Outcome.RETRY, absent=found in (Outcome.SEQUENCE, Outcome.TOO_LARGE))
+        if target.failure is not None:
+            return
+        if found is Outcome.FENCED and self._identity.fenced_by_others:
+            self.fail(self._identity.fenced())
+        elif found in (Outcome.FENCED, Outcome.SEQUENCE):
+            # For a later batch this error only shows that the head is missing, and the head is sent again anyway.
+            if head:
+                self._halted = True
+                self._bump_wanted = True
+                self._problems.report(producer_state_lost(target, code))
+        elif found is Outcome.REFUSED:
+            if head:
+                target.fail(batch_refused(target, sent, code, message))
+        else:
+            self._retry(target, code, message, elsewhere=found is Outcome.RETRY_ELSEWHERE)
+
+    def _retry(self, target: TargetPartition, code: int, message: str, *, elsewhere: bool) -> None:
+        refused = code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        self._block(target, elsewhere=elsewhere, longest=5.0 if refused else self._settings.retry_backoff_max_s)
+        if refused:
+            target.problem = write_denied(target.topic, code)
+        elif target.failures_in_row >= QUIET_RETRIES:
+            target.problem = unwritable(target, code, message)
+        else:
+            return
+        self._problems.report(target.problem)
+
+    async def _begin_anew(self) -> None:
+        """Takes another epoch for all partitions, after all requests in flight are answered or lost (KIP-360)."""
+        try:
+            self.producer = await self._identity.take(self.producer)
+        except (FencedError, NotAuthorized) as error:
+            self.fail(error)
+            return
+        # Also refused partitions: they may continue later.
+        for target in self.partitions.values():
+            target.restamp(self.producer)
+        self._halted = False
+        for target in self.partitions.values():
+            self._make_ready(target)
+        self._schedule_pump()
+
+    async def _keep_metadata(self) -> None:
+        """Reads metadata when a leader is missing or has moved, and periodically."""
+        unreachable = 0
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._settings.metadata_max_age_s):
+                    await self._stale.wait()
+            self._stale.clear()
+            try:
+                await self._cluster.refresh({target.topic for target in self.partitions.values()})
+                unreachable = 0
+                self._problems.resolve(self._unreachable.subject, ProblemCode.CLUSTER_UNREACHABLE)
+            except ClusterUnreachable as error:
+                unreachable += 1
+                problem = self._unreachable.because(str(error))
+                self._problems.report(problem, logged=unreachable >= QUIET_RETRIES, shown=True)
+                self._stale.set()
+            except NotAuthorized as error:
+                self.fail(error)
+                return
+            waiting, self.leaderless = self.leaderless, {}
+            for target in waiting:
+                code = self._cluster.topic_error(target.topic)
+                if unreachable == 0 and code in _NEEDS_USER and target.sendable():
+                    # Without a leader no request is sent, so no answer would show why nothing is written.
+                    self._retry(target, code, "", elsewhere=True)
+                else:
+                    self._make_ready(target)
+            # A partition without a leader would request metadata again at once: limit that.
+            pause = self._settings.retry_backoff_s * 2 ** min(unreachable, 10)
+            await asyncio.sleep(min(self._settings.retry_backoff_max_s, pause))
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the producer with this error."""
+        self._halted = True
+        if not self.failed.done():
+            self.failed.set_exception(error)
+        self.answered.set()
+
+    def spawn(self, work: Coroutine[None, None, None]) -> None:
+        """Runs this until `close`. Its error ends the producer."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.fail(error)

@@ -1,0 +1,72 @@
+"""What to report when the target does not take a batch: one problem or error for each cause."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mirror_connect.connectors.problems import Problem, ProblemCode
+from mirror_connect.connectors.rights import PRODUCING_USER, on_topic
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.kafka_io.producer.target_partition import InFlightBatch, TargetPartition
+from mirror_connect.kafka_io.protocol.error_codes import advice, error_name, reason
+
+# No code of Kafka's: the answer does not mention a partition that was in the request.
+NOT_ANSWERED: Final = -1000
+
+
+def broker_name(node_id: int) -> str:
+    """The subject of a broker's problems."""
+    return f"target broker {node_id}"
+
+
+def broker_unreachable(node_id: int, cause: str) -> Problem:
+    """The problem that a broker did not answer, several times in a row."""
+    return Problem(
+        broker_name(node_id),
+        ProblemCode.BROKER_UNREACHABLE,
+        f"The {broker_name(node_id)} can't be written to",
+        cause,
+        "it is tried again until it answers",
+    )
+
+
+def producer_state_lost(target: TargetPartition, code: int) -> Problem:
+    """The problem that the broker no longer knows this producer's sequence."""
+    return Problem(
+        str(target),
+        ProblemCode.PRODUCER_STATE_LOST,
+        f"{target}: the target no longer knows this producer's sequence; the producer starts over with a new epoch",
+        error=error_name(code),
+    )
+
+
+def write_denied(topic: str, code: int) -> Problem:
+    """The problem that the right to write to the topic is missing."""
+    return Problem(
+        topic,
+        ProblemCode.PARTITION_WRITE_DENIED,
+        f"Not authorized to write to topic {topic} on the target",
+        advice=f"{on_topic('WRITE', topic).grant(PRODUCING_USER)}; it is tried again",
+        error=error_name(code),
+    )
+
+
+def unwritable(target: TargetPartition, code: int, message: str) -> Problem:
+    """The problem of a partition that is tried again. `code`: Kafka's, or NOT_ANSWERED with the reason in `message`."""
+    answered = code != NOT_ANSWERED
+    return Problem(
+        str(target),
+        ProblemCode.PARTITION_UNWRITABLE,
+        f"{target} can't be written to at present",
+        reason(code, message) if answered else message,
+        "it is tried again",
+        error=error_name(code) if answered else "",
+    )
+
+
+def batch_refused(target: TargetPartition, sent: InFlightBatch, code: int, message: str) -> PartitionRefusedError:
+    """The error that the target will never accept this batch as it is."""
+    return PartitionRefusedError(
+        f"The target refused the batch at offset {sent.batch.first_offset} for {target} with "
+        f"{reason(code, message)}; {advice(code)}"
+    )

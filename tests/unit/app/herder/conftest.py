@@ -1,0 +1,15 @@
+"""A running worker in memory for the tests of the herder's modules."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.fakes.connect_worker import FakeWorker
+
+
+@pytest.fixture
+async def worker() -> AsyncIterator[FakeWorker]:
+    async with FakeWorker().running() as running:
+        yield running

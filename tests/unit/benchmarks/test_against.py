@@ -1,0 +1,42 @@
+"""Two checkouts compared: the ratio is that of each round, in which both copied at the same time, not of two means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import against, throughput
+from benchmarks.sides import BEFORE, OURS, Product, open_side
+from deploy.local import LocalCluster
+
+
+@pytest.mark.parametrize("in_turns", [False, True])
+def test_the_ratio_is_that_of_each_round(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, *, in_turns: bool
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def measured(*arguments: Any, at_once: bool) -> list[dict[str, Any]]:
+        asked.append((*arguments, at_once))
+        # The machine was half as fast in the second round.
+        return [{"by_round": [100.0, 50.0, 100.0]}, {"by_round": [110.0, 55.0, 90.0]}]
+
+    monkeypatch.setattr(throughput, "measure", measured)
+    assert against.main([str(tmp_path), "--profile", "1k", *(["--in-turns"] if in_turns else [])]) == 0
+    shown = capsys.readouterr().out
+    assert "1.100" in shown
+    assert "0.900 to 1.100" in shown
+    (_, _, _, *how), *more = asked
+    assert (how, more) == ([(BEFORE, OURS), tmp_path, not in_turns], [])
+
+
+def test_the_other_checkout_is_started_by_its_own_script(tmp_path: Path) -> None:
+    side = open_side(BEFORE, LocalCluster("unstarted"), other=tmp_path)
+    try:
+        assert isinstance(side, Product)
+        with pytest.raises(FileNotFoundError, match=str(tmp_path / "bin")):
+            side.start()
+    finally:
+        side.close()

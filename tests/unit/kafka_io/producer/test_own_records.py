@@ -1,0 +1,115 @@
+"""A task's own records: written in order in batches, each write returns with its acknowledgements or its refusal."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from mirror_connect.kafka_io.producer import own_records
+from mirror_connect.kafka_io.producer.own_records import OwnRecords
+from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from mirror_connect.kafka_io.records.record_batch import NewRecord
+from tests.fakes.encoded_batches import NOW
+from tests.fakes.producer_rig import INVALID_RECORD, Feed, Rig, batch, until
+
+TOPIC = "heartbeats"
+
+
+def records(*values: bytes) -> list[NewRecord]:
+    return [NewRecord(b"k", value, NOW) for value in values]
+
+
+def written(rig: Rig) -> list[int]:
+    """How many records each batch on the target has."""
+    return [each.count for each in rig.target.log(TOPIC, 0).batches]
+
+
+async def test_a_write_returns_when_the_target_has_its_records(rig: Rig) -> None:
+    answer = asyncio.Event()
+    rig.target.before = lambda _request: 0 if answer.is_set() else 7
+    writing = asyncio.create_task(OwnRecords(rig.producer, TOPIC, 0).write(records(b"1", b"2")))
+    await until(lambda: len(rig.target.requests) > 1)
+    assert not writing.done()
+    answer.set()
+    await writing
+    assert written(rig) == [2]
+
+
+async def test_nothing_is_sent_for_no_records(rig: Rig) -> None:
+    await OwnRecords(rig.producer, TOPIC, 0).write([])
+    assert rig.target.requests == []
+
+
+async def test_many_bytes_are_written_in_several_batches_in_order(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_records, "BATCH_BYTES", 20)
+    own = OwnRecords(rig.producer, TOPIC, 0)
+    await own.write(records(b"x" * 15, b"y" * 15, b"z" * 15))
+    assert written(rig) == [2, 1]
+
+
+async def test_batches_of_several_writes_have_offsets_that_rise(rig: Rig) -> None:
+    own = OwnRecords(rig.producer, TOPIC, 0)
+    taken = []
+    give = own.take
+
+    def take(limit: int, *, slow_link: bool) -> object:
+        found = give(limit, slow_link=slow_link)
+        taken.append((found.first_offset, found.last_offset) if found else None)
+        return found
+
+    own.take = take  # type: ignore[method-assign, assignment]
+    await own.write(records(b"1", b"2"))
+    await own.write(records(b"3"))
+    assert [each for each in taken if each] == [(0, 1), (2, 2)]
+
+
+async def test_own_records_go_before_those_that_were_there_earlier(rig: Rig) -> None:
+    rig.leased = False
+    rig.feed(Feed([batch(0, [50])]))
+    writing = asyncio.create_task(OwnRecords(rig.producer, TOPIC, 0).write(records(b"1")))
+    await asyncio.sleep(0)
+    rig.leased = True
+    await writing
+    assert [each.topic for each in rig.target.requests[0].batches] == [TOPIC, "a.orders"]
+
+
+async def test_a_batch_that_was_split_is_acknowledged_with_its_last_piece(rig: Rig) -> None:
+    own = OwnRecords(rig.producer, TOPIC, 0)
+    writing = asyncio.create_task(own.write(records(b"1", b"2", b"3")))
+    await asyncio.sleep(0)
+    given = own.take(1_000, slow_link=False)
+    assert given is not None
+    for first, last, done in ((0, 1, False), (2, 2, True)):
+        piece = batch(first, [1] * (last - first + 1))
+        own.acked(piece, -1)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert writing.done() is done
+    await writing
+
+
+async def test_a_refusal_fails_all_waiting_writes_and_all_later_ones(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_records, "BATCH_BYTES", 1)
+    rig.target.before = lambda _request: INVALID_RECORD
+    own = OwnRecords(rig.producer, TOPIC, 0)
+    writes = [asyncio.create_task(own.write(records(b"1", b"2"))) for _ in range(3)]
+    found = await asyncio.gather(*writes, return_exceptions=True)
+    assert [type(each) for each in found] == [PartitionRefusedError] * 3
+    rig.target.before = lambda _request: 0
+    with pytest.raises(PartitionRefusedError):
+        await own.write(records(b"3"))
+    assert (own.waiting(), written(rig)) == (False, [])
+
+
+async def test_an_acknowledgement_after_a_cancelled_write_is_no_error(rig: Rig) -> None:
+    answer = asyncio.Event()
+    rig.target.before = lambda _request: 0 if answer.is_set() else 7
+    own = OwnRecords(rig.producer, TOPIC, 0)
+    cancelled = asyncio.create_task(own.write(records(b"1")))
+    await until(lambda: bool(rig.target.requests))
+    cancelled.cancel()
+    await asyncio.gather(cancelled, return_exceptions=True)
+    answer.set()
+    await own.write(records(b"2"))
+    assert written(rig) == [1, 1]

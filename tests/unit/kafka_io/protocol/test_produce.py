@@ -1,0 +1,43 @@
+"""Produce as bytes: aiokafka's structs."""
+
+from __future__ import annotations
+
+from aiokafka.protocol.produce import ProduceRequest_v8, ProduceResponse_v3, ProduceResponse_v8
+
+from mirror_connect.kafka_io.protocol.codec import Writer
+from mirror_connect.kafka_io.protocol.produce import Produce, ProducedPartition, ProducePartition
+from tests.fakes.request_bytes import decoded, encoded
+
+
+def test_produce_is_written_as_aiokafka_writes_it() -> None:
+    request = Produce(
+        [
+            ProducePartition("a", 0, [b"head", memoryview(b"body")]),
+            ProducePartition("b", 3, [b"x"]),
+            ProducePartition("a", 1, [b"y"]),
+        ],
+        acks=-1,
+        timeout_ms=9,
+        transactional_id="tx",
+    )
+    theirs = ProduceRequest_v8("tx", -1, 9, [("a", [(0, b"headbody"), (1, b"y")]), ("b", [(3, b"x")])]).encode()
+    assert encoded(request, 8) == theirs
+
+
+def test_produced_batches_are_not_copied_on_their_way_out() -> None:
+    batch = bytearray(b"x" * 100)
+    writer = Writer()
+    Produce([ProducePartition("a", 0, [batch])]).encode(8, writer)
+    assert any(buffer is batch for buffer in writer.buffers())
+
+
+def test_produce_answer_names_the_reason_of_a_refusal() -> None:
+    partition = (3, 87, -1, -1, 0, [(0, "no key")], "one record failed")
+    body = ProduceResponse_v8([("a", [partition])], 5).encode()
+    answer = decoded(Produce([]), 8, body)
+    assert answer == ([ProducedPartition("a", 3, 87, -1, -1, 0, "one record failed")], 5)
+
+
+def test_produce_answer_of_an_old_broker_has_no_log_start() -> None:
+    body = ProduceResponse_v3([("a", [(3, 0, 44, -1)])], 0).encode()
+    assert decoded(Produce([]), 3, body).partitions == [ProducedPartition("a", 3, 0, 44, -1, -1, "")]

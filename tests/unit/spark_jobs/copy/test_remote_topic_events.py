@@ -1,0 +1,48 @@
+"""What acknowledgements show of remote topics is reported once."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
+from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
+from mirror_connect.spark_jobs.copy.remote_topic_events import RemoteTopicEvents
+
+
+class Flow:
+    def __init__(self, topic: str, partition: int = 0) -> None:
+        self.partition = TaskPartition(topic, partition, f"A.{topic}")
+
+
+@pytest.fixture
+def found() -> list[Problem]:
+    return []
+
+
+@pytest.fixture
+def events(found: list[Problem]) -> RemoteTopicEvents:
+    return RemoteTopicEvents(Problems(print, found.append))
+
+
+def flow(topic: str, partition: int = 0) -> PartitionFlow:
+    return cast("PartitionFlow", Flow(topic, partition))
+
+
+def test_somebody_else_who_writes_is_one_event_of_a_task(events: RemoteTopicEvents, found: list[Problem]) -> None:
+    for topic in ("orders", "parcels"):
+        events.others_write(flow(topic, 3), 17, 2)
+    (event,) = found
+    assert (event.subject, event.code) == ("A.orders", ProblemCode.OTHER_WRITER)
+    assert "2 records of partition 3 from offset 17 on did not come from this task" in event.line
+
+
+def test_lost_records_are_one_event_of_each_topic(events: RemoteTopicEvents, found: list[Problem]) -> None:
+    for topic, partition in (("orders", 0), ("orders", 1), ("parcels", 0)):
+        events.lost_records(flow(topic, partition), 5)
+    assert [(event.subject, event.code) for event in found] == [
+        ("A.orders", ProblemCode.TARGET_RECORDS_LOST),
+        ("A.parcels", ProblemCode.TARGET_RECORDS_LOST),
+    ]

@@ -1,0 +1,51 @@
+"""Modules of the product without a test file of their own, and the tests that test them instead.
+
+Row: path below mirror_connect/ → "test file: reason". The reason ends with "through FILE" where the test does not import
+the module itself: FILE imports it. test_mirror_paths.py checks the rows.
+"""
+# ruff: noqa: E501 – a row is one line, so that changes to different rows merge
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+# One line for each module, sorted.
+TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
+    "app/__main__.py": "tests/unit/app/test_own_log.py: builds nothing but the worker; its log setup",
+    "app/config/worker_keys.py": "tests/unit/app/config/test_worker_config.py: a table of settings, through app/config/worker_config.py",
+    "app/errors.py": "tests/unit/app/herder/test_validation.py: error classes",
+    "app/herder/interfaces.py": "tests/unit/app/herder/test_herder.py: protocols only, through tests/fakes/connect_worker.py",
+    "app/rest/admin.py": "tests/unit/app/rest/test_loggers.py: routes, called over HTTP, through app/rest/application.py",
+    "app/rest/bodies.py": "tests/unit/app/rest/test_connectors.py: bodies of the answers, through app/rest/plugins.py",
+    "app/supervisor/interfaces.py": "tests/unit/app/supervisor/test_internal_api.py: protocols only",
+    "app/supervisor/launcher.py": "tests/spark/test_spark_does_not_start.py: needs Spark",
+    "app/version.py": "tests/unit/app/rest/test_application.py: two constants in the answer of GET /, through app/rest/application.py",
+    "app/worker.py": "tests/unit/app/test_forgotten_secrets.py: builds the parts",
+    "cli/__main__.py": "tests/unit/cli/test_verify_command.py: the commands' entry",
+    "connectors/config/framework_settings.py": "tests/unit/connectors/mirror/test_mirror_source.py: a table of settings, through connectors/definition.py",
+    "connectors/config/security_settings.py": "tests/unit/kafka_io/client/test_client_settings.py: a table of settings, through kafka_io/client/client_keys.py",
+    "connectors/errors.py": "tests/unit/app/supervisor/test_task_requests.py: error classes",
+    "connectors/user_code/hidden_memory.py": "tests/unit/connectors/user_code/test_user_class.py: one system call",
+    "kafka_io/admin/all_topics.py": "tests/unit/kafka_io/admin/test_nameless_brokers.py: one call of librdkafka, through kafka_io/admin/admin.py",
+    "kafka_io/client/client_keys.py": "tests/unit/kafka_io/client/test_client_settings.py: a table of settings",
+    "kafka_io/client/group_membership.py": "tests/unit/app/herder/test_membership.py: with the herder's side of it",
+    "kafka_io/client/store_process.py": "tests/unit/kafka_io/client/test_stores.py: the main function of its process, through kafka_io/client/stores.py",
+    "kafka_io/consumer/batch_heads.py": "tests/unit/verify/test_reading.py: used by verification only",
+    "kafka_io/consumer/fetch_positions.py": "tests/unit/kafka_io/consumer/test_fetch_truncation.py: one part of the fetcher, through kafka_io/consumer/fetch_upkeep.py",
+    "kafka_io/consumer/fetch_state.py": "tests/unit/kafka_io/consumer/test_fetcher.py: one part of the fetcher, through kafka_io/consumer/fetcher.py",
+    "kafka_io/consumer/topic_tail.py": "tests/unit/app/storage/test_poison_records.py: read with the log it feeds",
+    "kafka_io/producer/leader_producer.py": "tests/integration/test_leader_writes.py: needs brokers",
+    "kafka_io/producer/target_partition.py": "tests/unit/kafka_io/producer/test_in_flight.py: against a scripted broker",
+    "kafka_io/producer/write_problems.py": "tests/unit/kafka_io/producer/test_sender.py: problems that the sender reports, through kafka_io/producer/sender.py",
+    "spark_jobs/__main__.py": "tests/unit/spark_jobs/test_query_states.py: its loop, with fake queries",
+    "spark_jobs/copy/stalled_partition.py": "tests/unit/spark_jobs/copy/test_stalled_partitions.py: a dataclass, through spark_jobs/copy/stalled_partitions.py",
+    "spark_jobs/daemon.py": "tests/unit/spark_jobs/test_session.py: imports modules before it forks",
+    "spark_jobs/mapping/offset_ranges_writer.py": "tests/unit/spark_jobs/mapping/test_offset_mapping_troubles.py: when the topic refuses",
+    "spark_jobs/tasks/mirror_source.py": "tests/unit/spark_jobs/tasks/test_stalled_partitions.py: the whole task, with fake clusters",
+    "verify/batch_side.py": "tests/unit/verify/test_reading.py: one way of reading",
+    "verify/cluster_logs.py": "tests/unit/verify/test_reading.py: one way of reading",
+    "verify/clusters.py": "tests/unit/verify/test_truncation.py: constants and a type",
+    "verify/errors.py": "tests/unit/verify/test_link.py: one error",
+    "verify/record_side.py": "tests/unit/verify/test_reading.py: one way of reading",
+}
