@@ -20,18 +20,20 @@ INI: Final = """
 [pytest]
 addopts = -ra -p no:cacheprovider -p no:schemathesis -p no:hypothesispytest -p no:anyio -p no:asyncio
 """
-# A planted test writes down that it ran, so that its runs can be counted.
+# A planted test writes down that it ran, so that its runs can be counted. Two runs at once must not get the same number, so
+# each asks where its own write ended.
 HEAD: Final = """
-import subprocess, pytest
+import os, subprocess, pytest
 from pathlib import Path
 from deploy.local import LocalError, NotInTime
 from tests.waiting import WaitTimedOut, wait_for, wait_for_state
 
 def ran(name):
-    file = Path(__file__).with_name(name + ".ran")
-    with file.open("a") as runs:
-        runs.write("x")
-    return file.stat().st_size
+    file = os.open(Path(__file__).with_name(name + ".ran"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(file, b"x")
+    number = os.lseek(file, 0, os.SEEK_CUR)
+    os.close(file)
+    return number
 """
 PASSES: Final = "def test_passes(): pass\n"
 DATA: Final = "def test_data():\n    assert ran('data') > 1, 'a record is lost'\n"
