@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.partitions import CommittedOffsets, TopicPartition
 from mirror_connect.connectors.rights import WORKER_USER, MissingRight, on_group
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import ConnectionLost
@@ -24,9 +25,19 @@ from mirror_connect.kafka_io.protocol.group_protocol import (
     LeaveGroup,
     SyncGroup,
 )
-from mirror_connect.kafka_io.protocol.groups import OffsetFetch
+from mirror_connect.kafka_io.protocol.groups import OffsetCommit, OffsetFetch
 
 T = TypeVar("T")
+# Errors of a commit that concern the member, not one partition. The broker gives them to all partitions.
+_OF_THE_GROUP: Final = frozenset(
+    {
+        *COORDINATOR_MOVED,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    }
+)
 
 
 class GroupRefusedError(Exception):
@@ -51,13 +62,20 @@ class MembershipLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """A group and its timing, in ms: session.timeout.ms, rebalance.timeout.ms."""
+    """A group and its timing, in ms: session.timeout.ms, rebalance.timeout.ms.
+
+    `user`: who logs in, for errors. `others`: what members of another kind may be, and what to do.
+    """
 
     group_id: str
     protocol_type: str
     protocol: str
     session_timeout_ms: int
     rebalance_timeout_ms: int
+    user: str = WORKER_USER
+    others: str = (
+        "members of another kind (Kafka Connect's Java workers or a consumer): stop them, or set another group.id"
+    )
 
 
 class GroupClient:
@@ -77,8 +95,13 @@ class GroupClient:
         self._patient = Cluster({**settings, **once, "request.timeout.ms": str(patient)}, client_id)
         self._coordinator: int | None = None
 
-    async def join(self, member_id: str, metadata: bytes) -> JoinGroupResponse:
-        """Joins as `member_id` ("" for a new member). Raises GroupRefusedError, HeldByOthers, MembershipLost."""
+    async def join(
+        self, member_id: str, metadata: bytes, others: Mapping[str, bytes] | None = None
+    ) -> JoinGroupResponse:
+        """Joins as `member_id` ("" for a new member). Raises GroupRefusedError, HeldByOthers, MembershipLost.
+
+        `others`: further protocols of this member, with their metadata.
+        """
         group = self._group
         while True:
             joined = await self._ask(
@@ -90,6 +113,7 @@ class GroupClient:
                     metadata,
                     group.session_timeout_ms,
                     group.rebalance_timeout_ms,
+                    others or {},
                 ),
                 patient=True,
             )
@@ -121,6 +145,19 @@ class GroupClient:
             sorted({each.topic for each in found.offsets if each.offset >= 0}) if found.error == ErrorCode.NONE else []
         )
 
+    async def committed(self) -> dict[TopicPartition, int]:
+        """The group's committed offsets."""
+        found = await self._ask(OffsetFetch(self._group.group_id))
+        self._check(found.error)
+        return {TopicPartition(each.topic, each.partition): each.offset for each in found.offsets if each.offset >= 0}
+
+    async def commit(self, generation: int, member_id: str, offsets: CommittedOffsets) -> dict[TopicPartition, int]:
+        """Commits offsets as a member; returns the codes of what was refused. Raises RebalanceNeeded, MembershipLost."""
+        answer = await self._ask(OffsetCommit(self._group.group_id, offsets, generation, member_id))
+        for error in _OF_THE_GROUP & set(answer.errors.values()):
+            self._check(error)
+        return {partition: error for partition, error in answer.errors.items() if error != ErrorCode.NONE}
+
     async def close(self) -> None:
         """Closes all connections."""
         await self._quick.close()
@@ -131,7 +168,7 @@ class GroupClient:
             if self._coordinator is None:
                 if not self._quick.nodes:
                     await self._quick.connect()
-                self._coordinator = await self._quick.coordinator("group", self._group.group_id, WORKER_USER)
+                self._coordinator = await self._quick.coordinator("group", self._group.group_id, self._group.user)
             cluster = self._quick
             if patient:
                 self._patient.nodes = self._quick.nodes
@@ -153,12 +190,9 @@ class GroupClient:
         if error in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}:
             raise MembershipLost(group)
         if error == ErrorCode.GROUP_AUTHORIZATION_FAILED:
-            raise MissingRight(f"not authorized to use group.id {group}", on_group("READ", group), WORKER_USER)
+            raise MissingRight(f"not authorized to use group.id {group}", on_group("READ", group), self._group.user)
         if error in {ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.GROUP_ID_NOT_FOUND}:
-            raise HeldByOthers(
-                f"group.id {group} is in use by members of another kind (Kafka Connect's Java workers or a consumer): "
-                f"stop them, or set another group.id"
-            )
+            raise HeldByOthers(f"group.id {group} is in use by {self._group.others}")
         raise GroupRefusedError(_refusal(group, self._group.session_timeout_ms, error))
 
 
@@ -172,5 +206,5 @@ def _refusal(group: str, session_timeout_ms: int, error: int) -> str:
         case code if code == ErrorCode.INVALID_GROUP_ID:
             return f"group.id {group!r} is not a valid group name: set another one"
         case code if code == ErrorCode.GROUP_MAX_SIZE_REACHED:
-            return f"group.id {group} has as many members as the broker's group.max.size allows: stop some workers"
+            return f"group.id {group} has as many members as the broker's group.max.size allows: stop some of them"
     return f"group.id {group} can't be joined: the broker answers {error_name(error)}"

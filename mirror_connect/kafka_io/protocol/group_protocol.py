@@ -7,7 +7,7 @@ https://kafka.apache.org/protocol has it; no version here is flexible.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from mirror_connect.kafka_io.protocol.codec import Reader, Request, Writer
@@ -30,7 +30,10 @@ class JoinGroupResponse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JoinGroup(Request[JoinGroupResponse]):
-    """Joins or rejoins. The response comes when all members have joined, at the latest after `rebalance_timeout_ms`."""
+    """Joins or rejoins. The response comes when all members have joined, at the latest after `rebalance_timeout_ms`.
+
+    `others`: further protocols with their metadata, less wanted than `protocol`. All members must have one in common.
+    """
 
     api_key: ClassVar[int] = 11
     versions: ClassVar[tuple[int, int]] = (2, 5)
@@ -42,9 +45,10 @@ class JoinGroup(Request[JoinGroupResponse]):
     metadata: bytes
     session_timeout_ms: int
     rebalance_timeout_ms: int
+    others: Mapping[str, bytes] = field(default_factory=dict)
 
     def encode(self, version: int, writer: Writer) -> None:
-        """As JoinGroup v2 to v5, with one protocol and no static membership."""
+        """As JoinGroup v2 to v5, without static membership."""
         writer.string(self.group)
         writer.int32(self.session_timeout_ms)
         writer.int32(self.rebalance_timeout_ms)
@@ -52,9 +56,11 @@ class JoinGroup(Request[JoinGroupResponse]):
         if version >= 5:
             writer.string(None)
         writer.string(self.protocol_type)
-        writer.length(1)
-        writer.string(self.protocol)
-        writer.bytes_(self.metadata)
+        protocols = {self.protocol: self.metadata, **self.others}
+        writer.length(len(protocols))
+        for name, metadata in protocols.items():
+            writer.string(name)
+            writer.bytes_(metadata)
 
     def decode(self, version: int, reader: Reader) -> JoinGroupResponse:
         """As JoinGroup v2 to v5."""

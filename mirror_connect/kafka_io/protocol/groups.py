@@ -1,4 +1,4 @@
-"""The requests about groups of others: ListGroups, OffsetFetch, OffsetCommit.
+"""The requests about consumer groups and their offsets: ListGroups, OffsetFetch, OffsetCommit.
 
 One OffsetFetch asks for one group, which every broker supports. Many of them can be in flight.
 """
@@ -126,9 +126,9 @@ class OffsetCommitResponse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommit(Request[OffsetCommitResponse]):
-    """Commits offsets of a group through its coordinator, without being a member.
+    """Commits offsets of a group through its coordinator: as a member, or without `member_id` as nobody.
 
-    For a group with members, the broker answers UNKNOWN_MEMBER_ID.
+    For a group with members, the broker answers UNKNOWN_MEMBER_ID to nobody, and ILLEGAL_GENERATION to a former member.
     """
 
     api_key: ClassVar[int] = 8
@@ -137,12 +137,14 @@ class OffsetCommit(Request[OffsetCommitResponse]):
 
     group: str
     offsets: CommittedOffsets
+    generation: int = -1
+    member_id: str = ""
 
     def encode(self, version: int, writer: Writer) -> None:
         """As OffsetCommit v3 to v8."""
         writer.string(self.group)
-        writer.int32(-1)  # generation
-        writer.string("")  # member id
+        writer.int32(self.generation)
+        writer.string(self.member_id)
         if version >= 7:
             writer.string(None)
         if version <= 4:

@@ -39,6 +39,12 @@ def test_a_join_is_written_without_a_static_member() -> None:
     assert encoded(JOIN, 5) == JoinGroupRequest_v5("g", 10_000, 60_000, "me", None, "connect", protocols).encode()
 
 
+def test_a_member_may_offer_several_protocols_in_its_order() -> None:
+    join = JoinGroup("g", "me", "consumer", "roundrobin", b"a", 10_000, 60_000, {"range": b"b"})
+    protocols = [("roundrobin", b"a"), ("range", b"b")]
+    assert encoded(join, 5) == JoinGroupRequest_v5("g", 10_000, 60_000, "me", None, "consumer", protocols).encode()
+
+
 @pytest.mark.parametrize("version", [2, 5])
 def test_the_leader_is_given_the_metadata_of_all_members(version: int) -> None:
     head = (4, 0, 7, "mirror-connect", "me", "me")

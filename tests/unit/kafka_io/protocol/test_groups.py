@@ -30,6 +30,11 @@ def test_a_commit_is_written_as_aiokafka_writes_it() -> None:
     assert encoded(COMMIT, 3) == OffsetCommitRequest_v3("g", -1, "", -1, topics).encode()
 
 
+def test_a_members_commit_names_its_generation() -> None:
+    commit = OffsetCommit("g", {("b", 0): (7, "")}, 9, "me")
+    assert encoded(commit, 3) == OffsetCommitRequest_v3("g", 9, "me", -1, [("b", [(0, 7, "")])]).encode()
+
+
 def test_a_commit_of_version_8_has_the_form_of_the_protocol_guide() -> None:
     written = bytes.fromhex(
         "0267 ffffffff 01 00 03"  # group, generation, no member, no instance, two topics
