@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 
 class ConfigError(Exception):
     """A setting has a wrong value. The text is one line for the user, worded as Kafka's ConfigException.
@@ -28,6 +30,10 @@ class ClusterUnreachable(Exception):
         self.what = what
         self.cause = cause
         self.advice = advice
+
+
+# What to do about it; for every place that says so.
+ADDRESS_ADVICE: Final = "Correct the host, or make its name known to the worker's machine"
 
 
 class AddressUnknown(ClusterUnreachable):

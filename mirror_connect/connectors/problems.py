@@ -101,7 +101,8 @@ class Problem:
         """One line for people."""
         since = "" if self.since is None else f" since {utc(self.since)}"
         cause = f": {self.cause}" if self.cause else ""
-        advice = f"; {self.advice}" if self.advice else ""
+        # An advice may be a sentence of its own elsewhere.
+        advice = f"; {self.advice[0].lower()}{self.advice[1:]}" if self.advice else ""
         return f"{self.text}{since}{cause}{advice}"
 
     def because(self, cause: str) -> Problem:

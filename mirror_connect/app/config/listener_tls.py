@@ -33,8 +33,9 @@ LISTENER_TLS_KEYS: Final = TLS_KEYS + ConfigTable(CLIENT_AUTH_KEY)
 def listener_context(values: Mapping[str, str], prefix: str) -> ssl.SSLContext:
     """The context of a worker's https listeners. ConfigError names the setting as in the file."""
     given = {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
-    prefix = prefix if given else ""
     options = given or {name: value for name, value in values.items() if name in LISTENER_TLS_KEYS}
+    # With neither, the names that the sample file has.
+    prefix = "" if options and not given else prefix
     try:
         settings = LISTENER_TLS_KEYS.parse_all(options)
         return TlsSettings.of(settings).server_context(cast(ClientAuth, settings.text("ssl.client.auth")))

@@ -13,6 +13,7 @@ from typing import Final
 
 from mirror_connect.connectors.errors import ConfigError
 
+LARGEST_PORT: Final = 65_535
 _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 
 
@@ -33,8 +34,10 @@ def parse_listeners(name: str, urls: Sequence[str]) -> tuple[Listener, ...]:
     found = []
     for url in urls:
         match = _LISTENER.fullmatch(url.strip())
-        if match is None or int(match[3]) > 65_535:
+        if match is None:
             raise ConfigError(name, url, "Listener doesn't have the right format (protocol://hostname:port).")
+        if int(match[3]) > LARGEST_PORT:
+            raise ConfigError(name, url, f"the port {match[3]} is too large; the largest is {LARGEST_PORT}")
         scheme = match[1].lower()
         if scheme not in ("http", "https"):
             raise ConfigError(name, url, 'Listener protocol must be either "http" or "https".')

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from mirror_connect.connectors.config.table import RefusedConfig
-from mirror_connect.connectors.errors import AddressUnknown
+from mirror_connect.connectors.errors import ADDRESS_ADVICE, AddressUnknown
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.kafka_io.client.addresses import bootstrap_servers, has_address
 
@@ -58,7 +58,7 @@ class FirstAddresses:
             since, tries = now, 0
         self._missed[task] = (run_id, since, tries + 1)
         # Kafka's sentence, which people search for.
-        line = f"No resolvable bootstrap urls given in bootstrap.servers of the {what}: {servers}"
+        line = f"No resolvable bootstrap urls given in bootstrap.servers of the {what}: {servers}. {ADDRESS_ADVICE}"
         if task not in self._refused and (tries + 1 < TRIES or now - since < TRIED_FOR_S):
             return AddressUnknown(line)
         self._refused.add(task)

@@ -11,7 +11,13 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError
 
-from mirror_connect.connectors.errors import AddressUnknown, ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.errors import (
+    ADDRESS_ADVICE,
+    AddressUnknown,
+    ClusterUnreachable,
+    ConfigError,
+    NotAuthorized,
+)
 from mirror_connect.connectors.rights import MissingRight, Right
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import UnsupportedByBroker
@@ -174,7 +180,8 @@ class AdminErrors:
             # The first half is Kafka's sentence, which people search for.
             sentence = f"No resolvable bootstrap urls given in bootstrap.servers ({_reason(cause)})"
             what = f"The {self.named()} can't be reached"
-            return AddressUnknown(f"{what}: {sentence}", what=what, cause=sentence)
+            text = f"{what}: {sentence}. {ADDRESS_ADVICE}"
+            return AddressUnknown(text, what=what, cause=sentence, advice=ADDRESS_ADVICE)
         closed = down is not None and (cause is None or _HUNG_UP in cause.str())
         if closed or (cause is not None and _NO_LOGIN in cause.str()):
             better = self._error_of_own_connection()

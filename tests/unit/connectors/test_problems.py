@@ -56,6 +56,11 @@ def test_a_line_has_what_since_when_why_and_what_to_do() -> None:
     assert Problem("c", ProblemCode.CLUSTER_UNREACHABLE, "It can't be reached").line == "It can't be reached"
 
 
+def test_an_advice_that_is_a_sentence_elsewhere_goes_on_in_the_line() -> None:
+    problem = Problem("c", ProblemCode.CLUSTER_UNREACHABLE, "It can't be reached", "no answer", "Look at it")
+    assert problem.line == "It can't be reached: no answer; look at it"
+
+
 def test_it_travels_as_json() -> None:
     problem = Problem("c", ProblemCode.CLUSTER_UNREACHABLE, "text", "cause", "advice", "ERROR", BEGUN)
     assert Problem.from_json(problem.to_json()) == problem

@@ -52,6 +52,12 @@ def test_a_worker_whose_admin_listeners_alone_are_https_has_a_context_for_them(p
     assert (config.tls, isinstance(config.admin_tls, ssl.SSLContext)) == (None, True)
 
 
+def test_a_missing_key_store_is_named_as_the_sample_file_names_it() -> None:
+    with pytest.raises(ConfigError, match=r"listeners\.https\.ssl\.keystore\.location") as refused:
+        worker_config(HTTPS)
+    assert refused.value.name == "listeners.https.ssl.keystore.location"
+
+
 @pytest.mark.parametrize("prefix", ["listeners.https.", ""], ids=["its_own", "the_worker's"])
 def test_the_key_store_is_that_of_the_listeners_or_of_the_worker(pem: dict[str, str], prefix: str) -> None:
     assert worker_config(HTTPS | prefixed(prefix, pem)).tls is not None
@@ -66,7 +72,9 @@ def test_one_setting_of_its_own_and_the_workers_count_no_more(pem: dict[str, str
 
 def test_admin_listeners_do_not_borrow_from_the_main_ones(pem: dict[str, str]) -> None:
     settings = prefixed("listeners.https.", pem) | {"admin.listeners": "https://127.0.0.1:0"}
-    with pytest.raises(ConfigError, match=r"^Invalid ssl\.keystore\.location: an https listener needs"):
+    with pytest.raises(
+        ConfigError, match=r"^Invalid admin\.listeners\.https\.ssl\.keystore\.location: an https listener needs"
+    ):
         worker_config(HTTPS | settings)
 
 

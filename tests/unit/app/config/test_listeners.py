@@ -27,6 +27,15 @@ def test_a_wrong_listener_is_named(url: str) -> None:
         parse_listeners("listeners", [url])
 
 
+def test_a_port_that_is_too_large_is_not_called_a_wrong_format() -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse_listeners("listeners", ["http://x:65536"])
+    assert str(refused.value) == (
+        "Invalid value http://x:65536 for configuration listeners: the port 65536 is too large; the largest is 65535"
+    )
+    assert parse_listeners("listeners", ["http://x:65535"]) == (Listener("http", "x", 65535),)
+
+
 BOTH = (Listener("https", "a", 8443), Listener("http", "b", 0))
 
 

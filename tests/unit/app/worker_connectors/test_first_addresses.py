@@ -9,7 +9,7 @@ import pytest
 from mirror_connect.app.worker_connectors import first_addresses
 from mirror_connect.app.worker_connectors.first_addresses import FirstAddresses
 from mirror_connect.connectors.config.table import RefusedConfig
-from mirror_connect.connectors.errors import AddressUnknown
+from mirror_connect.connectors.errors import ADDRESS_ADVICE, AddressUnknown
 from mirror_connect.connectors.task_protocol import TaskId
 
 TASK = TaskId("a", 0)
@@ -59,7 +59,7 @@ async def test_a_cluster_without_an_address_is_tried_again_and_then_refused() ->
             await addresses.check(TASK, "run-1", to("b1:9092"))
     with pytest.raises(RefusedConfig) as refused:
         await addresses.check(TASK, "run-1", to("b1:9092"))
-    line = "No resolvable bootstrap urls given in bootstrap.servers of the target cluster: b1:9092"
+    line = f"No resolvable bootstrap urls given in bootstrap.servers of the target cluster: b1:9092. {ADDRESS_ADVICE}"
     assert str(refused.value) == line
 
 
