@@ -42,6 +42,15 @@ A value may be a reference `${{provider:path:key}}` to a config provider: `FileC
 and `EnvVarConfigProvider` of `org.apache.kafka.common.config.provider`, declared in the worker's file
 (`config.providers=file`, `config.providers.file.class=…`). Connector configs are stored and shown with the reference.
 
+Three more are those that Strimzi adds to its images. `io.strimzi.kafka.KubernetesSecretConfigProvider` and
+`io.strimzi.kafka.KubernetesConfigMapConfigProvider` read an object of Kubernetes: `${{secrets:NAMESPACE/NAME:KEY}}`, or
+`${{secrets:NAME:KEY}}` in the worker's own namespace. A key may be a pattern (`*.crt`); the values of all matching keys are
+joined by a line break, or by `config.providers.secrets.param.separator`. A key that is not there gives an empty value and
+a warning. The way to the API is the file of `KUBECONFIG` or `~/.kube/config` if it exists, else the service account of
+the pod (`KUBERNETES_SERVICE_HOST`, `KUBERNETES_SERVICE_PORT`), whose token is read anew for each request. The account
+needs the verb `get` on those objects, and no more. An answer has 5 s and 4 MiB at most.
+`io.strimzi.kafka.EnvVarConfigProvider` is the older form of Kafka's.
+
 The environment:
 
 - `MIRROR_CONNECT_LOG_LEVEL`: DEBUG, INFO (the default), WARNING, ERROR or CRITICAL.

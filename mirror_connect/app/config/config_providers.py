@@ -1,7 +1,8 @@
-"""Config providers: `${provider:path:key}` in a config is replaced by what a file, directory or the environment holds.
+"""Config providers: `${provider:path:key}` in a config is replaced by what a file, the environment or Kubernetes holds.
 
-Rules and names are Kafka's (ConfigTransformer, AbstractConfig and the three providers of kafka-clients 4.3.1). A reference
-stays as text if its provider or key does not exist. References in resolved values are not replaced.
+Rules and names are Kafka's (ConfigTransformer, AbstractConfig and the three providers of kafka-clients 4.3.1), and of the
+three providers that Strimzi adds. A reference stays as text if its provider or key does not exist. References in resolved
+values are not replaced.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from mirror_connect.app.config.kubernetes_providers import KubernetesConfigMapProvider, KubernetesSecretProvider
 from mirror_connect.app.config.properties import UnreadableFile, properties_of
 from mirror_connect.connectors.config.bounded_file import CantRead, OutsideError, read_file
 from mirror_connect.connectors.config.table import RefusedConfig
@@ -27,6 +29,7 @@ log = logging.getLogger(__name__)
 # Other things in braces, such as `${1:-x}`, don't begin like this.
 _ALIAS: Final = re.compile(r"[A-Za-z_][\w.-]*")
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
+_STRIMZI: Final = "io.strimzi.kafka."
 
 
 class Provider(Protocol):
@@ -145,10 +148,21 @@ class EnvironmentProvider:
         return {key: self._variables[key] for key in keys if key in self._variables}
 
 
-_PROVIDERS: Final[Mapping[str, type[FileProvider | DirectoryProvider | EnvironmentProvider]]] = {
-    f"{_PACKAGE}FileConfigProvider": FileProvider,
-    f"{_PACKAGE}DirectoryConfigProvider": DirectoryProvider,
+class StrimziEnvironmentProvider(EnvironmentProvider):
+    """As EnvironmentProvider, but Strimzi's older class ignores a path."""
+
+    def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
+        """Values of the variables."""
+        return super().get("", keys)
+
+
+_PROVIDERS: Final[Mapping[str, Callable[[str, Mapping[str, str], Mapping[str, str] | None], Provider]]] = {
+    f"{_PACKAGE}FileConfigProvider": lambda alias, parameters, _: FileProvider(alias, parameters),
+    f"{_PACKAGE}DirectoryConfigProvider": lambda alias, parameters, _: DirectoryProvider(alias, parameters),
     f"{_PACKAGE}EnvVarConfigProvider": EnvironmentProvider,
+    f"{_STRIMZI}EnvVarConfigProvider": StrimziEnvironmentProvider,
+    f"{_STRIMZI}KubernetesSecretConfigProvider": KubernetesSecretProvider,
+    f"{_STRIMZI}KubernetesConfigMapConfigProvider": KubernetesConfigMapProvider,
 }
 
 
@@ -229,10 +243,7 @@ class Resolver:
             parameters = {
                 name.removeprefix(prefix): value for name, value in properties.items() if name.startswith(prefix)
             }
-            if provider is EnvironmentProvider:
-                providers[alias] = EnvironmentProvider(alias, parameters, environment)
-            else:
-                providers[alias] = provider(alias, parameters)
+            providers[alias] = provider(alias, parameters, environment)
         return cls(providers)
 
     def resolve(self, config: Mapping[str, str]) -> dict[str, str]:

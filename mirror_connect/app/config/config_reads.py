@@ -39,6 +39,6 @@ class ConfigReads:
         except TimeoutError:
             problem = (
                 f"reading the references of the config took more than {self._patience_s:g} s, or those of {THREADS} other "
-                "configs did; look for a file on a share that does not answer"
+                "configs did; look for a file on a share, or a Kubernetes API, that does not answer"
             )
             raise ConfigError("config.providers", None, problem) from None
