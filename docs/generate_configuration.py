@@ -58,6 +58,8 @@ The environment:
 - `KAFKA_OPTS`: `-Djava.security.auth.login.config=FILE` names the login file of Basic auth.
   `-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=URL,URL` lists the token endpoints that OAUTHBEARER logins may ask;
   without it none.
+- `KAFKA_HEAP_OPTS`: `-Xmx` and `-Xms` size the heap of Spark's JVM, unless `spark.driver.memory` is set.
+  [install.md](install.md#start-scripts) has the other variables of Kafka's start scripts.
 
 Limit what providers give (`config.providers.file.param.allowed.paths=DIRECTORY`, `….param.allowlist.pattern=REGEX`),
 because a connector may send any of it anywhere. Without a limit the log warns at the start if REST is reachable from

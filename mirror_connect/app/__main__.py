@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 
 import uvloop
 
+from mirror_connect.app.config.kafka_environment import notices
 from mirror_connect.app.config.worker_config import WorkerConfig, load_worker_config
 from mirror_connect.app.end_signals import end_on_signals
 from mirror_connect.app.environment import allow_open_files, check_java, check_scratch, leave_no_core
@@ -68,6 +69,8 @@ def _run_to_the_end(hiding: RedactingFilter) -> int:
         # In the environment, because Spark's tasks load such classes, too.
         os.environ[PLUGIN_PATH] = os.pathsep.join(map(os.path.abspath, config.plugin_path))
         os.environ[PLUGIN_MODULES] = ",".join(config.plugin_modules)
+        for line in notices(config.spark, os.environ):
+            log.warning("%s", line)
         allow_open_files()
         check_scratch()
         servers = config.own_client("admin").get("bootstrap.servers")

@@ -17,6 +17,7 @@ from typing import Final
 
 import psutil
 
+from mirror_connect.app.config.kafka_environment import with_heap
 from mirror_connect.app.supervisor.scratch import Scratch, remove_stale
 from mirror_connect.app.supervisor.spark_log import SparkLog, with_settings
 from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES, PLUGIN_PATH
@@ -36,7 +37,7 @@ class SparkApplication:
     """One process tree. `start` it, await `exited`, `end` it; it can't be started twice."""
 
     def __init__(self, spark: Mapping[str, str]) -> None:
-        self._spark = dict(spark)
+        self._spark = with_heap(spark, os.environ)
         self._process: asyncio.subprocess.Process | None = None
         self._scratch: Scratch | None = None
         self._log = SparkLog()

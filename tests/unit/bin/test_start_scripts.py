@@ -1,0 +1,158 @@
+"""The start scripts in bin/ have the manners of Kafka's: run here with a Python that only writes down what it is given."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.paths import ROOT
+from tests.waiting import wait_for_state
+
+COMMON: Final = "mirror-connect-start.sh"
+# Script → what follows [-daemon] in Kafka's usage line, its name there, the module that it runs.
+SCRIPTS: Final = {
+    "connect-distributed.sh": ("connect-distributed.properties", "connectDistributed", "mirror_connect.app"),
+}
+TELLS: Final = '#!/bin/sh\necho "$@"\necho "$$" >&2\nexit 7\n'
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A checkout with the scripts, in a folder whose name has a space, and a Python that prints its arguments."""
+    home = tmp_path / "a checkout"
+    shutil.copytree(ROOT / "bin", home / "bin")
+    (home / "pyproject.toml").touch()
+    _python(home / ".venv" / "bin")
+    return home
+
+
+def _python(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    python = folder / "python"
+    python.write_text(TELLS)
+    python.chmod(0o755)
+
+
+def _run(script: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if name not in {"EXTRA_ARGS", "LOG_DIR"}}
+    return subprocess.run(
+        [script, *arguments], env={**kept, **environment}, capture_output=True, text=True, timeout=20, check=False
+    )
+
+
+def test_every_script_is_tested_here() -> None:
+    assert {each.name for each in (ROOT / "bin").iterdir()} == {*SCRIPTS, COMMON}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_scripts_may_be_run(script: str) -> None:
+    assert (ROOT / "bin" / script).stat().st_mode & stat.S_IXUSR
+
+
+@pytest.mark.parametrize("arguments", [(), ("-daemon",)], ids=["alone", "with_an_option"])
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_without_a_file_there_is_kafkas_usage_line(home: Path, script: str, arguments: tuple[str, ...]) -> None:
+    path = home / "bin" / script
+    done = _run(path, *arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (1, f"USAGE: {path} [-daemon] {SCRIPTS[script][0]}\n", "")
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_it_runs_in_the_scripts_own_process_and_its_exit_code_is_the_scripts(home: Path, script: str) -> None:
+    process = subprocess.Popen(
+        [home / "bin" / script, "a file", "b"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    out, error = process.communicate(timeout=20)
+    assert (process.returncode, out, error) == (7, f"-m {SCRIPTS[script][2]} a file b\n", f"{process.pid}\n")
+
+
+def test_a_link_to_a_script_finds_its_checkout(home: Path, tmp_path: Path) -> None:
+    link = tmp_path / "linked.sh"
+    link.symlink_to(home / "bin" / "connect-distributed.sh")
+    assert _run(link, "f").stdout == "-m mirror_connect.app f\n"
+
+
+def test_without_its_environment_a_checkout_says_how_to_make_it(home: Path) -> None:
+    shutil.rmtree(home / ".venv")
+    done = _run(home / "bin" / "connect-distributed.sh", "f")
+    assert (done.returncode, "run make setup first" in done.stderr) == (1, True)
+
+
+def test_installed_it_uses_the_environment_that_it_is_in(home: Path, tmp_path: Path) -> None:
+    installed = tmp_path / "environment" / "bin"
+    shutil.copytree(home / "bin", installed)
+    _python(installed)
+    assert _run(installed / "connect-distributed.sh", "f").stdout == "-m mirror_connect.app f\n"
+
+
+def test_installed_without_an_environment_it_uses_the_python_of_the_command(home: Path, tmp_path: Path) -> None:
+    installed = tmp_path / "usr" / "bin"
+    shutil.copytree(home / "bin", installed)
+    _python(tmp_path)
+    (installed / "mirror-connect").write_text(f"#!{tmp_path}/python\nimport sys\n")
+    assert _run(installed / "connect-distributed.sh", "f").stdout == "-m mirror_connect.app f\n"
+
+
+# --- in the background ---
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_in_the_background_its_output_goes_to_the_log_directory(home: Path, tmp_path: Path, script: str) -> None:
+    log = tmp_path / "logs" / f"{SCRIPTS[script][1]}.out"
+    done = _run(home / "bin" / script, "-daemon", "f", LOG_DIR=str(log.parent))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    _wait_text(log, f"-m {SCRIPTS[script][2]} f\n")
+
+
+def test_without_a_log_directory_it_is_beside_bin(home: Path) -> None:
+    _run(home / "bin" / "connect-distributed.sh", "-daemon", "f")
+    _wait_text(home / "logs" / "connectDistributed.out", "-m mirror_connect.app f\n")
+
+
+@pytest.mark.parametrize(
+    ("extra", "arguments"),
+    [
+        pytest.param("-name other", ("-daemon", "f"), id="as_kafkas_scripts_take_it"),
+        pytest.param("-daemon -name other", ("f",), id="all_in_the_variable"),
+        pytest.param("-name first", ("-daemon", "-name", "other", "f"), id="an_option_wins"),
+        pytest.param("", ("-name", "other", "-daemon", "f"), id="options_alone"),
+    ],
+)
+def test_a_name_names_the_file_of_the_output(home: Path, extra: str, arguments: tuple[str, ...]) -> None:
+    done = _run(home / "bin" / "connect-distributed.sh", *arguments, EXTRA_ARGS=extra)
+    assert done.returncode == 0, done.stderr
+    _wait_text(home / "logs" / "other.out", "-m mirror_connect.app f\n")
+
+
+def test_it_returns_while_the_process_runs_which_ignores_that_its_terminal_goes(home: Path, tmp_path: Path) -> None:
+    end = tmp_path / "end"
+    _tells = f'#!/bin/sh\nkill -HUP $$\nwhile [ ! -e "{end}" ]; do sleep 0.05; done\necho ended\n'
+    (home / ".venv" / "bin" / "python").write_text(_tells)
+    assert _run(home / "bin" / "connect-distributed.sh", "-daemon", "f").returncode == 0
+    log = home / "logs" / "connectDistributed.out"
+    assert log.read_text() == ""
+    end.touch()
+    _wait_text(log, "ended\n")
+
+
+def test_a_log_directory_that_cannot_be_made_is_named(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = _run(home / "bin" / "connect-distributed.sh", "-daemon", "f", LOG_DIR=f"{tmp_path}/file/logs")
+    assert done.returncode == 1
+    assert f"{tmp_path}/file/logs/connectDistributed.out" in done.stderr.splitlines()[-1]
+    assert "LOG_DIR" in done.stderr.splitlines()[-1]
+
+
+def test_a_log_of_javas_garbage_collection_is_said_to_have_no_effect(home: Path) -> None:
+    done = _run(home / "bin" / "connect-distributed.sh", "f", EXTRA_ARGS="-loggc")
+    assert (done.stdout, "-loggc has no effect" in done.stderr) == ("-m mirror_connect.app f\n", True)
+
+
+def _wait_text(file: Path, text: str) -> None:
+    wait_for_state(lambda: file.exists() and text in file.read_text(), f"{file} has {text!r}", 20)
