@@ -19,6 +19,8 @@ EPOCH_ENDED: Final = "EPOCH_ENDED"
 FINISHED: Final = "FINISHED"
 FAILED: Final = "FAILED"
 FENCED: Final = "FENCED"
+# Of TaskPartition.remote_partition.
+SAME: Final = -1
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,16 +36,26 @@ class TaskId:
 
 @dataclass(frozen=True, slots=True, order=True)
 class TaskPartition:
-    """A source partition and the target topic its records go to (the partition number stays)."""
+    """A source partition and the target topic its records go to.
+
+    `remote_partition`: the partition there if its number is another one; SAME if not.
+    """
 
     topic: str
     partition: int
     remote_topic: str
+    remote_partition: int = SAME
 
     @property
     def source(self) -> TopicPartition:
         """The source partition alone, as a key."""
         return TopicPartition(self.topic, self.partition)
+
+    @property
+    def target(self) -> TopicPartition:
+        """The partition on the target."""
+        number = self.partition if self.remote_partition == SAME else self.remote_partition
+        return TopicPartition(self.remote_topic, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,8 @@ class TaskSpec:
     `source`: properties of the consumer. `target`: those of the producer of the data. A source task has `assigned`, a
     checkpoint task `assigned_groups`, a heartbeat task neither.
     `transactional_id` fences the previous owner (InitProducerId), also without transactions.
+    It may be empty: then only the lease keeps a former owner from writing.
+    `offsets_topic` is empty for a task that reports its source offsets to the worker, which stores them.
     `assignment_version` grows with every change of `assigned`; nothing else of a run's spec ever changes.
     """
 
@@ -91,19 +105,24 @@ class TaskSpec:
     target_admin: Mapping[str, str] = field(default_factory=dict, repr=False)
     target_consumer: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    @property
+    def reports_offsets(self) -> bool:
+        """Whether the task reports its source offsets instead of writing them to a topic."""
+        return not self.offsets_topic
+
     def to_json(self) -> dict[str, Any]:
-        """As a JSON object; `assigned` becomes a list of [topic, partition, remote topic]."""
+        """As a JSON object; `assigned` becomes a list of [topic, partition, remote topic, remote partition]."""
         members = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {
             **{name: dict(value) if isinstance(value, Mapping) else value for name, value in members.items()},
-            "assigned": [[a.topic, a.partition, a.remote_topic] for a in self.assigned],
+            "assigned": [[a.topic, a.partition, a.remote_topic, a.remote_partition] for a in self.assigned],
             "assigned_groups": list(self.assigned_groups),
         }
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TaskSpec:
         """The inverse of `to_json`; unknown or missing members raise TypeError."""
-        assigned = tuple(TaskPartition(t, p, r) for t, p, r in body["assigned"])
+        assigned = tuple(TaskPartition(*each) for each in body["assigned"])
         return cls(**{**body, "assigned": assigned, "assigned_groups": tuple(body["assigned_groups"])})
 
 
@@ -124,6 +143,9 @@ class TaskReport:
     `committed`: in the last report, whether everything that was acknowledged is committed.
     `settled`: in the last report, whether nothing that the task has sent can still be written from now on. It has
     no default: after a wrong yes another task's records might be written out of order.
+    `source_offsets`: of a task that reports them, those that have changed since the last report: [topic, partition, offset].
+    All records up to the offset are acknowledged by the target. Those of a partition come no later than the report whose
+    `assignment_version` confirms that the partition was given away.
     `loop_silent_s`: for how many seconds the task's event loop has not answered, 0 for less than one. A task that hangs
     copies nothing, although a separate thread continues its reports.
     """
@@ -142,6 +164,7 @@ class TaskReport:
     committed: bool = True
     settled: bool = field(kw_only=True)
     loop_silent_s: float = 0.0
+    source_offsets: tuple[tuple[str, int, int], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""
@@ -152,7 +175,8 @@ class TaskReport:
         """The inverse of `to_json`; TypeError for unknown members, or if one without a default is missing."""
         lists = {name: tuple(body.get(name, ())) for name in ("topics", "log_lines")}
         values = {name: tuple(map(Problem.from_json, body.get(name, ()))) for name in ("problems", "events")}
-        return cls(**{**body, **lists, **values})
+        offsets = tuple((topic, partition, offset) for topic, partition, offset in body.get("source_offsets", ()))
+        return cls(**{**body, **lists, **values, "source_offsets": offsets})
 
 
 @dataclass(frozen=True, slots=True)

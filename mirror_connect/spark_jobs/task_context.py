@@ -85,6 +85,9 @@ class WorkerLink(Protocol):
         written any more.
         """
 
+    def copied(self, partition: TaskPartition, offset: int) -> None:
+        """Reports a source offset to the worker, which stores it: the target has all records up to it."""
+
     def log(self, line: str) -> None:
         """Sends one line to the worker's log."""
 

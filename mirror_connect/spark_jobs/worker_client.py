@@ -123,6 +123,7 @@ class WorkerClient(UnderOrders):
         self._topics: set[str] = set()
         self._log_lines: list[str] = []
         self._events: list[Problem] = []
+        self._copied: dict[tuple[str, int], int] = {}
         self._parent = os.getppid()
         self._heard = time.monotonic()
         # When a callback was scheduled on the event loop that has not run yet.
@@ -153,6 +154,10 @@ class WorkerClient(UnderOrders):
                 await asyncio.sleep(RETRY_S)
 
     # Reports.
+
+    def copied(self, partition: TaskPartition, offset: int) -> None:
+        """See WorkerLink."""
+        self._copied[partition.source] = offset
 
     def log(self, line: str) -> None:
         """See WorkerLink."""
@@ -206,6 +211,9 @@ class WorkerClient(UnderOrders):
                 time.sleep(RETRY_S)
 
     def _report(self, *, hold: bool = True) -> None:
+        # Read before the source offsets: whoever reads that a partition was given away must have its last offset.
+        version = self.assignment_version
+        copied, self._copied = self._copied, {}
         topics, self._topics = self._topics, set()
         log_lines, self._log_lines = self._log_lines, []
         events, self._events = self._events, []
@@ -215,7 +223,7 @@ class WorkerClient(UnderOrders):
             pid=os.getpid(),
             state=self.state,
             trace=self.trace,
-            assignment_version=self.assignment_version,
+            assignment_version=version,
             counters=dict(self.counters),
             topics=tuple(topics),
             log_lines=tuple(log_lines),
@@ -225,12 +233,14 @@ class WorkerClient(UnderOrders):
             committed=self.committed,
             settled=self.settled,
             loop_silent_s=self._loop_silence(),
+            source_offsets=tuple((topic, partition, offset) for (topic, partition), offset in copied.items()),
         )
         sent = boot_clock()
         path = f"/runs/{self._handle.run_id}/report?hold={int(hold)}&known={self.orders.assignment_version}"
         try:
             orders = TaskOrders.from_json(self._reports.call("POST", path, report.to_json()))
         except WorkerUnreachableError:
+            self._copied = {**copied, **self._copied}
             self._topics |= topics
             self._log_lines[:0] = log_lines
             self._events[:0] = events

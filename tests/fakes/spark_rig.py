@@ -38,7 +38,9 @@ def wanted(kind: str, *partitions: str) -> WantedTask:
 
 
 class FakeSpecs:
-    """Specs of raw configs; nothing is known of positions."""
+    """Specs of raw configs; nothing is known of positions. `copied` forgets what tasks report."""
+
+    def copied(self, task: TaskId, offsets: Sequence[SourceOffset]) -> None: ...
 
     async def resolve(self, run_id: str, task: TaskId, config: Mapping[str, str]) -> Mapping[str, str]:
         return {**config, "a.password": SECRET}

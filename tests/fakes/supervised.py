@@ -10,6 +10,7 @@ from mirror_connect.app.supervisor.interfaces import WantedTask
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskOrders, TaskReport, TaskSpec
 from tests.fakes.spark_rig import FakeEvents, FakeSpecs
@@ -63,6 +64,9 @@ class Specs(FakeSpecs):
         self.provided: dict[str, str] = {}
         self.no_positions: Exception | None = None
         self.kept: frozenset[TaskId] = frozenset()
+        # What tasks have reported, and what their runs owned then.
+        self.reported: list[tuple[SourceOffset, frozenset[TopicPartition]]] = []
+        self.owned: Callable[[], frozenset[TopicPartition]] = frozenset
         # Specs are built, and positions read, while it is set.
         self.building = asyncio.Event()
         self.building.set()
@@ -85,6 +89,9 @@ class Specs(FakeSpecs):
         if failure is not None:
             raise failure
         return [SourceOffset(topic, partition, 7) for topic, partition in partitions]
+
+    def copied(self, task: TaskId, offsets: Sequence[SourceOffset]) -> None:
+        self.reported += [(each, self.owned()) for each in offsets]
 
     def keep(self, tasks: Collection[TaskId]) -> None:
         self.kept = frozenset(tasks)

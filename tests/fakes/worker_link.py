@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.task_protocol import (
     STARTING,
@@ -35,6 +36,7 @@ class FakeWorkerLink(UnderOrders):
         self.log_lines: list[str] = []
         self.events: list[Problem] = []
         self.topics: set[str] = set()
+        self.copied_to: dict[TopicPartition, int] = {}
         self.lease = True
         self.epoch_over = False
         self._spec = spec
@@ -56,6 +58,9 @@ class FakeWorkerLink(UnderOrders):
             return [SourceOffset(t, p, *(each if isinstance(each, tuple) else (each,))) for t, p, each in found]
 
         return await asyncio.to_thread(read)
+
+    def copied(self, partition: TaskPartition, offset: int) -> None:
+        self.copied_to[partition.source] = offset
 
     def log(self, line: str) -> None:
         self.log_lines.append(line)

@@ -45,6 +45,9 @@ class SpecSource(Protocol):
     async def source_offsets(self, spec: TaskSpec, partitions: Sequence[TopicPartition]) -> list[SourceOffset]:
         """The source offsets, read to the end of the offsets topic after this call."""
 
+    def copied(self, task: TaskId, offsets: Sequence[SourceOffset]) -> None:
+        """Takes the source offsets that a task has reported (TaskSpec.reports_offsets): the target has all up to them."""
+
     def keep(self, tasks: Collection[TaskId]) -> None:
         """Forgets the data of all other tasks, above all their resolved secrets."""
 

@@ -40,9 +40,9 @@ NOT_COMMITTED: Final = (
     "its last source offsets were not committed in time: what was copied since the commit before is copied again"
 )
 UNFENCED: Final = (
-    f"Waits up to {LANDING_S:g} s: its last process ended with requests under way, which may still be written. Grant WRITE "
-    "on its transactional id to avoid this"
+    f"Waits up to {LANDING_S:g} s: its last process ended with requests under way, which may still be written"
 )
+UNFENCED_ADVICE: Final = "Grant WRITE on its transactional id to avoid this"
 ABANDON: Final = TaskOrders(lease_ms=0, finish=True, abandon=True)
 
 
@@ -141,7 +141,8 @@ class TaskRequests:
             raise RuntimeError("a task asked for source offsets before its spec")
         run.fenceable = fenceable
         if self._runs.landing.in_the_way(run, partitions):
-            self._has_no_source_offsets(run, UNFENCED)
+            advised = f"{UNFENCED}. {UNFENCED_ADVICE}" if run.spec.transactional_id else UNFENCED
+            self._has_no_source_offsets(run, advised)
             raise ClusterUnreachable(UNFENCED)
         try:
             found = await self._specs.source_offsets(run.spec, partitions)
@@ -191,6 +192,9 @@ class TaskRequests:
             log.warning("Task %s: %s", run.task, run.events.add(event, run.secrets, time.time()))
         if report.topics and self._runs.events:
             self._runs.events.topics_written(run.task, report.topics)
+        if report.source_offsets:
+            # Before anybody hears that the partitions are free.
+            self._specs.copied(run.task, [SourceOffset(*each) for each in report.source_offsets])
         freed = run.confirm(report.assignment_version)
         if report.state == FAILED:
             self._runs.fail(run, report.trace or "the task failed without a trace")

@@ -111,6 +111,10 @@ class TaskSpecs:
             for (topic, partition), offset, (topic_id, epoch) in zip(partitions, found, origins, strict=True)
         ]
 
+    def copied(self, task: TaskId, offsets: Sequence[SourceOffset]) -> None:
+        """See supervisor.SpecSource. Tasks with these specs write their source offsets themselves."""
+        raise RuntimeError(f"task {task} has reported source offsets, but has a topic for them")
+
     def keep(self, tasks: Collection[TaskId]) -> None:
         """See supervisor.SpecSource."""
         self._resolved.keep(tasks)

@@ -59,7 +59,7 @@ class ProducerIdentity:
         idempotent: bool,
     ) -> None:
         self._cluster = cluster
-        self._transactional_id: str | None = transactional_id
+        self._transactional_id: str | None = transactional_id or None
         self._lease = lease
         self._problems = problems
         self._idempotent = idempotent

@@ -41,6 +41,7 @@ from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedErr
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.copy.remote_topic_events import RemoteTopicEvents
+from mirror_connect.spark_jobs.copy.reported_source_offsets import ReportedSourceOffsets
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset, SourceOffsetsWriter
 from mirror_connect.spark_jobs.copy.stalled_partitions import StalledPartitions
 from mirror_connect.spark_jobs.mapping.offset_mapping import offset_mapping
@@ -86,7 +87,9 @@ class SourceTask:
         self._source = Cluster(spec.source, f"{configured}|{name}" if configured else name)
         self._source_unreachable = frame.unreachable("source", spec.source)
         self._producer = frame.producer
-        self._source_offsets = SourceOffsetsWriter(frame.producer, spec)
+        self._source_offsets: SourceOffsetsWriter | ReportedSourceOffsets = (
+            ReportedSourceOffsets(link) if spec.reports_offsets else SourceOffsetsWriter(frame.producer, spec)
+        )
         frame.failures.append(self._source_offsets.failure)
         self._mapping = offset_mapping(
             spec, link, frame.producer, self._topic_id, frame.target, problems=frame.problems
@@ -289,12 +292,12 @@ class SourceTask:
                 on_corrupt=self._stalled.stop_at_corrupt,
                 on_refused=self._stalled.refuse,
                 on_written=self._written,
-                on_others=self._remote_topics.others_write,
+                on_others=self._others_write,
                 on_lost=self._remote_topics.lost_records,
                 on_placed=self._mapping.on_placed(partition, position),
             )
             self._flows[source] = flow
-            self._targets[source] = self._producer.partition(partition.remote_topic, partition.partition, flow)
+            self._targets[source] = self._producer.partition(*partition.target, flow)
         for partition in added:
             source = partition.source
             flow = self._flows[source]
@@ -309,6 +312,11 @@ class SourceTask:
     def _written(self, flow: PartitionFlow) -> None:
         self._link.wrote_to(flow.partition.remote_topic)
         self._stalled.acknowledged(flow)
+
+    def _others_write(self, flow: PartitionFlow, offset: int, count: int) -> None:
+        # MirrorMaker 1 copies several sources into one topic, and beside the topic's own producers.
+        if not self._spec.reports_offsets:
+            self._remote_topics.others_write(flow, offset, count)
 
     def _topic_id(self, partition: TaskPartition) -> bytes | None:
         """The id of the topic whose records were acknowledged. It may be deleted by now."""

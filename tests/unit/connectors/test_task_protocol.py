@@ -7,7 +7,8 @@ import json
 import pytest
 
 from mirror_connect.connectors.problems import Problem, ProblemCode
-from mirror_connect.connectors.task_protocol import FINISHED, TaskReport
+from mirror_connect.connectors.task_protocol import FINISHED, TaskPartition, TaskReport, TaskSpec
+from tests.fakes.source_spec import source_spec
 
 PROBLEM = Problem("t-0", ProblemCode.PARTITION_UNREADABLE, "t-0 can't be read", "NOT_LEADER", "wait", "NOT_LEADER", 1.5)
 REPORT = TaskReport(
@@ -21,11 +22,23 @@ REPORT = TaskReport(
     more_problems=3,
     events=(PROBLEM,),
     settled=False,
+    source_offsets=(("t", 0, 7),),
 )
 
 
 def test_a_report_is_the_same_behind_the_wire() -> None:
     assert TaskReport.from_json(json.loads(json.dumps(REPORT.to_json()))) == REPORT
+
+
+def test_a_spec_is_the_same_behind_the_wire() -> None:
+    assigned = [TaskPartition("t", 3, "A.t"), TaskPartition("u", 3, "u", remote_partition=0)]
+    spec = source_spec({"bootstrap.servers": "a"}, {"bootstrap.servers": "b"}, assigned)
+    assert TaskSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+def test_a_partition_keeps_its_number_unless_another_is_named() -> None:
+    assert TaskPartition("t", 3, "A.t").target == ("A.t", 3)
+    assert TaskPartition("t", 3, "A.t", remote_partition=0).target == ("A.t", 0)
 
 
 def test_a_report_that_does_not_say_whether_requests_are_under_way_is_none() -> None:

@@ -7,19 +7,22 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, ClassVar
 
 import pytest
 
-from mirror_connect.connectors.task_protocol import TaskOrders
+from mirror_connect.connectors.task_protocol import TaskOrders, TaskPartition
 from mirror_connect.spark_jobs import worker_client
-from mirror_connect.spark_jobs.worker_client import RunHandle, WorkerClient
+from mirror_connect.spark_jobs.worker_client import InternalHttp, RunHandle, WorkerClient, WorkerUnreachableError
 
 LEASE_MS = 8_000
 
 
 class _Worker(BaseHTTPRequestHandler):
+    reports: ClassVar[list[dict[str, Any]]] = []
+
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.reports.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         body = json.dumps(TaskOrders(lease_ms=LEASE_MS).to_json()).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -32,6 +35,7 @@ class _Worker(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def url() -> Iterator[str]:
+    _Worker.reports.clear()
     server = HTTPServer(("127.0.0.1", 0), _Worker)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
@@ -51,6 +55,21 @@ async def test_a_lease_runs_out_while_the_machine_sleeps(url: str, monkeypatch: 
     assert client.lease_valid()
     now[0] += LEASE_MS / 1_000 + 1
     assert not client.lease_valid()
+    client.close()
+
+
+async def test_source_offsets_are_in_the_next_report_that_arrives_and_the_newest_counts(url: str) -> None:
+    client = WorkerClient(RunHandle("http://127.0.0.1:1", "run", "token"), asyncio.get_running_loop())
+    first, second = TaskPartition("t", 0, "t"), TaskPartition("t", 1, "t")
+    client.copied(first, 5)
+    client.copied(second, 8)
+    with pytest.raises(WorkerUnreachableError):
+        await asyncio.to_thread(client._report, hold=False)
+    client.copied(first, 6)
+    client._reports = InternalHttp(url, "token")
+    await asyncio.to_thread(client._report, hold=False)
+    await asyncio.to_thread(client._report, hold=False)
+    assert [sorted(each["source_offsets"]) for each in _Worker.reports] == [[["t", 0, 6], ["t", 1, 8]], []]
     client.close()
 
 

@@ -10,6 +10,7 @@ import pytest
 from mirror_connect.app.supervisor.partition_assignment import LANDING_S
 from mirror_connect.app.supervisor.task_requests import NOT_COMMITTED
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import SourceOffset
 from tests.fakes.spark_rig import SECRET
 from tests.fakes.supervised import A, Process, World, wanted
@@ -217,3 +218,13 @@ async def test_what_is_not_committed_at_the_end_is_not_told_as_committed(
     await process.say(state, committed=False)
     assert line in caplog.messages
     assert not [each for each in caplog.messages if "is committed" in each]
+
+
+async def test_reported_source_offsets_are_taken_before_their_partitions_are_free(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.specs.owned = lambda: process.run.owned
+    world.supervisor.want({A: wanted()})
+    await process.say("RUNNING", source_offsets=[["t", 0, 41]])
+    assert world.specs.reported == [(SourceOffset("t", 0, 41), frozenset({TopicPartition("t", 0)}))]
+    assert process.run.owned == frozenset()
