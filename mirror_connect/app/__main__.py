@@ -1,130 +1,37 @@
-"""`python -m mirror_connect.app worker.properties`: one worker in the foreground, its log on standard error.
-
-Exit codes: 0 stopped as asked; 2 wrong usage or settings; 3 this machine lacks something (Java, room, a free port);
-4 the cluster refuses this worker (credentials, group.id held by others) or can't be reached; 1 a bug. The last line on
-standard error says what went wrong; stack traces are logged only for bugs.
-"""
+"""`python -m mirror_connect.app worker.properties`: one worker in the foreground; app/foreground.py has its exit codes."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import os
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
-import uvloop
-
-from mirror_connect.app.config.kafka_environment import notices
-from mirror_connect.app.config.worker_config import WorkerConfig, load_worker_config
-from mirror_connect.app.end_signals import end_on_signals
-from mirror_connect.app.environment import allow_open_files, check_java, check_scratch, leave_no_core
-from mirror_connect.app.errors import StartupError
+from mirror_connect.app.config.worker_config import load_worker_config
+from mirror_connect.app.distributed import DistributedWorker
+from mirror_connect.app.foreground import WrongUsage, hide_secrets_of, main_of, set_up_environment
 from mirror_connect.app.version import API_VERSION
-from mirror_connect.app.worker import Worker
-from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.log_format import LineFormatter, one_line
 from mirror_connect.connectors.secrets import RedactingFilter
-from mirror_connect.connectors.user_code.hidden_memory import hide_memory
-from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES, PLUGIN_PATH
-from mirror_connect.kafka_io.client.group_membership import GroupRefusedError
 
 log = logging.getLogger("mirror_connect.app")
 
 USAGE: Final = "usage: connect-distributed.sh worker.properties"
-OK, MISTAKE, WRONG_SETTINGS, MACHINE, CLUSTER = range(5)
-# Whatever hangs, a worker that was asked to stop is gone within ten seconds.
-LAST_RESORT_S: Final = 9.0
-LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-EXIT_CODES: Final[Mapping[type[Exception], int]] = {
-    ConfigError: WRONG_SETTINGS,
-    StartupError: MACHINE,
-    ClusterUnreachable: CLUSTER,
-    NotAuthorized: CLUSTER,
-    GroupRefusedError: CLUSTER,
-}
 
 
 def main() -> NoReturn:
     """Entry point."""
-    hide_memory()
-    code = _run_to_the_end(RedactingFilter())
-    logging.shutdown()
-    # Not sys.exit: it waits for every thread, and one may be in a call to a cluster that does not answer for a minute.
-    os._exit(code)
+    main_of(prepare)
 
 
-def _run_to_the_end(hiding: RedactingFilter) -> int:
-    try:
-        _log_to_standard_error(hiding)
-        if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
-            print(USAGE, file=sys.stderr)
-            return WRONG_SETTINGS
-        leave_no_core()
-        config = load_worker_config(sys.argv[1])
-        hiding.keep(config.resolved.secrets())
-        # Only the worker and its tasks know resolved configs. The filter hides their secrets in every log line.
-        config.resolver.report_secrets_to(hiding.learn)
-        # In the environment, because Spark's tasks load such classes, too.
-        os.environ[PLUGIN_PATH] = os.pathsep.join(map(os.path.abspath, config.plugin_path))
-        os.environ[PLUGIN_MODULES] = ",".join(config.plugin_modules)
-        for line in notices(config.spark, os.environ):
-            log.warning("%s", line)
-        allow_open_files()
-        check_scratch()
-        servers = config.own_client("admin").get("bootstrap.servers")
-        log.info("mirror-connect %s starts: group %s on the cluster at %s", API_VERSION, config.group_id, servers)
-        # The runner is never closed, see `main`: closing waits for its threads.
-        asyncio.Runner(loop_factory=uvloop.new_event_loop).run(_run(config, hiding))
-    except Exception as error:
-        cause = _cause(error)
-        code = next((code for kind, code in EXIT_CODES.items() if isinstance(cause, kind)), MISTAKE)
-        if code == MISTAKE:
-            log.exception("The worker ends because of an unexpected error")
-        line = " ".join(str(cause).split()) or type(cause).__name__
-        print(f"mirror-connect: {one_line(hiding.clean(line))}", file=sys.stderr, flush=True)
-        return code
-    return OK
-
-
-def _log_to_standard_error(hiding: RedactingFilter) -> None:
-    level = os.environ.get("MIRROR_CONNECT_LOG_LEVEL", "INFO").upper()
-    if level not in LEVELS:
-        raise ConfigError("MIRROR_CONNECT_LOG_LEVEL", level, f"it has to be one of {', '.join(LEVELS)}")
-    handler = logging.StreamHandler(sys.stderr)
-    # On the handler, not on a logger: the filter of a logger does not see what its children log.
-    handler.addFilter(hiding)
-    handler.setFormatter(LineFormatter("[%(asctime)s] %(levelname)s %(message)s (%(name)s)"))
-    logging.basicConfig(level=level, handlers=[handler], force=True)
-    for noisy in ("httpx", "httpcore", "asyncio", "uvicorn"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
-
-
-async def _run(config: WorkerConfig, hiding: RedactingFilter) -> None:
-    worker = Worker(config, hiding.forget_all_but)
-
-    def end() -> None:
-        log.info("The worker was asked to stop: tasks commit what they have copied")
-        worker.stop()
-
-    end_on_signals(end, LAST_RESORT_S)
-    java = asyncio.create_task(asyncio.to_thread(check_java))
-    running = asyncio.create_task(worker.run())
-    await asyncio.wait({java, running}, return_when=asyncio.FIRST_COMPLETED)
-    if java.done() and java.exception():
-        worker.stop()
-        await asyncio.gather(running, return_exceptions=True)
-        java.result()
-    await running
-    log.info("The worker has stopped")
-
-
-def _cause(error: BaseException) -> BaseException:
-    """The first error of a group: steps that run together fail as a group, and the user wants one reason."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], DistributedWorker]:
+    """See foreground.Prepare. WrongUsage, ConfigError."""
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        raise WrongUsage(USAGE)
+    config = load_worker_config(arguments[0])
+    hide_secrets_of(config, hiding)
+    set_up_environment(config)
+    servers = config.own_client("admin").get("bootstrap.servers")
+    log.info("mirror-connect %s starts: group %s on the cluster at %s", API_VERSION, config.group_id, servers)
+    return lambda: DistributedWorker(config, hiding.forget_all_but)
 
 
 if __name__ == "__main__":

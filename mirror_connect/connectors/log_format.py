@@ -5,13 +5,29 @@ Stack traces keep their lines. Each line is indented, so none looks like the beg
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
+from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Final
 
 # Control characters of ASCII and Latin-1, line and paragraph separators, and marks that change the text direction.
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+# The flow that the running code works for, in a process with several: two flows have connectors of the same names.
+_flow: ContextVar[str] = ContextVar("flow", default="")
+
+
+@contextlib.contextmanager
+def log_flow(name: str) -> Iterator[None]:
+    """Log lines from inside, and from tasks and threads that copy this context, begin with the flow's name."""
+    before = _flow.set(name)
+    try:
+        yield
+    finally:
+        _flow.reset(before)
 
 
 def one_line(text: str) -> str:
@@ -34,7 +50,8 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record with its stack trace, which may have been formatted and redacted before."""
-        record.message = record.getMessage()
+        flow = _flow.get()
+        record.message = f"[{flow}] {record.getMessage()}" if flow else record.getMessage()
         if self.usesTime():
             record.asctime = self.formatTime(record, self.datefmt)
         line = self.formatMessage(record)

@@ -17,6 +17,7 @@ import uvicorn
 from mirror_connect.app.supervisor.interfaces import WantedTask
 from mirror_connect.app.supervisor.internal_api import create_internal_application
 from mirror_connect.app.supervisor.launcher import SparkApplication
+from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, parse_assigned_partitions
@@ -115,6 +116,7 @@ class Notices(logging.Handler):
 
 @dataclass
 class SparkRig:
+    spark: SparkHost
     supervisor: Supervisor
     events: FakeEvents
     notices: Notices
@@ -122,7 +124,7 @@ class SparkRig:
     @property
     def application(self) -> SparkApplication:
         """The present one."""
-        application = self.supervisor._keeper.application
+        application = self.spark.application
         assert isinstance(application, SparkApplication)
         return application
 
@@ -177,17 +179,20 @@ async def spark_rig(spark: Mapping[str, str] | None = None) -> AsyncIterator[Spa
     level = logger.level
     logger.addHandler(notices)
     logger.setLevel(logging.DEBUG)
-    supervisor = Supervisor(spark or {}, FakeSpecs(), lambda: 8.0)
+    host = SparkHost(spark or {})
+    supervisor = Supervisor(host, FakeSpecs(), lambda: 8.0)
     supervisor.listen(events)
     listener = socket.create_server(("127.0.0.1", 0))
-    settings = uvicorn.Config(create_internal_application(supervisor), log_config=None, lifespan="off")
+    settings = uvicorn.Config(create_internal_application(host), log_config=None, lifespan="off")
     server = uvicorn.Server(settings)
     serving = asyncio.create_task(server._serve([listener]))
     try:
-        await supervisor.start(f"http://127.0.0.1:{listener.getsockname()[1]}")
-        yield SparkRig(supervisor, events, notices)
+        supervisor.start()
+        await host.start(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        yield SparkRig(host, supervisor, events, notices)
     finally:
         await supervisor.stop(3.0)
+        await host.end()
         server.should_exit = True
         await serving
         listener.close()

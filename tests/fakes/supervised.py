@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from mirror_connect.app.supervisor.interfaces import WantedTask
+from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
@@ -143,14 +144,19 @@ class World:
         self.lease = 8.0
         self.applications: list[FakeApplication] = []
         self.specs, self.events = Specs(), FakeEvents()
-        self.supervisor = Supervisor(
-            {"spark.master": "local[2,4]"},
-            self.specs,
-            lambda: self.lease,
-            new_application=self._new_application,
-            clock=lambda: self.now,
+        self.spark = SparkHost(
+            {"spark.master": "local[2,4]"}, new_application=self._new_application, clock=lambda: self.now
         )
+        self.supervisor = Supervisor(self.spark, self.specs, lambda: self.lease, clock=lambda: self.now)
         self.supervisor.listen(self.events)
+
+    async def start(self) -> None:
+        """The watch looks around when a test lets time pass."""
+        await self.spark.start("http://127.0.0.1:1")
+
+    async def stop(self) -> None:
+        await self.supervisor.stop(0.0)
+        await self.spark.end()
 
     def _new_application(self, _: Mapping[str, str]) -> FakeApplication:
         self.applications.append(FakeApplication())

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final, TypeVar
 
 from mirror_connect.app.herder.membership import GroupAssignment, Membership
+from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable
@@ -101,13 +102,8 @@ class Worker:
             on_change=self._changed,
             clock=process.time,
         )
-        self.supervisor = Supervisor(
-            {},
-            self._specs(),
-            self.membership.leads_for,
-            new_application=lambda _: self,
-            clock=process.time,
-        )
+        self.spark = SparkHost({}, new_application=lambda _: self, clock=process.time)
+        self.supervisor = Supervisor(self.spark, self._specs(), self.membership.leads_for, clock=process.time)
         self.supervisor.listen(self.events)
 
     def _changed(self, assignment: GroupAssignment) -> None:
@@ -118,7 +114,8 @@ class Worker:
             self.supervisor.retire()
 
     async def work(self) -> None:
-        await self.supervisor.start("http://127.0.0.1:1")
+        self.supervisor.start()
+        await self.spark.start("http://127.0.0.1:1")
         driving = asyncio.create_task(self._drive())
         await self.membership.join(1e9)
         await driving
@@ -126,10 +123,10 @@ class Worker:
     async def _drive(self) -> None:
         version = -1
         while True:
-            plan = await self.supervisor.plan(version, PACE_S)
+            plan = await self.spark.plan(version, PACE_S)
             version = plan["version"]
             if self.has_spark:
-                self.supervisor.driver_report(64, {})
+                self.spark.driver_report(64, {})
             for each in plan["runs"]:
                 run = self.supervisor.run_of(each["run_id"])
                 free = self.has_spark and self.machines.world.now >= self.free_at

@@ -12,16 +12,21 @@ from typing import Final
 
 # One line for each module, sorted.
 TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
-    "app/__main__.py": "tests/unit/app/test_own_log.py: builds nothing but the worker; its log setup",
+    "app/__main__.py": "tests/unit/app/test_start_imports.py: reads arguments and settings, and makes the worker",
     "app/config/worker_keys.py": "tests/unit/app/config/test_worker_config.py: a table of settings, through app/config/worker_config.py",
+    "app/distributed.py": "tests/unit/app/test_tasks_lease.py: puts the parts of a worker's process together",
     "app/errors.py": "tests/unit/app/herder/test_validation.py: error classes",
+    "app/foreground.py": "tests/unit/app/test_own_log.py: its log; exit codes are in tests/e2e/test_bad_start.py",
     "app/herder/interfaces.py": "tests/unit/app/herder/test_herder.py: protocols only, through tests/fakes/connect_worker.py",
+    "app/process.py": "tests/unit/app/test_forgotten_secrets.py: start and end need brokers and Spark",
     "app/rest/admin.py": "tests/unit/app/rest/test_loggers.py: routes, called over HTTP, through app/rest/application.py",
     "app/rest/bodies.py": "tests/unit/app/rest/test_connectors.py: bodies of the answers, through app/rest/plugins.py",
+    "app/rest_listeners.py": "tests/unit/app/test_start_imports.py: opens ports, through app/distributed.py",
+    "app/steps.py": "tests/unit/app/test_tasks_lease.py: time limits of the end, through app/worker.py",
     "app/supervisor/interfaces.py": "tests/unit/app/supervisor/test_internal_api.py: protocols only",
     "app/supervisor/launcher.py": "tests/spark/test_spark_does_not_start.py: needs Spark",
     "app/version.py": "tests/unit/app/rest/test_application.py: two constants in the answer of GET /, through app/rest/application.py",
-    "app/worker.py": "tests/unit/app/test_forgotten_secrets.py: builds the parts",
+    "app/worker.py": "tests/unit/app/test_tasks_lease.py: builds the parts, through app/distributed.py",
     "cli/__main__.py": "tests/unit/cli/test_verify_command.py: the commands' entry",
     "connectors/config/framework_settings.py": "tests/unit/connectors/mirror/test_mirror_source.py: a table of settings, through connectors/definition.py",
     "connectors/config/security_settings.py": "tests/unit/kafka_io/client/test_client_settings.py: a table of settings, through kafka_io/client/client_keys.py",

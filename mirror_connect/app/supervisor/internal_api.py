@@ -15,9 +15,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.app.supervisor.spark_host import RunRequests, SparkHost
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.log_format import log_flow
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskReport
 
@@ -27,10 +28,10 @@ GONE = 410
 UNAUTHORIZED = 401
 UNAVAILABLE = 503
 
-RunHandler = Callable[[Request, TaskRun], Awaitable[Response]]
+RunHandler = Callable[[Request, TaskRun, RunRequests], Awaitable[Response]]
 
 
-def create_internal_application(supervisor: Supervisor) -> Starlette:
+def create_internal_application(spark: SparkHost) -> Starlette:
     """The ASGI application, to be served on 127.0.0.1 only."""
 
     def bearer_is(request: Request, token: str) -> bool:
@@ -38,51 +39,53 @@ def create_internal_application(supervisor: Supervisor) -> Starlette:
         return secrets.compare_digest(given.encode(), f"Bearer {token}".encode())
 
     async def plan(request: Request) -> Response:
-        if not bearer_is(request, supervisor.driver_token):
+        if not bearer_is(request, spark.driver_token):
             return Response(status_code=UNAUTHORIZED)
-        return JSONResponse(await supervisor.plan(int(request.query_params.get("after", "-1")), PLAN_HOLD_S))
+        return JSONResponse(await spark.plan(int(request.query_params.get("after", "-1")), PLAN_HOLD_S))
 
     async def driver(request: Request) -> Response:
-        if not bearer_is(request, supervisor.driver_token):
+        if not bearer_is(request, spark.driver_token):
             return Response(status_code=UNAUTHORIZED)
         body = json.loads(await request.body())
-        supervisor.driver_report(body["slots"], body["runs"])
+        spark.driver_report(body["slots"], body["runs"])
         return JSONResponse({})
 
     def for_run(handler: RunHandler) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
-            run = supervisor.run_of(request.path_params["run_id"])
-            if run is None:
+            found = spark.find(request.path_params["run_id"])
+            if found is None:
                 return Response(status_code=GONE)
+            owner, run = found
             if not bearer_is(request, run.token):
                 return Response(status_code=UNAUTHORIZED)
-            try:
-                return await handler(request, run)
-            except (ClusterUnreachable, NotAuthorized):
-                return Response(status_code=UNAVAILABLE)
+            with log_flow(owner.flow):
+                try:
+                    return await handler(request, run, owner.requests)
+                except (ClusterUnreachable, NotAuthorized):
+                    return Response(status_code=UNAVAILABLE)
 
         return handle
 
-    async def spec(request: Request, run: TaskRun) -> Response:
-        found = await supervisor.requests.spec(run, request.query_params.get("attempt", ""))
+    async def spec(request: Request, run: TaskRun, requests: RunRequests) -> Response:
+        found = await requests.spec(run, request.query_params.get("attempt", ""))
         return Response(status_code=GONE) if found is None else JSONResponse(found.to_json())
 
-    async def source_offsets(request: Request, run: TaskRun) -> Response:
+    async def source_offsets(request: Request, run: TaskRun, requests: RunRequests) -> Response:
         body = json.loads(await request.body())
         asked = [TopicPartition(topic, partition) for topic, partition in body["partitions"]]
         attempt = request.query_params.get("attempt", "")
-        found = await supervisor.requests.source_offsets(run, attempt, asked, fenceable=body["fenceable"])
+        found = await requests.source_offsets(run, attempt, asked, fenceable=body["fenceable"])
         if found is None:
             return Response(status_code=GONE)
         return JSONResponse(
             [[each.topic, each.partition, each.offset, each.topic_id, each.leader_epoch] for each in found]
         )
 
-    async def report(request: Request, run: TaskRun) -> Response:
+    async def report(request: Request, run: TaskRun, requests: RunRequests) -> Response:
         received = TaskReport.from_json(json.loads(await request.body()))
         hold = REPORT_HOLD_S if request.query_params.get("hold") == "1" else 0.0
         known = int(request.query_params.get("known", "0"))
-        orders = await supervisor.requests.report(run, received, hold_s=hold, known_version=known)
+        orders = await requests.report(run, received, hold_s=hold, known_version=known)
         return JSONResponse(orders.to_json())
 
     return Starlette(

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Final
 
-from mirror_connect.app.supervisor.interfaces import STARTING, Application, SpecSource, TaskEvents, WantedTask
-from mirror_connect.app.supervisor.launcher import SparkApplication
-from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
+from mirror_connect.app.supervisor.interfaces import STARTING, SpecSource, TaskEvents, WantedTask
+from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.task_requests import TaskRequests
 from mirror_connect.app.supervisor.task_restarts import TaskRestarts
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
@@ -29,27 +27,27 @@ log = logging.getLogger(__name__)
 class Supervisor:
     """See the module. `lease` gives the seconds that the worker's tasks may still write; `clock` gives seconds.
 
-    `requests` serves the processes of tasks.
+    `requests` serves the processes of tasks. `flow`: its name in a process with several flows.
     """
 
     def __init__(
         self,
-        spark: Mapping[str, str],
+        spark: SparkHost,
         specs: SpecSource,
         lease: Callable[[], float],
         *,
-        new_application: Callable[[Mapping[str, str]], Application] = SparkApplication,
+        flow: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.driver_token = secrets.token_urlsafe(32)
+        self.flow: Final = flow
+        self._spark = spark
         self._specs = specs
-        self._keeper = SparkKeeper(lambda: new_application(spark), clock, self._spark_lost)
-        self._runs = TaskRuns(self._keeper, clock, self._keep_only)
+        self._runs = TaskRuns(spark, clock, self._keep_only)
         self._restarts = TaskRestarts(self._runs, clock)
-        master = spark.get("spark.master", "local[64,4]")
-        self._watch = TaskWatch(self._runs, self._restarts, self._keeper, clock, master)
-        self.requests = TaskRequests(self._runs, self._restarts, specs, lease, clock)
+        self._watch = TaskWatch(self._runs, self._restarts, spark, clock)
+        self.requests: Final = TaskRequests(self._runs, self._restarts, specs, lease, clock)
         self._stopping = False
+        spark.add(self)
 
     @property
     def runs(self) -> Iterable[TaskRun]:
@@ -70,22 +68,18 @@ class Supervisor:
         """Sets the receiver of task events; before `start`."""
         self._runs.events = events
 
-    async def start(self, url: str) -> None:
-        """Starts Spark in the background; `url` is where tasks reach the internal HTTP."""
-        self._keeper.start(url, self.driver_token)
+    def start(self) -> None:
+        """Begins to watch the runs, in the background."""
         self._watch.start()
 
     async def stop(self, patience_s: float) -> None:
-        """Lets every task commit and return, then ends Spark; afterwards no process of it is alive."""
+        """Lets every task commit and return. What is left after that ends with Spark."""
         self._stopping = True
         self._runs.want({})
         until = time.monotonic() + patience_s
         while self._runs and time.monotonic() < until:
             await asyncio.sleep(0.02)
         self._watch.stop()
-        await self._keeper.end(patience_s=1.0)
-        # Answers a held plan request: a server that closes would cancel it, with a stack trace.
-        self._runs.change_plan()
 
     def want(self, tasks: Mapping[TaskId, WantedTask]) -> None:
         """Makes these the tasks that run. A failed task stays failed until its config changes or it is restarted."""
@@ -106,38 +100,35 @@ class Supervisor:
         self._restarts.forget(task)
         self._runs.restart(task)
 
-    # --- Spark's side -----------------------------------------------------------------------------------------------
+    # --- Spark's side: see RunOwner ---------------------------------------------------------------------------------
 
-    async def plan(self, after: int, hold_s: float) -> dict[str, Any]:
-        """Every run that should have a query; waits up to `hold_s` for a version newer than `after`."""
-        return await self._runs.plan(after, hold_s)
+    def planned(self) -> Iterable[TaskRun]:
+        """The runs that should have a query now."""
+        return self._runs.planned()
 
-    def driver_report(self, slots: int, runs: Mapping[str, Mapping[str, str | None]]) -> None:
-        """Handles the driver's report on its queries. If a query ended but its run has not, the task's process is lost."""
-        was_absent = self._keeper.absence is not None
-        self._keeper.heard(slots)
-        if was_absent:
-            for waiting in self._runs:
-                if waiting.phase is Phase.WAITING and waiting.waits_for is not None:
-                    waiting.waits_for = None
-                    self._runs.report_state(waiting.task, UNASSIGNED, STARTING)
-        for run_id, said in runs.items():
-            run = self._runs.by_id(run_id)
-            if run is None:
-                continue
-            self._hear_of_query(run, said["error"] or "no reason is known" if said["state"] == "UNKNOWN" else None)
-            # A process may outlive its query for seconds; the next report is half a second away.
-            if said["state"] == "ENDED" and self._runs.is_gone(run, "its query has ended"):
-                self._restarts.died(run, said["error"] or "its query ended")
+    def spark_came(self) -> None:
+        """Spark is there, after it was absent."""
+        for waiting in self._runs:
+            if waiting.phase is Phase.WAITING and waiting.waits_for is not None:
+                waiting.waits_for = None
+                self._runs.report_state(waiting.task, UNASSIGNED, STARTING)
+
+    def query_reported(self, run: TaskRun, state: str, error: str | None) -> None:
+        """The driver has reported on a query. If it ended but its run has not, the task's process is lost."""
+        self._hear_of_query(run, error or "no reason is known" if state == "UNKNOWN" else None)
+        # A process may outlive its query for seconds; the next report is half a second away.
+        if state == "ENDED" and self._runs.is_gone(run, "its query has ended"):
+            self._restarts.died(run, error or "its query ended")
+
+    def spark_lost(self) -> None:
+        """Spark has ended, and no process of it is left."""
+        self._runs.end_all()
 
     def _hear_of_query(self, run: TaskRun, unknown: str | None) -> None:
         """`unknown`: why Spark does not know the state of a run's query; None if it does."""
         if unknown is not None and run.query_unknown is None:
             log.warning("Task %s: Spark does not report the state of its query: %s", run.task, unknown)
         run.query_unknown = unknown
-
-    def _spark_lost(self) -> None:
-        self._runs.end_all()
 
     def _keep_only(self, tasks: Collection[TaskId]) -> None:
         self._restarts.keep(tasks)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
 from mirror_connect.app.supervisor.partition_assignment import Landing, reassign
-from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
+from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
 from mirror_connect.connectors.secrets import redact
 from mirror_connect.connectors.task_protocol import FAILED, TaskId
@@ -25,18 +23,16 @@ class TaskRuns:
     """See the module. `keep_only` gets the tasks that are wanted or still ending, whenever that may have changed."""
 
     def __init__(
-        self, keeper: SparkKeeper, clock: Callable[[], float], keep_only: Callable[[Collection[TaskId]], None]
+        self, spark: SparkHost, clock: Callable[[], float], keep_only: Callable[[Collection[TaskId]], None]
     ) -> None:
         self.events: TaskEvents | None = None
         self.landing: Final = Landing()
-        self._keeper = keeper
+        self._spark = spark
         self._clock = clock
         self._keep_only = keep_only
         self._wanted: dict[TaskId, WantedTask] = {}
         self._failed: dict[TaskId, WantedTask] = {}
         self._runs: dict[str, TaskRun] = {}
-        self._plan_version = 0
-        self._plan_changed = asyncio.Event()
 
     def __iter__(self) -> Iterator[TaskRun]:
         """All that have not ended, as of now."""
@@ -52,6 +48,10 @@ class TaskRuns:
     def of(self, task: TaskId) -> TaskRun | None:
         """The run of a task; there is never more than one."""
         return next((run for run in self._runs.values() if run.task == task), None)
+
+    def planned(self) -> Iterator[TaskRun]:
+        """Those that should have a query now."""
+        return (run for run in self if run.not_before <= self._clock())
 
     # --- runs follow what is wanted ---------------------------------------------------------------------------------
 
@@ -117,10 +117,10 @@ class TaskRuns:
     def _begin(self, task: TaskId, wanted: WantedTask) -> None:
         run = TaskRun(task, wanted.identity, wanted.partitions, since=self._clock())
         self._runs[run.run_id] = run
-        self.change_plan()
-        run.waits_for = self._keeper.absence
+        self._spark.change_plan()
+        run.waits_for = self._spark.absence
         if run.waits_for is not None:
-            if self._keeper.problem is None:  # else one line about Spark is logged already
+            if self._spark.problem is None:  # else one line about Spark is logged already
                 log.info("Task %s is UNASSIGNED: %s", task, run.waits_for)
             self.report_state(task, UNASSIGNED, run.waits_for)
 
@@ -128,38 +128,17 @@ class TaskRuns:
         for run in [each for each in self._runs.values() if each.phase is Phase.ENDED]:
             del self._runs[run.run_id]
             self.landing.take_over(run, self._clock())
-            self.change_plan()
+            self._spark.change_plan()
             if run.task not in self._wanted and self.events:
                 self.events.task_ended(run.task)
-
-    # --- the plan: which runs should have a query ---------------------------------------------------------------------
-
-    async def plan(self, after: int, hold_s: float) -> dict[str, Any]:
-        """Every run that should have a query; waits up to `hold_s` for a version newer than `after`."""
-        if after >= self._plan_version:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(hold_s):
-                    await self._plan_changed.wait()
-        runs = [
-            {"run_id": run.run_id, "token": run.token, "connector": run.task.connector, "task": run.task.task}
-            for run in self._runs.values()
-            if run.not_before <= self._clock()
-        ]
-        return {"version": self._plan_version, "runs": runs}
-
-    def change_plan(self) -> None:
-        """Makes a new version of the plan, and answers requests that wait for one."""
-        self._plan_version += 1
-        self._plan_changed.set()
-        self._plan_changed = asyncio.Event()
 
     # --- processes and statuses -------------------------------------------------------------------------------------
 
     def is_gone(self, run: TaskRun, why: str) -> bool:
         """Whether no process works on the run any more; kills the one that does. A killed one is gone a moment later."""
-        application, pid = self._keeper.application, run.pid
+        application, pid = self._spark.application, run.pid
         # Spark reuses processes: one that reports for another run no longer works on this one.
-        if pid is None or application is None or any(r is not run and r.pid == pid for r in self._runs.values()):
+        if pid is None or application is None or self._spark.has_another_run(pid, run):
             return True
         if run.killed != pid and application.kill_task(pid):
             run.killed = pid

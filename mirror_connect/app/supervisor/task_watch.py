@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mirror_connect.app.supervisor.idleness import TASK_SILENT_S, why_idle
-from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
+from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.task_restarts import TaskRestarts
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
 from mirror_connect.app.supervisor.task_runs import TaskRuns
@@ -29,16 +29,13 @@ STEADY_S: Final = 120.0
 
 
 class TaskWatch:
-    """See the module. `master` is the setting spark.master, for lines about slots."""
+    """See the module."""
 
-    def __init__(
-        self, runs: TaskRuns, restarts: TaskRestarts, keeper: SparkKeeper, clock: Callable[[], float], master: str
-    ) -> None:
+    def __init__(self, runs: TaskRuns, restarts: TaskRestarts, spark: SparkHost, clock: Callable[[], float]) -> None:
         self._runs = runs
         self._restarts = restarts
-        self._keeper = keeper
+        self._spark = spark
         self._clock = clock
-        self._master = master
         self._ticked = clock()
         self._ticking: asyncio.Task[None] | None = None
 
@@ -83,11 +80,11 @@ class TaskWatch:
             case Phase.WAITING if run.not_before:
                 if now >= run.not_before:
                     run.not_before, run.since = 0.0, now
-                    self._runs.change_plan()
+                    self._spark.change_plan()
                 return
             case Phase.WAITING:
-                slots, wanting = self._keeper.slots, len(self._runs)
-                waited = now - max(run.since, self._keeper.slots_since)
+                slots, wanting = self._spark.slots, self._spark.wanting
+                waited = now - max(run.since, self._spark.slots_since)
                 if slots is not None and wanting > slots:
                     if waited > NO_SLOT_S:
                         self._runs.wait(run, self._no_slot(run.task, wanting, slots))
@@ -111,13 +108,13 @@ class TaskWatch:
 
     def _no_slot(self, task: TaskId, wanting: int, slots: int) -> str:
         return (
-            f"Task {task} has no Spark slot: {wanting} tasks want to run and spark.master={self._master} has "
+            f"Task {task} has no Spark slot: {wanting} tasks want to run and spark.master={self._spark.master} has "
             f"{counted(slots, 'slot')}. Raise the slots or lower tasks.max."
         )
 
     def _report_if_idle(self, run: TaskRun, now: float) -> None:
         """Reports a run that stopped copying without a report, or its status would stay RUNNING."""
-        idle = why_idle(run, now, self._keeper.slots_since) if self._keeper.slots is not None else None
+        idle = why_idle(run, now, self._spark.slots_since) if self._spark.slots is not None else None
         if idle is None:
             if run.idle_since is not None and run.phase is not Phase.RUNNING:
                 run.waits_for = None  # this reason is over, and the next one may be reported

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -84,7 +85,7 @@ class RefreshScheduler(Generic[Found]):
         running = not self._starts_connector
         while True:
             try:
-                found = await loop.run_in_executor(self._thread, self._refresh)
+                found = await loop.run_in_executor(self._thread, contextvars.copy_context().run, self._refresh)
             except (ClusterUnreachable, AdminError, NotAuthorized) as error:
                 if not running and _fails_a_start(error, failures):
                     self._context.raise_error(str(error))

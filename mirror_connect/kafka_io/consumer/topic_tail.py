@@ -5,6 +5,7 @@ The consumer belongs to no group and commits nothing.
 
 from __future__ import annotations
 
+import contextvars
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -76,7 +77,9 @@ class TopicTail:
         # Not OFFSET_BEGINNING: a new client does not know the leaders yet, and librdkafka would then look up the beginning
         # half a second later. Where the log begins above 0, auto.offset.reset leads to its beginning.
         self._beginning = [TopicPartition(topic, partition, 0) for partition in partitions]
-        self._thread = threading.Thread(target=self._run, name=f"{topic}-reader", daemon=True)
+        # In a copy of the context, so that log lines about what it delivers name the flow.
+        run = contextvars.copy_context().run
+        self._thread = threading.Thread(target=run, args=(self._run,), name=f"{topic}-reader", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Collection
 
-from mirror_connect.app.worker import forget_unused
+from mirror_connect.app.process import forget_unused
 
 
 async def test_secrets_in_use_are_told_again_and_again_also_after_an_error() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mirror_connect.app.__main__ import _log_to_standard_error
+from mirror_connect.app.foreground import _log_to_standard_error
 from mirror_connect.connectors.secrets import RedactingFilter
 
 SECRET = "hunter22-in-a-line"

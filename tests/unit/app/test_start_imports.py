@@ -12,11 +12,11 @@ import pytest
 BUILD: Final = """
 import asyncio, sys
 import mirror_connect.app.__main__
-from mirror_connect.app.worker import Worker
+from mirror_connect.app.distributed import DistributedWorker
 from mirror_connect.app.config.worker_config import load_worker_config
 
 async def build():
-    Worker(load_worker_config(sys.argv[1]), lambda _: None)
+    DistributedWorker(load_worker_config(sys.argv[1]), lambda _: None)
 
 asyncio.run(build())
 print(*sys.modules)

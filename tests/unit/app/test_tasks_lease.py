@@ -12,11 +12,11 @@ import pytest
 BUILD: Final = """
 import asyncio, sys
 from mirror_connect.app.herder.membership import GroupAssignment
-from mirror_connect.app.worker import Worker
+from mirror_connect.app.distributed import DistributedWorker
 from mirror_connect.app.config.worker_config import load_worker_config
 
 async def build():
-    worker = Worker(load_worker_config(sys.argv[1]), lambda _: None)
+    worker = DistributedWorker(load_worker_config(sys.argv[1]), lambda _: None).worker
     membership = worker._membership
     membership._place = GroupAssignment(1, leader=sys.argv[2] == "leads")
     membership._lease_until = membership._clock() + 1000

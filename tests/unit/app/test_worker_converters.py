@@ -10,14 +10,14 @@ from typing import Final
 # In a process of its own: a worker's parts are made for good.
 SAY: Final = """
 import asyncio, logging, sys
-from mirror_connect.app.worker import Worker
+from mirror_connect.app.distributed import DistributedWorker
 from mirror_connect.app.config.worker_config import load_worker_config
 from mirror_connect.connectors import connector_definition
 
 async def say():
-    worker = Worker(load_worker_config(sys.argv[1]), lambda _: None)
+    worker = DistributedWorker(load_worker_config(sys.argv[1]), lambda _: None).worker
     config = {"name": "c", "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"}
-    worker._herder.validation._notices.log_once("c", connector_definition(config["connector.class"]), config, config)
+    worker.herder.validation._notices.log_once("c", connector_definition(config["connector.class"]), config, config)
 
 logging.basicConfig(stream=sys.stdout, format="%(message)s")
 asyncio.run(say())

@@ -8,15 +8,15 @@ from typing import cast
 from starlette.routing import Route
 
 from mirror_connect.app.supervisor.internal_api import create_internal_application
-from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.app.supervisor.spark_host import SparkHost
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "worker-and-tasks.md").read_text("utf-8")
 
 
 def test_the_paths_told_are_those_served() -> None:
-    # The routes are made without looking at the supervisor.
-    served = create_internal_application(cast(Supervisor, None)).routes
+    # The routes are made without looking at the host.
+    served = create_internal_application(cast(SparkHost, None)).routes
     section = PAGE.split("## Internal HTTP")[1].split("\n## ")[0]
     told = set(re.findall(r"^\| `(GET|POST) ([^?`]+)", section, re.MULTILINE))
     assert told == {

@@ -17,10 +17,9 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     # The clock of the tests moves in leaps; here these are no sign of a suspended worker.
     monkeypatch.setattr(spark_keeper, "WATCH_S", 1000.0)
     world = World()
-    await world.supervisor.start("http://127.0.0.1:1")
+    await world.start()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    world.supervisor._watch.stop()
-    world.supervisor.driver_report(2, {})
+    world.spark.driver_report(2, {})
     yield world
-    await world.supervisor.stop(0.0)
+    await world.stop()

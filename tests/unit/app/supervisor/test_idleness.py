@@ -86,7 +86,7 @@ async def dead(world: World) -> Process:
     """Spark has given up its query."""
     process = await world.running(A)
     world.application.alive.discard(process.pid)
-    world.supervisor.driver_report(2, {process.run.run_id: {"state": "ENDED", "error": "exit 139"}})
+    world.spark.driver_report(2, {process.run.run_id: {"state": "ENDED", "error": "exit 139"}})
     return Process(world, world.run(A))
 
 
@@ -242,7 +242,7 @@ async def test_a_query_that_spark_can_not_tell_of_is_named_once_and_a_task_that_
     process = await world.running(A)
     unknown = {process.run.run_id: {"state": "UNKNOWN", "error": "Py4JError: no such target o17"}}
     for _ in range(int(TASK_SILENT_S) + 1):
-        world.supervisor.driver_report(2, unknown)
+        world.spark.driver_report(2, unknown)
         world.later(1)
         await process.say("RUNNING")
     named = [line for line in caplog.messages if "does not report" in line]
@@ -254,7 +254,7 @@ async def test_a_query_that_spark_can_not_tell_of_and_no_process_works_on_is_beg
     world.supervisor.want({A: wanted("t-0")})
     process = await world.running(A)
     await process.say("EPOCH_ENDED")
-    world.supervisor.driver_report(2, {process.run.run_id: {"state": "UNKNOWN", "error": "Py4JError: gone"}})
+    world.spark.driver_report(2, {process.run.run_id: {"state": "UNKNOWN", "error": "Py4JError: gone"}})
     world.later(PATIENCE_S + 1)
     waiting = newest(world)
     world.later(TASK_SILENT_S)
@@ -288,5 +288,5 @@ async def test_no_secret_is_in_what_is_said_of_a_death(world: World) -> None:
     world.supervisor.want({A: wanted("t-0")})
     process = await world.running(A)
     world.application.alive.discard(process.pid)
-    world.supervisor.driver_report(2, {process.run.run_id: {"state": "ENDED", "error": f"no {SECRET}"}})
+    world.spark.driver_report(2, {process.run.run_id: {"state": "ENDED", "error": f"no {SECRET}"}})
     assert SECRET not in str(world.events.states)

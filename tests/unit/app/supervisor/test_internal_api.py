@@ -12,6 +12,7 @@ import uvicorn
 
 from mirror_connect.app.supervisor.interfaces import WantedTask
 from mirror_connect.app.supervisor.internal_api import create_internal_application
+from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.supervisor import Supervisor
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.errors import ClusterUnreachable
@@ -35,7 +36,8 @@ class Specs(FakeSpecs):
 class Server:
     def __init__(self) -> None:
         self.specs = Specs()
-        self.supervisor = Supervisor({}, self.specs, lambda: 8.0)
+        self.spark = SparkHost({})
+        self.supervisor = Supervisor(self.spark, self.specs, lambda: 8.0)
         config = {"connector.class": "X", ASSIGNED_PARTITIONS: "t-0"}
         self.supervisor.want({TaskId("c", number): WantedTask(config) for number in range(2)})
         self.runs: list[TaskRun] = list(self.supervisor.runs)
@@ -50,7 +52,7 @@ class Server:
 async def server() -> AsyncIterator[Server]:
     made = Server()
     listener = socket.create_server(("127.0.0.1", 0))
-    settings = uvicorn.Config(create_internal_application(made.supervisor), log_config=None, lifespan="off")
+    settings = uvicorn.Config(create_internal_application(made.spark), log_config=None, lifespan="off")
     serving = uvicorn.Server(settings)
     task = asyncio.create_task(serving._serve([listener]))
     made.http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=10, verify=False)
@@ -83,7 +85,7 @@ async def test_the_drivers_paths_need_the_drivers_token(
 async def test_a_runs_paths_need_the_capability_of_that_run(
     server: Server, method: str, path: str, token: str | None
 ) -> None:
-    given = {"driver": server.supervisor.driver_token, "other run": server.runs[1].token}.get(token or "", token)
+    given = {"driver": server.spark.driver_token, "other run": server.runs[1].token}.get(token or "", token)
     answer = await server.call(method, f"/runs/{server.runs[0].run_id}/{path}", given)
     assert answer.status_code == 401
 
@@ -102,7 +104,7 @@ async def test_what_cannot_be_answered_now_is_to_be_asked_again(server: Server) 
 
 
 async def test_the_plan_names_every_run_and_its_capability(server: Server) -> None:
-    plan = (await server.call("GET", "/plan?after=-1", server.supervisor.driver_token)).json()
+    plan = (await server.call("GET", "/plan?after=-1", server.spark.driver_token)).json()
     assert [(run["run_id"], run["token"]) for run in plan["runs"]] == [(run.run_id, run.token) for run in server.runs]
 
 
@@ -142,5 +144,5 @@ async def test_a_tasks_own_client_gets_its_spec_and_its_positions_until_another_
 
 async def test_a_driver_report_is_taken(server: Server) -> None:
     body = {"slots": 3, "runs": {}, "pid": 1}
-    answer = await server.call("POST", "/driver", server.supervisor.driver_token, body)
-    assert (answer.status_code, server.supervisor._keeper.slots) == (200, 3)
+    answer = await server.call("POST", "/driver", server.spark.driver_token, body)
+    assert (answer.status_code, server.spark._keeper.slots) == (200, 3)

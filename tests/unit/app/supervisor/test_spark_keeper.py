@@ -25,13 +25,13 @@ async def test_a_task_that_is_wanted_while_spark_starts_says_that_it_waits_for_i
 ) -> None:
     monkeypatch.setattr(spark_keeper, "WATCH_S", 1000.0)
     world = World()
-    await world.supervisor.start("http://127.0.0.1:1")
+    await world.start()
     await eventually(lambda: bool(world.applications))
     world.supervisor.want({A: wanted("t-0")})
     line = world.events.trace(A) or ""
-    world.supervisor.driver_report(2, {})
+    world.spark.driver_report(2, {})
     await world.running(A)
-    await world.supervisor.stop(0.0)
+    await world.stop()
     assert re.fullmatch(r"Waiting for Spark, which was started at \d\d:\d\d:\d\d and takes about ten seconds\.", line)
     assert world.events.states[1:] == [(A, "UNASSIGNED", "It is being started on Spark."), (A, "RUNNING", None)]
 
@@ -51,7 +51,7 @@ def test_an_end_of_spark_is_told_as_it_was(code: int, words: str, end: str) -> N
 
 async def test_a_task_that_is_wanted_while_spark_is_away_says_why_it_waits(world: World) -> None:
     world.application.die(1)
-    await eventually(lambda: world.supervisor._keeper.problem is not None)
+    await eventually(lambda: world.spark._keeper.problem is not None)
     world.supervisor.want({A: wanted("t-0")})
     assert world.events.of(A) == ["UNASSIGNED"]
 
@@ -63,7 +63,7 @@ async def test_spark_that_cannot_be_started_is_tried_again(world: World, monkeyp
     monkeypatch.setattr(FakeApplication, "start", impossible)
     world.application.die(1)
     await eventually(lambda: len(world.applications) >= 4)
-    assert "No space left on device" in (world.supervisor._keeper.problem or "")
+    assert "No space left on device" in (world.spark._keeper.problem or "")
 
 
 async def test_a_silent_driver_is_replaced(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

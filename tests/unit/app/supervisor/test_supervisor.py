@@ -39,8 +39,8 @@ async def test_the_log_follows_spark_and_its_tasks(world: World, caplog: pytest.
     await again.say("FINISHED")
     world.application.die(-9)
     await eventually(lambda: len(world.applications) == 2)
-    world.supervisor.driver_report(2, {})
-    await world.supervisor.stop(0.0)
+    world.spark.driver_report(2, {})
+    await world.stop()
     assert [(record.levelname, record.message) for record in caplog.records] == [
         ("INFO", "Task c-0 is RUNNING with 2 partitions"),
         ("INFO", "Task c-0 copies 1 partition now"),
@@ -56,7 +56,7 @@ async def test_the_log_follows_spark_and_its_tasks(world: World, caplog: pytest.
     ]
 
 
-async def test_stop_lets_tasks_finish_and_ends_spark(world: World) -> None:
+async def test_stop_lets_tasks_finish(world: World) -> None:
     world.supervisor.want({A: wanted("t-0")})
     process = await world.running(A)
     stopping = asyncio.create_task(world.supervisor.stop(5.0))
@@ -64,7 +64,7 @@ async def test_stop_lets_tasks_finish_and_ends_spark(world: World) -> None:
     told = await process.say("RUNNING")
     await process.say("FINISHED")
     await stopping
-    assert (told.finish, world.application.ended) == (True, True)
+    assert (told.finish, world.tasks()) == (True, [])
 
 
 async def test_nothing_is_wanted_any_more_once_it_stops(world: World) -> None:

@@ -17,7 +17,7 @@ async def test_a_task_that_dies_is_tried_again_twice_and_then_failed(world: Worl
     for _ in range(3):
         process = await world.running(A)
         world.application.alive.discard(process.pid)
-        world.supervisor.driver_report(2, {process.run.run_id: {"state": "ENDED", "error": "exit 139"}})
+        world.spark.driver_report(2, {process.run.run_id: {"state": "ENDED", "error": "exit 139"}})
     assert world.events.of(A) == ["RUNNING", "UNASSIGNED", "RUNNING", "UNASSIGNED", "RUNNING", "FAILED"]
     assert re.fullmatch(
         rf"Its process died at {UTC} \(exit 139\); it is started again", world.events.states[1][2] or ""
@@ -37,7 +37,7 @@ async def test_a_task_that_was_fenced_is_started_anew_and_not_failed(world: Worl
         "UNASSIGNED",
         f"{FENCED_TRACE.strip()} It restarts in {FENCED_PAUSES_S[0]:g} s.",
     )
-    assert await world.supervisor.plan(-1, 0) == {"version": ANY, "runs": []}
+    assert await world.spark.plan(-1, 0) == {"version": ANY, "runs": []}
     world.later(FENCED_PAUSES_S[0] + 1)
     await world.running(A)
     assert world.events.of(A) == ["RUNNING", "UNASSIGNED", "RUNNING"]
@@ -67,7 +67,7 @@ FULL = "StreamingQueryException: java.io.IOException: No space left on device"
 
 
 async def planned(world: World) -> list[str]:
-    return [run["run_id"] for run in (await world.supervisor.plan(-1, 0.0))["runs"]]
+    return [run["run_id"] for run in (await world.spark.plan(-1, 0.0))["runs"]]
 
 
 async def test_a_task_for_which_spark_has_no_room_is_tried_for_ever_and_says_so_once(
@@ -76,7 +76,7 @@ async def test_a_task_for_which_spark_has_no_room_is_tried_for_ever_and_says_so_
     world.supervisor.want({A: wanted("t-0")})
     for _ in range(5):
         assert await planned(world) == [world.run(A).run_id]
-        world.supervisor.driver_report(2, {world.run(A).run_id: {"state": "ENDED", "error": FULL}})
+        world.spark.driver_report(2, {world.run(A).run_id: {"state": "ENDED", "error": FULL}})
         assert await planned(world) == []
         world.later(ROOM_RETRY_S)
     (state,) = world.events.states
@@ -93,10 +93,10 @@ async def test_a_query_that_ended_before_its_process_frees_nothing_until_that_is
     process = await world.running(A)
     world.application.sticky.add(process.pid)
     ended = {process.run.run_id: {"state": "ENDED", "error": "no room"}}
-    world.supervisor.driver_report(2, ended)
+    world.spark.driver_report(2, ended)
     held = world.run(A) is process.run
     world.application.alive.discard(process.pid)
-    world.supervisor.driver_report(2, ended)
+    world.spark.driver_report(2, ended)
     assert (held, world.run(A) is process.run) == (True, False)
 
 
@@ -106,5 +106,5 @@ async def test_a_run_that_dies_while_it_finishes_does_not_count_as_a_death(world
         process = await world.running(A)
         world.supervisor.restart(A)
         world.application.alive.discard(process.pid)
-        world.supervisor.driver_report(2, {process.run.run_id: {"state": "ENDED", "error": "exit 9"}})
+        world.spark.driver_report(2, {process.run.run_id: {"state": "ENDED", "error": "exit 9"}})
     assert "FAILED" not in world.events.of(A)

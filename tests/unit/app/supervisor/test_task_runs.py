@@ -14,13 +14,13 @@ from tests.fakes.supervised import A, B, Process, World, wanted
 
 async def test_a_wanted_task_is_in_the_plan(world: World) -> None:
     world.supervisor.want({A: wanted("t-0")})
-    plan = await world.supervisor.plan(-1, 0.0)
+    plan = await world.spark.plan(-1, 0.0)
     assert [(run["connector"], run["task"]) for run in plan["runs"]] == [("c", 0)]
 
 
 async def test_a_plan_that_is_known_is_held_until_it_changes(world: World) -> None:
-    known = (await world.supervisor.plan(-1, 0.0))["version"]
-    asking = asyncio.create_task(world.supervisor.plan(known, 10.0))
+    known = (await world.spark.plan(-1, 0.0))["version"]
+    asking = asyncio.create_task(world.spark.plan(known, 10.0))
     await asyncio.sleep(0)
     world.supervisor.want({A: wanted("t-0")})
     assert (await asking)["version"] > known

@@ -1,0 +1,42 @@
+"""The process of `connect-distributed.sh`: one worker, with its REST interface.
+
+The REST port is open first. Spark starts when REST can answer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+
+from mirror_connect.app.config.worker_config import WorkerConfig
+from mirror_connect.app.process import Process
+from mirror_connect.app.rest_listeners import RestListeners
+from mirror_connect.app.worker import Worker
+
+log = logging.getLogger(__name__)
+
+
+class DistributedWorker:
+    """See the module. Building it opens the REST port; `run` returns after `stop`, or raises why it could not run.
+
+    `forget_all_but` gets every minute the secrets that are in use.
+    """
+
+    def __init__(self, config: WorkerConfig, forget_all_but: Callable[[Collection[str]], None]) -> None:
+        listeners = RestListeners(config)
+        self._process = Process(config.spark, forget_all_but)
+        self.worker = Worker(config, self._process.spark, worker_id=listeners.worker_id, url=listeners.url)
+        self._process.add(self.worker)
+        listeners.serve_herder(self._process.http, self.worker.herder)
+
+    def stop(self) -> None:
+        """Begins the clean end."""
+        self._process.stop()
+
+    async def run(self) -> None:
+        """From start to end. ConfigError, StartupError, ClusterUnreachable, NotAuthorized, GroupRefusedError."""
+        await self._process.run(self._start)
+
+    async def _start(self) -> None:
+        await self.worker.start(self._process.start_spark)
+        log.info("The worker is up; its REST interface is %s", self.worker.url)

@@ -1,0 +1,114 @@
+"""What a process has once, whatever it runs: Spark with the internal HTTP, the HTTP servers, the order of start and end.
+
+It runs one worker (distributed.py), or one for each flow (dedicated/). Slots, processes and the log are shared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Final, Protocol
+
+from mirror_connect.app.environment import listen_on
+from mirror_connect.app.rest.http_servers import HttpServers
+from mirror_connect.app.steps import within
+from mirror_connect.app.supervisor.internal_api import create_internal_application
+from mirror_connect.app.supervisor.spark_host import SparkHost
+
+log = logging.getLogger(__name__)
+
+FORGET_S: Final = 60.0
+SPARK_ENDS_S: Final = 1.0
+
+
+class Part(Protocol):
+    """What a process runs: a worker, or a flow with its worker."""
+
+    async def secrets(self) -> Collection[str]:
+        """The secrets that are in use."""
+
+    async def end_tasks(self) -> None:
+        """First step of the end: tasks commit what they have copied."""
+
+    async def leave(self) -> None:
+        """Second step, when no task runs any more: last statuses, then the group."""
+
+    async def close(self) -> None:
+        """Third step."""
+
+
+class Process:
+    """See the module. `spark`: the properties spark.*; `forget_all_but` gets every minute the secrets that are in use."""
+
+    def __init__(self, spark: Mapping[str, str], forget_all_but: Callable[[Collection[str]], None]) -> None:
+        self.http: Final = HttpServers()
+        self.spark: Final = SparkHost(spark)
+        self._forget_all_but = forget_all_but
+        self._parts: list[Part] = []
+        self._stopped = asyncio.Event()
+        self._spark_started = False
+
+    def add(self, part: Part) -> None:
+        """From now on it is ended with the process."""
+        self._parts.append(part)
+
+    async def start_spark(self) -> None:
+        """Starts the internal HTTP, then Spark in the background; later calls have no effect.
+
+        Call it when REST can answer: Spark's start uses all cores of a small machine.
+        """
+        if self._spark_started:
+            return
+        self._spark_started = True
+        internal = listen_on("127.0.0.1", 0, "the internal HTTP")
+        # Any number of connections: only tasks with tokens connect, with two each.
+        self.http.serve(create_internal_application(self.spark), [internal], most_connections=None)
+        await self.spark.start(f"http://127.0.0.1:{internal.getsockname()[1]}")
+
+    def stop(self) -> None:
+        """Begins the clean end."""
+        self._stopped.set()
+
+    async def run(self, start: Callable[[], Awaitable[None]]) -> None:
+        """From start to end. Raises what `start` raises, after the end."""
+        starting = asyncio.ensure_future(start())
+        stopping = asyncio.create_task(self._stopped.wait())
+        forgetting = asyncio.create_task(forget_unused(self._secrets, self._forget_all_but))
+        try:
+            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                starting.result()
+                await stopping
+        finally:
+            for each in (starting, stopping, forgetting):
+                each.cancel()
+            await asyncio.gather(starting, stopping, forgetting, return_exceptions=True)
+            await self._end()
+
+    async def _secrets(self) -> frozenset[str]:
+        return frozenset().union(*[await part.secrets() for part in self._parts])
+
+    async def _end(self) -> None:
+        """Ends tasks, then Spark; then workers leave their groups: the next leaders find all that was written."""
+        parts = self._parts
+        await asyncio.gather(*(part.end_tasks() for part in parts))
+        await within(self.spark.end(SPARK_ENDS_S), "ending Spark", SPARK_ENDS_S + 0.5)
+        await asyncio.gather(*(part.leave() for part in parts))
+        await asyncio.gather(*(part.close() for part in parts), within(self.http.end(), "closing the HTTP servers"))
+
+
+async def forget_unused(
+    in_use: Callable[[], Awaitable[Collection[str]]],
+    forget_all_but: Callable[[Collection[str]], None],
+    every_s: float = FORGET_S,
+) -> None:
+    """Forgets unused secrets, or the password of a deleted connector would hide words of the log for ever."""
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            forget_all_but(await in_use())
+        except Exception:
+            log.exception(
+                "A bug: secrets no longer in use stay redacted in the log. The worker tries again in %g s", every_s
+            )

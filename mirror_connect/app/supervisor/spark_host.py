@@ -1,0 +1,204 @@
+"""The process's one Spark application, shared by the supervisors of all its flows.
+
+It merges their runs into one plan, and gives each report of the driver to the supervisor that owns the run. Slots and
+processes are shared: Spark may use a process for a task of one flow after a task of another. If Spark ends, all runs end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from mirror_connect.app.supervisor.interfaces import Application
+from mirror_connect.app.supervisor.launcher import SparkApplication
+from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
+from mirror_connect.app.supervisor.task_run import TaskRun
+from mirror_connect.connectors.log_format import log_flow
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.task_protocol import SourceOffset, TaskOrders, TaskReport, TaskSpec
+
+log = logging.getLogger(__name__)
+
+
+class RunRequests(Protocol):
+    """Serves the processes of tasks (task_requests.TaskRequests)."""
+
+    async def spec(self, run: TaskRun, attempt: str) -> TaskSpec | None:
+        """The spec of a run; None if the run or the attempt is over."""
+
+    async def source_offsets(
+        self, run: TaskRun, attempt: str, partitions: Sequence[TopicPartition], *, fenceable: bool
+    ) -> list[SourceOffset] | None:
+        """The source offsets of a run's partitions; None if its attempt is over."""
+
+    async def report(self, run: TaskRun, report: TaskReport, *, hold_s: float, known_version: int) -> TaskOrders:
+        """Takes a report and answers with orders."""
+
+
+class RunOwner(Protocol):
+    """What the host tells the supervisor of a flow, and asks it."""
+
+    @property
+    def flow(self) -> str:
+        """The flow's name; empty in a process that has one."""
+
+    @property
+    def runs(self) -> Iterable[TaskRun]:
+        """All runs that have not ended."""
+
+    @property
+    def requests(self) -> RunRequests:
+        """Serves the processes of its runs."""
+
+    def run_of(self, run_id: str) -> TaskRun | None:
+        """A run that has not ended."""
+
+    def planned(self) -> Iterable[TaskRun]:
+        """The runs that should have a query now."""
+
+    def spark_came(self) -> None:
+        """Spark is there, after it was absent."""
+
+    def query_reported(self, run: TaskRun, state: str, error: str | None) -> None:
+        """The driver has reported the state of a run's query."""
+
+    def spark_lost(self) -> None:
+        """Spark has ended, and no process of it is left."""
+
+
+class SparkHost:
+    """See the module. `spark`: the properties spark.*; `clock` gives seconds. The driver shows `driver_token`."""
+
+    def __init__(
+        self,
+        spark: Mapping[str, str],
+        *,
+        new_application: Callable[[Mapping[str, str]], Application] = SparkApplication,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.driver_token: Final = secrets.token_urlsafe(32)
+        self.master: Final = spark.get("spark.master", "local[64,4]")
+        self._owners: list[RunOwner] = []
+        self._keeper = SparkKeeper(lambda: new_application(spark), clock, self._lost)
+        self._plan_version = 0
+        self._plan_changed = asyncio.Event()
+
+    def add(self, owner: RunOwner) -> None:
+        """From now on its runs are in the plan."""
+        self._owners.append(owner)
+
+    def remove(self, owner: RunOwner) -> None:
+        """Its runs are no longer in the plan. Call it when none of them has a process."""
+        self._owners.remove(owner)
+        self.change_plan()
+
+    async def start(self, url: str) -> None:
+        """Starts Spark in the background; `url` is where its processes reach the internal HTTP."""
+        self._keeper.start(url, self.driver_token)
+
+    async def end(self, patience_s: float = 1.0) -> None:
+        """Ends Spark; afterwards no process of it is alive."""
+        await self._keeper.end(patience_s)
+        # Answers a held plan request: a server that closes would cancel it, with a stack trace.
+        self.change_plan()
+
+    # --- for supervisors --------------------------------------------------------------------------------------------
+
+    @property
+    def application(self) -> Application | None:
+        """The present one."""
+        return self._keeper.application
+
+    @property
+    def slots(self) -> int | None:
+        """For how many tasks there is room, of all flows; None until the driver has reported."""
+        return self._keeper.slots
+
+    @property
+    def slots_since(self) -> float:
+        """Since when there are slots, by the clock."""
+        return self._keeper.slots_since
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no Spark now; None if Spark runs, or at the first start."""
+        return self._keeper.problem
+
+    @property
+    def absence(self) -> str | None:
+        """Why no task can run now, as a line for people; None when Spark is there."""
+        return self._keeper.absence
+
+    @property
+    def wanting(self) -> int:
+        """How many runs of all flows share the slots."""
+        return sum(1 for _ in self._runs())
+
+    def has_another_run(self, pid: int, run: TaskRun) -> bool:
+        """Whether a process works on another run than this one, of any flow."""
+        return any(other is not run and other.pid == pid for other in self._runs())
+
+    def change_plan(self) -> None:
+        """Makes a new version of the plan, and answers requests that wait for one."""
+        self._plan_version += 1
+        self._plan_changed.set()
+        self._plan_changed = asyncio.Event()
+
+    # --- Spark's side -----------------------------------------------------------------------------------------------
+
+    async def plan(self, after: int, hold_s: float) -> dict[str, Any]:
+        """Every run that should have a query; waits up to `hold_s` for a version newer than `after`."""
+        if after >= self._plan_version:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(hold_s):
+                    await self._plan_changed.wait()
+        runs = [
+            {
+                "run_id": run.run_id,
+                "token": run.token,
+                "connector": f"{owner.flow}|{run.task.connector}" if owner.flow else run.task.connector,
+                "task": run.task.task,
+            }
+            for owner in self._owners
+            for run in owner.planned()
+        ]
+        return {"version": self._plan_version, "runs": runs}
+
+    def driver_report(self, slots: int, runs: Mapping[str, Mapping[str, str | None]]) -> None:
+        """Handles the driver's report on its queries."""
+        was_absent = self.absence is not None
+        self._keeper.heard(slots)
+        if was_absent:
+            self._tell(lambda owner: owner.spark_came())
+        for run_id, said in runs.items():
+            if (found := self.find(run_id)) is not None:
+                owner, run = found
+                with log_flow(owner.flow):
+                    owner.query_reported(run, said["state"] or "", said["error"])
+
+    def find(self, run_id: str) -> tuple[RunOwner, TaskRun] | None:
+        """A run that has not ended, and whose it is."""
+        for owner in self._owners:
+            if (run := owner.run_of(run_id)) is not None:
+                return owner, run
+        return None
+
+    def _lost(self) -> None:
+        self._tell(lambda owner: owner.spark_lost())
+
+    def _tell(self, event: Callable[[RunOwner], None]) -> None:
+        for owner in list(self._owners):
+            with log_flow(owner.flow):
+                try:
+                    event(owner)
+                except Exception:  # a bug with one flow must not keep the news from the others
+                    log.exception("A bug while Spark came or went")
+
+    def _runs(self) -> Iterator[TaskRun]:
+        return itertools.chain.from_iterable(owner.runs for owner in self._owners)
