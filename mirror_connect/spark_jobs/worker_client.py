@@ -124,6 +124,8 @@ class WorkerClient(UnderOrders):
         self._log_lines: list[str] = []
         self._events: list[Problem] = []
         self._copied: dict[tuple[str, int], int] = {}
+        # What goes with the next report is noted on the event loop and taken by the thread.
+        self._noting = threading.Lock()
         self._parent = os.getppid()
         self._heard = time.monotonic()
         # When a callback was scheduled on the event loop that has not run yet.
@@ -157,19 +159,23 @@ class WorkerClient(UnderOrders):
 
     def copied(self, partition: TaskPartition, offset: int) -> None:
         """See WorkerLink."""
-        self._copied[partition.source] = offset
+        with self._noting:
+            self._copied[partition.source] = offset
 
     def log(self, line: str) -> None:
         """See WorkerLink."""
-        self._log_lines.append(line)
+        with self._noting:
+            self._log_lines.append(line)
 
     def event(self, event: Problem) -> None:
         """See WorkerLink."""
-        self._events.append(event)
+        with self._noting:
+            self._events.append(event)
 
     def wrote_to(self, topic: str) -> None:
         """See WorkerLink."""
-        self._topics.add(topic)
+        with self._noting:
+            self._topics.add(topic)
 
     # Orders.
 
@@ -213,10 +219,11 @@ class WorkerClient(UnderOrders):
     def _report(self, *, hold: bool = True) -> None:
         # Read before the source offsets: whoever reads that a partition was given away must have its last offset.
         version = self.assignment_version
-        copied, self._copied = self._copied, {}
-        topics, self._topics = self._topics, set()
-        log_lines, self._log_lines = self._log_lines, []
-        events, self._events = self._events, []
+        with self._noting:
+            copied, self._copied = self._copied, {}
+            topics, self._topics = self._topics, set()
+            log_lines, self._log_lines = self._log_lines, []
+            events, self._events = self._events, []
         problems = self.problems
         report = TaskReport(
             attempt=self.attempt,
@@ -240,10 +247,11 @@ class WorkerClient(UnderOrders):
         try:
             orders = TaskOrders.from_json(self._reports.call("POST", path, report.to_json()))
         except WorkerUnreachableError:
-            self._copied = {**copied, **self._copied}
-            self._topics |= topics
-            self._log_lines[:0] = log_lines
-            self._events[:0] = events
+            with self._noting:
+                self._copied = {**copied, **self._copied}
+                self._topics |= topics
+                self._log_lines[:0] = log_lines
+                self._events[:0] = events
             raise
         self._heard = time.monotonic()
         self._lease.renew(sent, orders.lease_ms)

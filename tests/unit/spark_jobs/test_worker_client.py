@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, ClassVar
 
 import pytest
 
+from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskOrders, TaskPartition
 from mirror_connect.spark_jobs import worker_client
 from mirror_connect.spark_jobs.worker_client import InternalHttp, RunHandle, WorkerClient, WorkerUnreachableError
@@ -70,6 +72,26 @@ async def test_source_offsets_are_in_the_next_report_that_arrives_and_the_newest
     await asyncio.to_thread(client._report, hold=False)
     await asyncio.to_thread(client._report, hold=False)
     assert [sorted(each["source_offsets"]) for each in _Worker.reports] == [[["t", 0, 6], ["t", 1, 8]], []]
+    client.close()
+
+
+async def test_a_source_offset_noted_while_a_report_is_made_is_in_it_or_in_the_next(url: str) -> None:
+    client = WorkerClient(RunHandle(url, "run", "token"), asyncio.get_running_loop())
+    reports: list[asyncio.Future[None]] = []
+
+    class Slow:
+        """A partition whose key takes as long as a report: a switch of threads in the middle of noting it."""
+
+        @property
+        def source(self) -> TopicPartition:
+            reports.append(asyncio.get_running_loop().run_in_executor(None, client._report))
+            time.sleep(0.3)
+            return TopicPartition("t", 0)
+
+    client.copied(Slow(), 5)  # type: ignore[arg-type]
+    await asyncio.gather(*reports)
+    await asyncio.to_thread(client._report, hold=False)
+    assert sorted(offset for each in _Worker.reports for offset in each["source_offsets"]) == [["t", 0, 5]]
     client.close()
 
 
