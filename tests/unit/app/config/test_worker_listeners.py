@@ -136,7 +136,8 @@ def test_a_worker_ends_as_asked_although_clients_dawdle_on_every_listener(
     [
         pytest.param(
             "listeners=https://127.0.0.1:0\n",
-            "Invalid listeners.https.ssl.keystore.location: an https listener needs a key store with its private key and certificate",
+            "Invalid listeners.https.ssl.keystore.location: an https listener needs a key store with its private key and "
+            "certificate",
             id="no_key_store",
         ),
         pytest.param(
