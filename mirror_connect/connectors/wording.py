@@ -26,6 +26,12 @@ def unknown_names_line(unknown: Iterable[str], known: Collection[str], what: str
     return f"These {what} are unknown and have no effect: {', '.join(shown)}"
 
 
-def _with_guess(name: str, known: Collection[str]) -> str:
+def likely_name(name: str, known: Collection[str]) -> str | None:
+    """The known name that an unknown one resembles most; None if none is near."""
     near = get_close_matches(name, known, n=1, cutoff=_LIKENESS)
-    return f"{name} (did you mean {near[0]}?)" if near else name
+    return near[0] if near else None
+
+
+def _with_guess(name: str, known: Collection[str]) -> str:
+    near = likely_name(name, known)
+    return name if near is None else f"{name} (did you mean {near}?)"

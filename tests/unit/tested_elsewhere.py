@@ -14,6 +14,13 @@ from typing import Final
 TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "app/__main__.py": "tests/unit/app/test_start_imports.py: reads arguments and settings, and makes the worker",
     "app/config/worker_keys.py": "tests/unit/app/config/test_worker_config.py: a table of settings, through app/config/worker_config.py",
+    "app/dedicated/cluster_checks.py": "tests/unit/app/dedicated/test_mm2_file.py: findings of whole files, through app/dedicated/mm2_file.py",
+    "app/dedicated/findings.py": "tests/unit/app/dedicated/test_mm2_file.py: the lines of findings",
+    "app/dedicated/mm2_properties.py": "tests/unit/app/dedicated/test_mm2_file.py: a file that has been read, through app/dedicated/mm2_file.py",
+    "app/dedicated/name_checks.py": "tests/unit/app/dedicated/test_mm2_file.py: findings of whole files, through app/dedicated/mm2_file.py",
+    "app/dedicated/property_places.py": "tests/unit/app/dedicated/test_mm2_file.py: which names have an effect, through app/dedicated/name_checks.py",
+    "app/dedicated/topic_overlap.py": "tests/unit/app/dedicated/test_mm2_file.py: flows in a circle, through app/dedicated/cluster_checks.py",
+    "app/dedicated/value_checks.py": "tests/unit/app/dedicated/test_mm2_file.py: findings of whole files, through app/dedicated/mm2_file.py",
     "app/distributed.py": "tests/unit/app/test_tasks_lease.py: puts the parts of a worker's process together",
     "app/errors.py": "tests/unit/app/herder/test_validation.py: error classes",
     "app/foreground.py": "tests/unit/app/test_own_log.py: its log; exit codes are in tests/e2e/test_bad_start.py",

@@ -1,21 +1,31 @@
 """Java `.properties` files, read as Kafka reads them.
 
-The javaproperties library does the grammar (separators `=`, `:` or white space, continuation lines, `\\uXXXX` and other
-escapes, `#` and `!` comments, the last of several equal keys counts). The encodings are Kafka's, as in kafka-clients 4.3.1:
-ISO-8859-1 for a worker's own file (Utils.loadProps gives Java's Properties a byte stream), UTF-8 for the file of a config
-provider (FileConfigProvider opens a reader).
+Separators are `=`, `:` or white space, a backslash at a line's end continues it, `#` and `!` begin a comment line, and the
+last of several equal keys counts. The javaproperties library reads escapes such as `\\u00e9`. Lines are read here, because
+it takes a comment behind a lone backslash for a property, and gives no line numbers. The encodings are Kafka's, as in
+kafka-clients 4.3.1: ISO-8859-1 for a worker's own file (Utils.loadProps gives Java's Properties a byte stream), UTF-8 for
+the file of a config provider (FileConfigProvider opens a reader).
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import javaproperties
 
 from mirror_connect.connectors.errors import ConfigError
 
 Encoding = Literal["iso-8859-1", "utf-8"]
+
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_BLANKS: Final = " \t\f"
+_BACKSLASHES: Final = re.compile(r"\\*\Z")
+# Key and value of a logical line. Only in the key a backslash protects a separator.
+_ENTRY: Final = re.compile(r"((?:[^\\=: \t\f]|\\.)*)[ \t\f]*+(?:[=:][ \t\f]*+)?(.*)", re.DOTALL)
 
 
 class UnreadableFile(ConfigError):
@@ -26,15 +36,64 @@ class UnreadableFile(ConfigError):
         self.args = (f"Could not read {what} {path}: {reason}",)
 
 
+@dataclass(frozen=True, slots=True)
+class LocatedProperties:
+    """Properties with the lines (from 1 on) on which they begin. Of several equal keys, both are those of the last.
+
+    `repeated`: keys that are set several times → all their lines, in order. `repr` shows no value.
+    """
+
+    values: Mapping[str, str] = field(repr=False)
+    lines: Mapping[str, int]
+    repeated: Mapping[str, tuple[int, ...]]
+
+
 def parse_properties(text: str) -> dict[str, str]:
     """Keys and values in the order of the file. ValueError with a reason for a broken `\\u` escape."""
-    try:
-        loaded: dict[str, str] = javaproperties.loads(text)
-    except javaproperties.InvalidUEscapeError as error:
-        # The text does not show the escape: it may be a part of a password.
-        line = text.count("\n", 0, max(text.find(error.escape), 0)) + 1
-        raise ValueError(f"line {line} has a \\u without four hexadecimal digits (write a backslash as \\\\)") from None
-    return loaded
+    return dict(locate_properties(text).values)
+
+
+def locate_properties(text: str) -> LocatedProperties:
+    """As `parse_properties`, with the keys' lines."""
+    values: dict[str, str] = {}
+    lines: dict[str, list[int]] = {}
+    for number, line in _logical_lines(text):
+        key, value = _ENTRY.fullmatch(line).groups()  # type: ignore[union-attr]  # it matches every text
+        try:
+            name = javaproperties.unescape(key)
+            values[name] = javaproperties.unescape(value)
+        except javaproperties.InvalidUEscapeError:
+            # The text does not show the escape: it may be a part of a password.
+            problem = f"line {number} has a \\u without four hexadecimal digits (write a backslash as \\\\)"
+            raise ValueError(problem) from None
+        lines.setdefault(name, []).append(number)
+    repeated = {name: tuple(all_lines) for name, all_lines in lines.items() if len(all_lines) > 1}
+    return LocatedProperties(values, {name: all_lines[-1] for name, all_lines in lines.items()}, repeated)
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines with a property, continued ones joined, as java.util.Properties.LineReader reads them.
+
+    Each has the number of its first line, from 1 on.
+    """
+    natural = _LINE_END.split(text)
+    if not natural[-1]:
+        natural.pop()  # behind the last line end
+    begun, line = 0, ""
+    for number, content in enumerate(natural, 1):
+        part = content.lstrip(_BLANKS)
+        # As long as nothing was read of a property, also behind a lone backslash.
+        if not line:
+            if not part or part[0] in "#!":
+                continue
+            begun = number
+        continued = len(_BACKSLASHES.search(part)[0]) % 2 == 1  # type: ignore[index]  # it matches everywhere
+        line += part[:-1] if continued else part
+        if not continued or number == len(natural):
+            yield begun, line
+            line = ""
+    if line:
+        yield begun, line
 
 
 def read_properties(path: str | Path, *, what: str = "the properties file") -> dict[str, str]:
@@ -42,13 +101,25 @@ def read_properties(path: str | Path, *, what: str = "the properties file") -> d
 
     Pipes are allowed: a shell's `<(…)` is one. Files that a REST request names are read by bounded_file.py instead.
     """
+    return properties_of(_content(path, what), path, what=what)
+
+
+def read_located_properties(path: str | Path, *, what: str = "the properties file") -> LocatedProperties:
+    """As `read_properties`, with the keys' lines."""
+    content = _content(path, what)
     try:
-        content = Path(path).read_bytes()
+        return locate_properties(content.decode("iso-8859-1"))
+    except ValueError as error:
+        raise UnreadableFile(what, path, str(error)) from None
+
+
+def _content(path: str | Path, what: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
     except OSError as error:
         raise UnreadableFile(what, path, error.strerror or str(error)) from None
     except ValueError as error:  # a NUL in the path
         raise UnreadableFile(what, path, str(error)) from None
-    return properties_of(content, path, what=what)
 
 
 def properties_of(

@@ -169,13 +169,19 @@ def worker_config(properties: Mapping[str, str], environment: Mapping[str, str] 
         raise RefusedConfig(error.name, str(error).replace(value, resolved.as_written[error.name])) from None
 
 
-def _checked(resolver: Resolver, resolved: Resolved) -> WorkerConfig:
+def checked_settings(resolved: Resolved) -> Settings:
+    """Parsed worker settings, also of its connectors' clients. ConfigError for the first one that is refused."""
     for result in WORKER_KEYS.validate_all(resolved.values, resolved.as_written).values():
         if result.errors:
             raise RefusedConfig(result.name, result.errors[0])
     _check_clients(resolved)
     settings = WORKER_KEYS.parse_all(resolved.values)
     _refuse_unsupported(settings)
+    return settings
+
+
+def _checked(resolver: Resolver, resolved: Resolved) -> WorkerConfig:
+    settings = checked_settings(resolved)
     _warn_of_unknown(resolved.values)
     listeners = parse_listeners("listeners", settings.texts("listeners"))
     admin_listeners = _admin_listeners(settings)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mirror_connect.app.dedicated.findings import Finding
+
 
 @dataclass(frozen=True, slots=True)
 class Flow:
@@ -39,7 +41,7 @@ class Mm2Config:
     `flows`: all that need a worker, in the order of the file's clusters: enabled ones and those with heartbeats.
     `process`: the properties of the whole process, as written: spark.*, plugin.path, plugin.modules, and for the REST
     interface listeners, admin.listeners, rest.*, response.http.headers.config, access.control.*, listeners.https.*.
-    `internal_rest`: dedicated.mode.enable.internal.rest.
+    `internal_rest`: dedicated.mode.enable.internal.rest. `warnings`: to be logged once each, by their lines.
     """
 
     path: str
@@ -47,3 +49,4 @@ class Mm2Config:
     flows: tuple[Flow, ...]
     process: Mapping[str, str] = field(repr=False)
     internal_rest: bool
+    warnings: tuple[Finding, ...] = ()

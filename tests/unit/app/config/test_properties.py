@@ -2,10 +2,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mirror_connect.app.config.properties import UnreadableFile, parse_properties, properties_of, read_properties
+from mirror_connect.app.config.properties import (
+    UnreadableFile,
+    locate_properties,
+    parse_properties,
+    properties_of,
+    read_located_properties,
+    read_properties,
+)
+from tests.contract.record_mm2_properties import recorded
 
 
 @pytest.mark.parametrize(
@@ -65,3 +74,34 @@ def test_a_worker_may_be_given_its_file_by_a_pipe() -> None:
         assert read_properties(f"/dev/fd/{reading}") == {"a": "1"}
     finally:
         os.close(reading)
+
+
+@pytest.mark.parametrize("vector", recorded("properties").values(), ids=lambda vector: vector["name"])
+def test_odd_texts_are_read_as_java_reads_them(vector: dict[str, Any]) -> None:
+    expected = vector["recorded"].get("properties")
+    if expected is None:
+        with pytest.raises(ValueError, match="line"):
+            parse_properties(vector["text"])
+    else:
+        assert parse_properties(vector["text"]) == expected
+
+
+def test_each_property_has_the_line_on_which_it_begins(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_bytes(b"# comment \\\na = 1\r\n\r\nb = x,\\\n   y\rc = 3\n  \na = 2\nd")
+    located = read_located_properties(file)
+    assert located.values == {"a": "2", "b": "x,y", "c": "3", "d": ""}
+    assert located.lines == {"a": 8, "b": 4, "c": 6, "d": 9}
+    assert located.repeated == {"a": (2, 8)}
+
+
+def test_no_value_is_in_the_repr() -> None:
+    assert "hunter2" not in repr(locate_properties("password = hunter2"))
+
+
+def test_a_broken_escape_in_a_located_file_is_reported_by_line(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text("# \\user\na=1\npassword=\\user-secret")
+    with pytest.raises(UnreadableFile, match="line 3 has a") as caught:
+        read_located_properties(file)
+    assert "secret" not in str(caught.value)

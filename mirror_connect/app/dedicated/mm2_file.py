@@ -1,0 +1,110 @@
+"""Reads an mm2.properties file: its flows for the dedicated mode, and all findings for `mirror-connect check`.
+
+    read_mm2_config(path, clusters) -> Mm2Config              # RefusedFile if there are errors
+    findings(path, clusters) -> list[Finding]                 # errors and warnings, in the file's order
+
+A `Finding` (findings.py) has severity, code, file, line, name, value, text and remedy; `Finding.shown` is its line. Nothing
+here connects to a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from mirror_connect.app.config.config_providers import Resolver
+from mirror_connect.app.config.properties import UnreadableFile, read_located_properties
+from mirror_connect.app.dedicated.cluster_checks import (
+    check_brokers,
+    check_circles,
+    check_clusters,
+    check_flow_names,
+    check_flows,
+)
+from mirror_connect.app.dedicated.findings import Finding, FindingCode, RefusedFile, Severity
+from mirror_connect.app.dedicated.flows import Mm2Config
+from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
+from mirror_connect.app.dedicated.name_checks import check_names, check_repeated
+from mirror_connect.app.dedicated.property_places import INTERNAL_REST
+from mirror_connect.app.dedicated.value_checks import check_comments, check_references, check_values
+from mirror_connect.connectors.config.values import BOOLEAN, parse
+from mirror_connect.connectors.errors import ConfigError
+
+
+def read_mm2_config(
+    path: str | Path, clusters: Sequence[str] | None = None, environment: Mapping[str, str] | None = None
+) -> Mm2Config:
+    """The flows of a file. `clusters`: `--clusters`, the targets of this process. RefusedFile has a line for each error.
+
+    Warnings are in `Mm2Config.warnings`. `environment`: for config providers, of this process unless given.
+    """
+    file = _read(path, clusters, environment)
+    found = list(_findings(file))
+    errors = [finding for finding in found if finding.severity is Severity.ERROR]
+    if errors:
+        raise RefusedFile(_in_order(errors))
+    return Mm2Config(
+        path=str(path),
+        clusters=file.clusters,
+        flows=tuple(file.flows()),
+        process=file.process(),
+        internal_rest=parse(file.resolved.get(INTERNAL_REST), BOOLEAN)[1] is True,
+        warnings=tuple(_in_order(found)),
+    )
+
+
+def findings(
+    path: str | Path, clusters: Sequence[str] | None = None, environment: Mapping[str, str] | None = None
+) -> list[Finding]:
+    """All errors and warnings of a file, in the file's order; what concerns no line comes first."""
+    try:
+        return _in_order(_findings(_read(path, clusters, environment)))
+    except RefusedFile as refused:
+        return list(refused.findings)
+
+
+def _read(path: str | Path, clusters: Sequence[str] | None, environment: Mapping[str, str] | None) -> Mm2Properties:
+    """RefusedFile if the file, or one that its config providers read, is unreadable or empty."""
+
+    def refused(code: FindingCode, text: str, remedy: str, name: str = "", line: int | None = None) -> RefusedFile:
+        return RefusedFile([Finding(Severity.ERROR, code, str(path), line, name, None, text, remedy)])
+
+    try:
+        located = read_located_properties(path)
+    except UnreadableFile as error:
+        raise refused(FindingCode.FILE_UNREADABLE, error.problem, "give a file that this user may read") from None
+    if not located.values:
+        remedy = "write clusters = A, B, their bootstrap.servers, and A->B.enabled = true"
+        raise refused(FindingCode.FILE_EMPTY, "there are no properties in the file", remedy)
+    try:
+        resolver = Resolver.of(located.values, environment)
+        resolved = resolver.resolve(located.values)
+    except ConfigError as error:
+        name = error.name if error.name in located.values else ""
+        raise refused(
+            FindingCode.REFERENCE_UNREADABLE, str(error), "correct the config provider", name, located.lines.get(name)
+        ) from None
+    return Mm2Properties(str(path), located, resolver, resolved, tuple(clusters or ()))
+
+
+def _findings(file: Mm2Properties) -> Iterator[Finding]:
+    of_clusters = list(check_clusters(file))
+    yield from of_clusters
+    yield from check_repeated(file)
+    if any(finding.severity is Severity.ERROR for finding in of_clusters):
+        return  # without the aliases, nothing else can be told
+    yield from check_flow_names(file)
+    flows = file.flows()
+    yield from check_flows(file, flows)
+    yield from check_brokers(file, flows)
+    wrong = list(check_values(file, flows))
+    yield from wrong
+    if not any(finding.code is FindingCode.EXPRESSION_INVALID for finding in wrong):
+        yield from check_circles(file, flows)
+    yield from check_comments(file, frozenset(finding.name for finding in wrong))
+    yield from check_references(file)
+    yield from check_names(file, flows)
+
+
+def _in_order(found: Sequence[Finding] | Iterator[Finding]) -> list[Finding]:
+    return sorted(found, key=lambda finding: finding.line or 0)

@@ -1,0 +1,78 @@
+"""Warns of properties in an mm2.properties file that have no effect: unknown names, wrong places, and repeated ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mirror_connect.app.dedicated.findings import Finding, FindingCode
+from mirror_connect.app.dedicated.flows import Flow
+from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
+from mirror_connect.app.dedicated.property_places import (
+    Level,
+    Place,
+    better_place,
+    has_effect,
+    likely_cluster,
+    likely_place,
+    place_of,
+)
+from mirror_connect.connectors.wording import likely_name
+
+_GUESSES = 50  # a guess takes some milliseconds
+
+
+def check_names(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]:
+    """A warning for each property that is read nowhere, or not where it stands."""
+    enabled = [flow.name for flow in flows if flow.enabled]
+    targets = list(dict.fromkeys(flow.target for flow in flows))
+    guesses = 0
+    for name in file.located.values:
+        place = place_of(name, file.clusters)
+        if place.level is Level.UNKNOWN_FLOW or has_effect(place):
+            continue
+        if place.level is Level.CLUSTER:
+            enabled_here = [
+                flow.name for flow in flows if flow.enabled and place.aliases[0] in (flow.source, flow.target)
+            ]
+            better = better_place(place, targets, enabled_here)
+        elif place.level is Level.FLOW:
+            better = better_place(place, [place.aliases[1]], [place.prefix.removesuffix(".")])
+        else:
+            better = better_place(place, targets, enabled)
+        if better is not None:
+            yield file.warning(
+                FindingCode.NAME_WITHOUT_EFFECT, name, f"it has no effect {_where(place)}", f"write {better}"
+            )
+            continue
+        guesses += 1
+        yield _unknown(file, place) if guesses <= _GUESSES else file.warning(FindingCode.NAME_UNKNOWN, name, "unknown")
+
+
+def check_repeated(file: Mm2Properties) -> Iterator[Finding]:
+    """A warning for each property that stands several times in the file."""
+    for name, lines in file.located.repeated.items():
+        others = ", ".join(map(str, lines[:-1]))
+        text = f"it is set on line{'s' if len(lines) > 2 else ''} {others}, too, and only the last one counts"
+        yield file.warning(FindingCode.PROPERTY_REPEATED, name, text, "take out the others")
+
+
+def _unknown(file: Mm2Properties, place: Place) -> Finding:
+    name = place.prefix + place.name
+    if place.level is Level.TOP and (found := likely_cluster(name, file.clusters)) is not None:
+        alias, rest = found
+        guess = likely_name(alias, file.clusters) or _in_other_case(alias, file.clusters)
+        remedy = f"did you mean {guess}.{rest}?" if guess else f"clusters has {', '.join(file.clusters)}"
+        return file.warning(
+            FindingCode.NAME_UNKNOWN, name, f"it has no effect, because {alias} is not in clusters", remedy
+        )
+    guess = likely_place(place)
+    remedy = f"did you mean {guess}?" if guess else ""
+    return file.warning(FindingCode.NAME_UNKNOWN, name, "unknown property, it has no effect", remedy)
+
+
+def _in_other_case(alias: str, clusters: Sequence[str]) -> str | None:
+    return next((cluster for cluster in clusters if cluster.lower() == alias.lower()), None)
+
+
+def _where(place: Place) -> str:
+    return {Level.TOP: "at the top level", Level.CLUSTER: "for a cluster", Level.FLOW: "for a flow"}[place.level]

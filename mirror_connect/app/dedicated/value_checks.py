@@ -1,0 +1,158 @@
+"""Checks the values in an mm2.properties file: by the tables that the connectors and workers of its flows are checked by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from mirror_connect.app.config.config_providers import Resolved, provider_aliases
+from mirror_connect.app.config.worker_config import checked_settings
+from mirror_connect.app.config.worker_keys import WORKER_KEYS
+from mirror_connect.app.dedicated.findings import Finding, FindingCode
+from mirror_connect.app.dedicated.flows import Flow
+from mirror_connect.app.dedicated.mirror_maker_rules import HEARTBEATS
+from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
+from mirror_connect.app.dedicated.property_places import INTERNAL_REST
+from mirror_connect.app.herder.client_properties import OverridePolicy, check_client_properties
+from mirror_connect.connectors import connector_definition
+from mirror_connect.connectors.config.table import BOOLEAN, INT, LIST, LONG, LOW, SHORT, ConfigTable, Key, ValidatedKey
+from mirror_connect.connectors.config.values import trim
+from mirror_connect.connectors.definition import UnknownConnectorClass
+from mirror_connect.connectors.errors import ConfigError
+
+_OF_FILE: Final = ConfigTable(Key(INTERNAL_REST, BOOLEAN, False, LOW, "Whether the process has a REST interface."))
+_EXPRESSIONS: Final = frozenset({"topics", "topics.exclude", "groups", "groups.exclude", "config.properties.exclude"})
+_REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][\w.-]*+):[^{}]*+\}")
+_COMMENT: Final = re.compile(r"\s[#!]")
+_REMEDIES: Final[Mapping[str, str]] = {
+    BOOLEAN: "write true or false",
+    INT: "write a whole number",
+    LONG: "write a whole number",
+    SHORT: "write a whole number",
+}
+# A property of a connector or worker → the property of the file that gives it.
+_Origin = Callable[[str], str | None]
+
+
+def check_values(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]:
+    """Errors of values, each once: many flows may share a property."""
+    found: dict[tuple[str, FindingCode], Finding] = {}
+    for finding in _all(file, flows):
+        found.setdefault((finding.name, finding.code), finding)
+    yield from found.values()
+
+
+def check_comments(file: Mm2Properties, refused: frozenset[str]) -> Iterator[Finding]:
+    """Warnings of lists that end with what was meant as a comment. `refused`: properties with errors."""
+    for name, value in file.located.values.items():
+        is_list = name in _EXPRESSIONS or any(name.endswith(f".{each}") for each in _EXPRESSIONS)
+        if is_list and name not in refused and _COMMENT.search(value):
+            text = "a # behind a value begins no comment, so it is part of the last entry, which matches nothing"
+            yield file.warning(FindingCode.COMMENT_IN_VALUE, name, text, "put the comment on a line of its own")
+
+
+def check_references(file: Mm2Properties) -> Iterator[Finding]:
+    """Warnings of references to config providers that stay as text."""
+    aliases = provider_aliases(file.located.values)
+    for name, value in file.located.values.items():
+        for reference in _REFERENCE.finditer(value):
+            if reference[0] not in file.resolved[name]:
+                continue
+            alias = reference[1]
+            known = alias in aliases
+            text = f"the reference ${{{alias}:…}} stays as text: " + (
+                "it has no value" if known else f"there is no config provider {alias}"
+            )
+            remedy = "correct its path or key" if known else "name the provider in config.providers"
+            yield file.warning(FindingCode.REFERENCE_UNRESOLVED, name, text, remedy)
+
+
+def _all(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]:
+    written = file.located.values
+    for result in _OF_FILE.validate_all(file.resolved, written).values():
+        yield from _errors(file, result, lambda name: name)
+    for flow in flows:
+        yield from _of_connectors(file, flow)
+        yield from _of_worker(file, flow)
+
+
+def _of_connectors(file: Mm2Properties, flow: Flow) -> Iterator[Finding]:
+    def origin(name: str) -> str | None:
+        return file.origin_in_connectors(flow.source, flow.target, name)
+
+    for config in flow.connectors.values():
+        resolved = file.resolver.preview(config)
+        try:
+            definition = connector_definition(resolved["connector.class"], config["connector.class"])
+        except UnknownConnectorClass as error:
+            at = origin("connector.class") or ""
+            yield file.error(FindingCode.VALUE_INVALID, at, str(error), "leave it out: a flow has all three connectors")
+            return
+        if not flow.enabled and HEARTBEATS not in definition.keys:
+            continue  # it does nothing, and what it lacks may be left out on purpose
+        results = definition.validate(resolved, config)
+        results |= check_client_properties(resolved, config, OverridePolicy())
+        for result in results.values():
+            yield from _errors(file, result, origin)
+
+
+def _of_worker(file: Mm2Properties, flow: Flow) -> Iterator[Finding]:
+    def origin(name: str) -> str | None:
+        return name if name in process else file.origin_in_worker(flow.target, name)
+
+    process = file.process()
+    as_written = {**flow.worker, **process}
+    resolved = Resolved(file.resolver.preview(as_written), as_written)
+    if not resolved.values.get("bootstrap.servers"):
+        return  # its absence is reported by itself
+    wrong = False
+    for result in WORKER_KEYS.validate_all(resolved.values, as_written).values():
+        for finding in _errors(file, result, origin):
+            wrong = True
+            yield finding
+    try:
+        if not wrong:
+            checked_settings(resolved)
+    except ConfigError as error:
+        at = origin(error.name) or ""
+        yield file.error(FindingCode.VALUE_INVALID, at, _plain(str(error), error.name, at, file), _remedy(file, at))
+
+
+def _errors(file: Mm2Properties, result: ValidatedKey, origin: _Origin) -> Iterator[Finding]:
+    # Kafka reports a value that it cannot read twice: the second one says that it is null.
+    for problem in result.errors[:1]:
+        at = origin(result.name) or ""
+        code = FindingCode.EXPRESSION_INVALID if _is_expression(result) else FindingCode.VALUE_INVALID
+        yield file.error(code, at, _plain(problem, result.name, at, file), _remedy(file, at, result))
+
+
+def _is_expression(result: ValidatedKey) -> bool:
+    # A list that can be read and is refused all the same, though no entry is there twice.
+    return result.name in _EXPRESSIONS and (
+        result.parsed is None or (len(set(result.parsed)) == len(result.parsed) and "" not in result.parsed)
+    )
+
+
+def _plain(problem: str, name: str, at: str, file: Mm2Properties) -> str:
+    """Kafka's text without the property and its value, which the line names by itself."""
+    quoted, found, rest = problem.removeprefix("Invalid value ").partition(f" for configuration {name}: ")
+    if found:
+        # Kafka quotes the value as read, and of a list the entry that is wrong.
+        given = trim(file.located.values.get(at, ""))
+        problem = rest if quoted.startswith("[") or trim(quoted) == given else f"{quoted}: {rest}"
+    return problem.removeprefix(f"Invalid {name}: ").rstrip(".")
+
+
+def _remedy(file: Mm2Properties, at: str, result: ValidatedKey | None = None) -> str:
+    value = file.located.values.get(at, "")
+    if _COMMENT.search(value):
+        return "a # behind a value begins no comment: put the comment on a line of its own"
+    if result is None:
+        return ""
+    if _is_expression(result):
+        every = trim(value) == "*"
+        return "write .* for all names" if every else "correct the entry: entries are Java's regular expressions"
+    if result.key is not None and result.key.type == LIST and isinstance(result.parsed, list):
+        return "name each entry once" if len(set(result.parsed)) < len(result.parsed) else ""
+    return "" if result.key is None else _REMEDIES.get(result.key.type, "")
