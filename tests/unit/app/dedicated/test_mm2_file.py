@@ -229,6 +229,22 @@ def test_what_has_no_effect_is_a_warning_with_the_likely_name_and_its_line(
     assert _lines(tmp_path, f"{ONE_FLOW}{added}\n") == [f"WARNING :5: {added}: {text}"]
 
 
+@pytest.mark.kafka_test("MirrorMakerConfigTest.testInvalidSecurityProtocol")
+@pytest.mark.kafka_test("MirrorMakerConfigTest.testClientInvalidSecurityProtocol")
+@pytest.mark.parametrize(
+    "name", ["security.protocol", "A.security.protocol", "B.security.protocol", "B.admin.security.protocol"]
+)
+def test_a_security_protocol_that_does_not_exist_is_refused_where_it_stands(tmp_path: Path, name: str) -> None:
+    lines = _lines(tmp_path, f"{ONE_FLOW}{name}=abc\n")
+    choices = "SASL_SSL, PLAINTEXT, SSL, SASL_PLAINTEXT"
+    assert lines == [f"ERROR :5: {name}=abc: String must be one of (case insensitive): {choices}"]
+
+
+@pytest.mark.kafka_test("MirrorMakerConfigTest.testCaseInsensitiveSecurityProtocol")
+def test_a_security_protocol_may_be_in_small_letters(tmp_path: Path) -> None:
+    assert _lines(tmp_path, f"{ONE_FLOW}security.protocol=ssl\n") == []
+
+
 def test_a_cluster_listed_twice_is_a_warning_as_mirror_maker_runs_it(tmp_path: Path) -> None:
     lines = _lines(tmp_path, ONE_FLOW.replace("A,B", "A,B,A"))
     assert lines == ["WARNING :1: clusters=A,B,A: A is listed twice; name each cluster once"]
