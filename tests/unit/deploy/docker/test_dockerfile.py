@@ -1,0 +1,119 @@
+"""The Dockerfile: linted, its lines that need no network run, and what it copies and names is there."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from mirror_connect.app.environment import SPARK_MODULE
+from tests.image_root import DOCKERFILE, Root, can_enter, stages
+from tests.paths import ROOT
+
+IMAGE: Final = ROOT / "deploy" / "docker"
+
+
+def test_hadolint_finds_nothing() -> None:
+    hadolint = Path(sys.executable).with_name("hadolint")
+    done = subprocess.run([hadolint, DOCKERFILE], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_hadolint_would_find_a_fault(tmp_path: Path) -> None:
+    hadolint = Path(sys.executable).with_name("hadolint")
+    (tmp_path / "Dockerfile").write_text(DOCKERFILE.read_text().replace("USER 1001", "RUN cd /tmp && sudo true"))
+    done = subprocess.run([hadolint, tmp_path / "Dockerfile"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+
+
+def test_the_container_is_no_root_and_has_a_health_check() -> None:
+    final = stages()[-1]
+    assert final.last("USER", "") == "1001"
+    assert final.last("ENTRYPOINT", "") == '["/entrypoint.sh"]'
+    assert 'CMD ["/healthcheck.sh"]' in final.last("HEALTHCHECK", "")
+
+
+def test_java_keeps_the_module_that_spark_starts_with() -> None:
+    jlink = next(line.text for line in stages()[0].lines if line.text.startswith("jlink"))
+    modules = jlink.split("--add-modules ")[1].split()[0].split(",")
+    assert modules == sorted(modules)
+    assert SPARK_MODULE in modules
+
+
+def test_what_is_copied_is_in_the_context() -> None:
+    allowed = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    for stage in stages():
+        for line in stage.lines:
+            if line.word != "COPY" or line.text.startswith("--from"):
+                continue
+            for given in line.text.split()[:-1]:
+                assert list(ROOT.glob(given)), given
+                assert any(given == each or fnmatch(given, f"{each}/*") for each in allowed), given
+
+
+def test_the_lines_that_need_no_network_run(tmp_path: Path) -> None:
+    if not can_enter():
+        pytest.skip("this machine lets nobody mount in a namespace")
+    by_name = {stage.name: Root(stage, tmp_path / stage.name) for stage in stages()}
+    for part in ("opt/java", "opt/mirror-connect"):  # as if built: soak builds them (tests/e2e/test_image.py)
+        (by_name["java"].directory / "upper" / part).mkdir(parents=True)
+        (by_name["build"].directory / "upper" / part).mkdir(parents=True)
+    for stage, root in ((root.stage, root) for root in by_name.values()):
+        for line in stage.lines:
+            if line.word == "COPY":
+                root.copy(line, by_name)
+            elif line.word == "RUN" and not any(
+                word in line.text for word in ("apt-get", "pip", "venv", "jlink", "spark")
+            ):
+                done = root.run(line, 60)
+                assert done.returncode == 0, f"Dockerfile:{line.number}: {done.stderr}"
+    final = by_name["final"].directory / "upper"
+    for name in ("entrypoint.sh", "docker-entrypoint.sh", "etc/confluent/docker/run", "healthcheck.sh"):
+        target = final / (final / name).readlink().relative_to("/")
+        assert target.stat().st_mode & 0o111, name
+    for name in ("kafka_connect_run.sh", "kafka_mirror_maker_2_run.sh", "bin/connect-distributed.sh"):
+        assert (final / "opt" / "kafka" / name).is_symlink()
+    assert "kafka:x:1001:0:" in (final / "etc" / "passwd").read_text()
+    (tmp_path / "build" / "work").chmod(0o700)
+
+
+def test_shellcheck_of_the_scripts_by_bash_itself() -> None:
+    for script in sorted(IMAGE.glob("*.sh")):
+        done = subprocess.run(["bash", "-n", script], capture_output=True, text=True, timeout=20, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), script
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [pytest.param("200 OK", 0, id="healthy"), pytest.param("503 X", 1, id="starting")]
+)
+def test_the_health_check_asks_the_worker(tmp_path: Path, status: str, code: int) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("this machine has no curl")
+    import http.server  # noqa: PLC0415 — only here
+    import threading  # noqa: PLC0415
+
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            number, _, text = status.partition(" ")
+            self.send_response(int(number), text)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class calls it so
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/health"
+        done = subprocess.run(
+            [IMAGE / "healthcheck.sh"],
+            env={"MIRROR_CONNECT_HEALTH_URL": url, "PATH": "/usr/bin:/bin"},
+            timeout=20,
+            check=False,
+        )
+    assert done.returncode == code
