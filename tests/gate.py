@@ -5,7 +5,7 @@ nothing else failed and few files had such a wait, their tests are tried once mo
 second try has no idler machine than the first. Both have to pass. The lines above pytest's last one name and count every
 wait that ran out. A limit of a whole test (pytest-timeout) is no such wait: it may cut through anything.
 
-With CI set a skip is a failure.
+With CI set a skip is a failure, unless the test is marked `tool`: it needs a program that no setup can bring.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, py
     report = yield
     # An attribute of a report comes from xdist's workers, too.
     report.only_waited = report.failed and call.excinfo is not None and only_waited(call.excinfo.value)
-    if report.skipped and skips_fail() and not hasattr(report, "wasxfail"):
+    # Marked `tool`: nothing here can bring that program, so CI without it is no fault. The closing lines name it.
+    if report.skipped and skips_fail() and not hasattr(report, "wasxfail") and "tool" not in report.keywords:
         report.outcome, report.longrepr = "failed", f"skipped, and CI is set: {_reason(report)}"
     return report
 
@@ -139,7 +140,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Ite
         for name, what in waited.first.items():
             terminalreporter.write_line(f"  {name}: {what}")
     if skipped:
-        terminalreporter.write_line(f"{len(skipped)} skipped, a failure where CI is set:")
+        worth = "" if skips_fail() else ", a failure where CI is set"
+        terminalreporter.write_line(f"{len(skipped)} skipped{worth}:")
         for where in sorted({f"{report.nodeid.partition('::')[0]}: {_reason(report)}" for report in skipped}):
             terminalreporter.write_line(f"  {where}")
 

@@ -1,41 +1,83 @@
-"""`mirror-connect COMMAND`, also `python -m mirror_connect.cli COMMAND`: the commands for people."""
+"""`mirror-connect COMMAND`, also `python -m mirror_connect.cli COMMAND`: runs the command that the table has.
+
+Wrong usage is one line on standard error and exit code 2.
+"""
 
 from __future__ import annotations
 
-import logging
-import os
-from typing import Final
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Final, NoReturn
 
-import typer
+from mirror_connect.cli.commands import COMMANDS, FILE, Command
 
-from mirror_connect.cli.verify_command import verify
-
-_HELP: Final = "Tools for mirror-connect. The worker itself is started by connect-distributed.sh."
-
-application = typer.Typer(
-    name="mirror-connect",
-    help=_HELP,
-    no_args_is_help=True,
-    add_completion=False,
-    # Rich's traces would print local variables, which may be passwords.
-    pretty_exceptions_enable=False,
-)
-application.command()(verify)
+WRONG_USAGE: Final = 2
+HELP: Final = ("--help", "-h")
 
 
-# Without a callback, typer would take the name of the only command for an argument.
-@application.callback(help=_HELP)
-def _commands() -> None:
-    logging.basicConfig(
-        level=os.environ.get("MIRROR_CONNECT_LOG_LEVEL", "ERROR").upper(), format="%(levelname)s %(message)s"
-    )
-    # httpx logs every request at INFO.
-    logging.getLogger("httpx").setLevel(logging.WARNING)
-
-
-def main() -> None:
+def main() -> NoReturn:
     """Entry point."""
-    application()
+    arguments = sys.argv[1:]
+    if not arguments:
+        print(overview(), file=sys.stderr)
+        sys.exit(WRONG_USAGE)
+    name, *rest = arguments
+    if name in (*HELP, "help"):
+        print(overview())
+    elif name == "--version":
+        print(f"mirror-connect {_version()}")
+    elif name not in COMMANDS:
+        print(f"mirror-connect: {unknown(name)}", file=sys.stderr)
+        sys.exit(WRONG_USAGE)
+    elif _asks_for_help(rest):
+        command = COMMANDS[name]
+        print(f"{command.usage}\n{command.help}")
+    elif COMMANDS[name].arguments == FILE and len(rest) != 1:
+        print(COMMANDS[name].usage, file=sys.stderr)
+        sys.exit(WRONG_USAGE)
+    else:
+        run(COMMANDS[name], rest)
+    sys.exit(0)
+
+
+def run(command: Command, arguments: Sequence[str]) -> None:
+    """Imports the command and runs it, with its arguments as its process's."""
+    module, function = command.entry.split(":")
+    sys.argv = [f"mirror-connect {command.name}", *arguments]
+    getattr(import_module(module), function)()
+
+
+def overview() -> str:
+    """The help of `mirror-connect`: a line for each command."""
+    width = max(map(len, COMMANDS)) + 2
+    return "\n".join(
+        (
+            "usage: mirror-connect COMMAND [ARGUMENT …]",
+            "Mirrors Kafka topics between clusters, as Kafka Connect with MirrorMaker 2 does.",
+            "",
+            *(f"  {each.name:{width}}{each.summary}" for each in COMMANDS.values()),
+            "",
+            "  --help     this text; behind a command: that command's",
+            "  --version  the version",
+        )
+    )
+
+
+def unknown(name: str) -> str:
+    """What to say of a word that is no command."""
+    near = get_close_matches(name, COMMANDS, 1)
+    return f"no command {name}; {f'did you mean {near[0]}?' if near else 'mirror-connect --help lists them'}"
+
+
+def _asks_for_help(arguments: Sequence[str]) -> bool:
+    return any(each in HELP for each in arguments)
+
+
+def _version() -> str:
+    # Only here: it takes a tenth of a second.
+    return str(import_module("mirror_connect.app.version").API_VERSION)
 
 
 if __name__ == "__main__":

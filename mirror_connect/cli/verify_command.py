@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import random
 import re
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NoReturn
 
 import typer
 import uvloop
@@ -34,7 +35,43 @@ from mirror_connect.verify.stored_offsets import stored_offsets
 PASSWORD: Final = "MIRROR_CONNECT_PASSWORD"
 _POLICIES: Final = {"default": DEFAULT_POLICY, "identity": IDENTITY_POLICY}
 _UNITS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
+_WRONG_USAGE: Final = 2
+# Of all that typer raises for wrong arguments. Its releases have it in different modules.
+_UsageError: Final = typer.BadParameter.__mro__[2]
 _RATE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]i?|)b?(?:/s)?", re.IGNORECASE)
+
+
+application = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    # Rich's traces would print local variables, which may be passwords.
+    pretty_exceptions_enable=False,
+)
+
+
+# Without a callback, typer would take the name of the only command for an argument.
+@application.callback()
+def _commands() -> None:
+    logging.basicConfig(
+        level=os.environ.get("MIRROR_CONNECT_LOG_LEVEL", "ERROR").upper(), format="%(levelname)s %(message)s"
+    )
+    # httpx logs every request at INFO.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+
+
+def main() -> NoReturn:
+    """Entry point of `mirror-connect verify`. Wrong usage is one line and exit code 2."""
+    try:
+        code = application(["verify", *sys.argv[1:]], prog_name="mirror-connect", standalone_mode=False)
+    except typer.Abort:  # Ctrl-C where a password is asked for
+        _say("stopped before the comparison was complete")
+        code = 130
+    except Exception as error:
+        if not isinstance(error, _UsageError):
+            raise
+        _say(f"{error}; mirror-connect verify --help lists the options")
+        code = _WRONG_USAGE
+    sys.exit(code)
 
 
 def bytes_per_second(text: str) -> float:
@@ -57,6 +94,7 @@ def moment(text: str) -> int:
     return int(aware.timestamp() * 1000)
 
 
+@application.command()
 def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
     connector: Annotated[
         str | None, typer.Argument(help="The name of a MirrorSourceConnector of a running worker.")

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -45,7 +45,7 @@ class Product:
         group: str = "connect",
         properties: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
-        command: Path = ROOT / "bin" / "connect-distributed.sh",
+        command: Sequence[Path | str] = (ROOT / "bin" / "connect-distributed.sh",),
     ) -> None:
         self.cluster = cluster
         self.group = group
@@ -84,7 +84,7 @@ class Product:
         path.write_text("".join(lines))
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                [self._command, path],
+                [*self._command, path],
                 # Not the checkout, whose modules would be imported before those that are installed.
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,

@@ -69,8 +69,13 @@ def environment(
 
 def test_a_worker_from_the_package_starts_and_its_tasks_run(environment: Path, target_cluster: LocalCluster) -> None:
     group = f"installed-{environment.parent.name}"
+    ways: dict[str, list[Path | str]] = {
+        "wheel": [environment / "bin" / NAME, "worker"],
+        "sdist": [environment / "bin" / "connect-distributed.sh"],
+    }
+    command = ways[environment.parent.name.rstrip("0123456789")]
     login = target_cluster.client_properties()
-    with Product(target_cluster, group=group, command=environment / "bin" / "mirror-connect-distributed") as worker:
+    with Product(target_cluster, group=group, command=command) as worker:
         worker.put(
             "heartbeats",
             {
@@ -104,6 +109,11 @@ def test_the_package_holds_every_module_and_nothing_else(environment: Path) -> N
 
 def test_the_commands_of_the_package_answer(environment: Path) -> None:
     assert "verify" in _run(environment / "bin" / NAME, "--help")
+    assert _run(environment / "bin" / NAME, "--version").strip() == f"{NAME} {distribution(NAME).version}"
+    # What tools for commands of their own look at (pipx, uv): one command, and the start scripts.
+    (entries,) = environment.glob("lib/python*/site-packages/mirror_connect-*.dist-info/entry_points.txt")
+    assert entries.read_text().split() == ["[console_scripts]", NAME, "=", "mirror_connect.cli.__main__:main"]
+    assert {each.name for each in (ROOT / "bin").iterdir()} <= {each.name for each in (environment / "bin").iterdir()}
 
 
 def _build(kind: str, sources: Path, into: Path) -> None:

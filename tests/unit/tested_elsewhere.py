@@ -34,7 +34,7 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "app/supervisor/launcher.py": "tests/spark/test_spark_does_not_start.py: needs Spark",
     "app/version.py": "tests/unit/app/rest/test_application.py: two constants in the answer of GET /, through app/rest/application.py",
     "app/worker.py": "tests/unit/app/test_tasks_lease.py: builds the parts, through app/distributed.py",
-    "cli/__main__.py": "tests/unit/cli/test_verify_command.py: the commands' entry",
+    "cli/__main__.py": "tests/unit/cli/test_commands.py: the entry of all commands",
     "connectors/config/framework_settings.py": "tests/unit/connectors/mirror/test_mirror_source.py: a table of settings, through connectors/definition.py",
     "connectors/config/security_settings.py": "tests/unit/kafka_io/client/test_client_settings.py: a table of settings, through kafka_io/client/client_keys.py",
     "connectors/errors.py": "tests/unit/app/supervisor/test_task_requests.py: error classes",

@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from mirror_connect.cli.__main__ import application
 from mirror_connect.cli.sampling_output import SamplingLines, print_sampling_report, progress_line
+from mirror_connect.cli.verify_command import application
 from mirror_connect.verify.findings import Fault, Kind
 from mirror_connect.verify.sampled_partition import SampledPartition
 from mirror_connect.verify.sampling_report import DIFFERENT, EQUAL, NOT_COMPARED, SamplingReport

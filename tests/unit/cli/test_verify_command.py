@@ -9,8 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from mirror_connect.cli import verify_command
-from mirror_connect.cli.__main__ import application
-from mirror_connect.cli.verify_command import bytes_per_second, moment
+from mirror_connect.cli.verify_command import application, bytes_per_second, moment
 from mirror_connect.verify.findings import Findings
 from mirror_connect.verify.link import Link, described_link
 from mirror_connect.verify.plan import Job

@@ -252,6 +252,13 @@ def test_a_skip_is_a_failure_where_ci_is_set(planted: Planted, two: bool) -> Non
     assert "skipped, and CI is set: Skipped: Kafka 2.8's jars are not there" in run.text
 
 
+def test_a_skip_for_want_of_a_tool_is_named_and_no_failure_where_ci_is_set(planted: Planted) -> None:
+    code = "@pytest.mark.tool('zsh')\ndef test_it(): pytest.skip('there is no zsh')\n"
+    run = planted(PASSES, code, env={"CI": "true"})
+    assert run.code == 0, run.text
+    assert run.closing() == ["1 skipped:", "  test_planted_1.py: Skipped: there is no zsh"]
+
+
 def test_a_skipped_file_is_a_failure_where_ci_is_set(planted: Planted) -> None:
     run = planted(PASSES, "pytest.skip('no Java', allow_module_level=True)\n", env={"CI": "1"})
     assert (run.code, run.last_line) == (2, "1 error")

@@ -1,0 +1,125 @@
+"""The table of `mirror-connect`'s commands: what each one runs, its help, and so its options for the shells' completion.
+
+A command's module is imported when the command runs, so that the start of one pays for no other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+FILE: Final = "FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """`--name`. `value`: what has to follow it, as the help shows it; empty for nothing."""
+
+    name: str
+    value: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One row of the table.
+
+    `entry`: `module:function`; the function reads sys.argv[1:] and exits. `help` fits a screen of 24 lines of 80 characters.
+    `words`: what its arguments may be. `files`: they are paths.
+    """
+
+    name: str
+    arguments: str
+    summary: str
+    entry: str
+    help: str
+    words: tuple[str, ...] = ()
+    files: bool = False
+
+    @property
+    def usage(self) -> str:
+        """Its usage line."""
+        return " ".join(filter(None, ("usage: mirror-connect", self.name, self.arguments)))
+
+    @property
+    def options(self) -> list[Option]:
+        """--help, and what its help lists: lines of `--name VALUE`, two spaces, and the meaning."""
+        listed = [
+            Option(name, value, line["meaning"])
+            for line in _OPTIONS.finditer(self.help)
+            for name, value in _OPTION.findall(line["options"])
+        ]
+        return [*listed, Option("help", "", "what it does, and its options")]
+
+
+_OPTION: Final = re.compile(r"--([\w.-]+)(?: ([A-Z]+))?")
+_OPTIONS: Final = re.compile(r"^  (?P<options>--\S+(?: \S+)*)  +(?P<meaning>.+)$", re.MULTILINE)
+SHELLS: Final = ("bash", "zsh", "fish")
+
+_ROWS: Final = (
+    Command(
+        "worker",
+        FILE,
+        "a worker of Kafka Connect's distributed mode",
+        "mirror_connect.app.__main__:main",
+        """\
+Runs one worker in the foreground until SIGTERM or Ctrl-C. It logs to standard
+error. FILE has the properties of a distributed worker of Kafka Connect:
+group.id, bootstrap.servers, config.storage.topic … Its REST interface takes
+the connectors, by default on port 8083.
+
+Environment: JAVA_HOME names the Java, TMPDIR the place of scratch files.
+MIRROR_CONNECT_LOG_LEVEL is DEBUG, INFO, WARNING, ERROR or CRITICAL.
+KAFKA_HEAP_OPTS sizes the heap of Spark's JVM, which needs no more than it has.
+
+Exit code: 0 stopped as asked, 1 a bug, 2 wrong usage or setting, 3 this machine
+lacks something (Java 17, room, a free port), 4 the cluster refuses the worker.""",
+        files=True,
+    ),
+    Command(
+        "verify",
+        "[CONNECTOR] [OPTION …]",
+        "compare source and target, record by record",
+        "mirror_connect.cli.verify_command:main",
+        """\
+With a CONNECTOR, its worker tells the link. Without one, --source, --target and
+--source-alias (or --policy identity) are needed.
+  --worker URL            REST of the worker (http://localhost:8083)
+  --user NAME             its user; password: $MIRROR_CONNECT_PASSWORD or asked
+  --source FILE, --target FILE  client properties of a cluster
+  --topics LIST           topics to compare: names and regular expressions
+  --topics-exclude LIST   topics to leave out
+  --source-alias NAME, --target-alias NAME  aliases in remote topics' names
+  --policy NAME           names of remote topics: default or identity
+  --separator TEXT        replication.policy.separator
+  --offsets-topic NAME    target's topic of source offsets, if no worker tells
+  --from TIME             records from then on, such as 2026-11-21T08:00:00Z
+  --rate RATE             the most to read from each cluster, such as 50MB/s
+  --list NUMBER           faults to list per partition (20); all are counted
+  --strict                duplicates after a restart are faults
+  --json                  print the result as JSON
+  --follow                verify samples behind the running link until Ctrl-C
+  --cpu-share NUMBER      with --follow: CPU seconds for each one of copying
+  --whole                 with --follow: compare all records, at any cost
+  --seed NUMBER           with --follow: the seed that chooses the samples
+  --for SECONDS           with --follow: stop after so long
+Exit code: 0 equal, 1 different, 2 not compared or wrong usage.""",
+    ),
+    Command(
+        "completion",
+        "|".join(SHELLS),
+        "print a script that completes these commands",
+        "mirror_connect.cli.completion:main",
+        """\
+Prints the script to standard output. In the shell's start file:
+
+  ~/.bashrc   source <(mirror-connect completion bash)
+  ~/.zshrc    source <(mirror-connect completion zsh)   (behind compinit)
+  fish        mirror-connect completion fish \\
+                > ~/.config/fish/completions/mirror-connect.fish""",
+        words=SHELLS,
+    ),
+)
+COMMANDS: Final[Mapping[str, Command]] = {row.name: row for row in _ROWS}

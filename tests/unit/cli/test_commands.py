@@ -1,0 +1,98 @@
+"""`mirror-connect`: its commands, their help, versions and wrong usage; and that one command's start imports no other."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from typing import Any
+
+import pytest
+import typer
+
+from mirror_connect.app.version import API_VERSION
+from mirror_connect.cli.commands import COMMANDS, Command
+from mirror_connect.cli.verify_command import application
+
+SCREEN = (24, 80)
+
+
+def run(*arguments: str, python: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *python, "-m", "mirror_connect.cli.__main__", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_each_help_fits_a_screen(command: str | None) -> None:
+    done = run(*filter(None, (command, "--help")))
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert lines[0].startswith("usage: mirror-connect")
+    assert (len(lines) <= SCREEN[0], [line for line in lines if len(line) > SCREEN[1]]) == (True, []), len(lines)
+
+
+def test_the_help_lists_every_command() -> None:
+    lines = run("--help").stdout.splitlines()
+    assert [name for name, row in COMMANDS.items() if f"  {name:12}{row.summary}" not in lines] == []
+
+
+def test_the_version_is_shown() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"mirror-connect {API_VERSION}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(("verfy",), ("no command verfy", "verify"), id="a_slip"),
+        pytest.param(("dance",), ("no command dance", "--help"), id="no_command"),
+        pytest.param(("--verbose",), ("no command --verbose", "--help"), id="no_option"),
+        pytest.param(("worker",), ("usage: mirror-connect worker FILE",), id="no_file"),
+        pytest.param(("worker", "a", "b"), ("usage: mirror-connect worker FILE",), id="two_files"),
+        pytest.param(("worker", "/nowhere/worker.properties"), ("/nowhere/worker.properties",), id="a_file_not_there"),
+        pytest.param(("verify",), ("--source and --target",), id="no_link"),
+        pytest.param(("verify", "--nope"), ("--nope",), id="no_option_of_the_command"),
+        pytest.param(("completion", "tcsh"), ("usage: mirror-connect completion bash|zsh|fish",), id="no_shell"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_code_2(arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+    done = run(*arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert [word for word in words if word not in done.stderr] == []
+
+
+def test_without_a_command_the_help_is_shown_and_the_code_is_2() -> None:
+    done = run()
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", run("--help").stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "loaded", "absent"),
+    [
+        pytest.param(("--help",), "mirror_connect.cli.commands", ("typer", "fastapi", "mirror_connect.app"), id="help"),
+        pytest.param(("completion", "bash"), "mirror_connect.cli.commands", ("typer", "uvloop"), id="completion"),
+        pytest.param(("worker", "/nowhere"), "mirror_connect.app.worker", ("typer", "rich"), id="worker"),
+        pytest.param(("verify",), "mirror_connect.verify.link", ("fastapi", "mirror_connect.app.worker"), id="verify"),
+    ],
+)  # fmt: skip
+def test_a_command_imports_no_other(arguments: tuple[str, ...], loaded: str, absent: tuple[str, ...]) -> None:
+    lines = run(*arguments, python=("-X", "importtime")).stderr.splitlines()
+    imported = {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
+    assert (loaded in imported, sorted(imported & set(absent))) == (True, [])
+
+
+@pytest.mark.parametrize("row", COMMANDS.values(), ids=lambda row: row.name)
+def test_every_entry_is_there(row: Command) -> None:
+    module, function = row.entry.split(":")
+    assert callable(getattr(import_module(module), function))
+
+
+def test_the_help_of_verify_lists_its_options() -> None:
+    command: Any = typer.main.get_command(application)
+    names = {name for each in command.commands["verify"].params for name in each.opts if name.startswith("--")}
+    assert {f"--{each.name}" for each in COMMANDS["verify"].options} == names | {"--help"}
