@@ -78,7 +78,7 @@ def _read(path: str | Path, clusters: Sequence[str] | None, environment: Mapping
         raise refused(FindingCode.FILE_EMPTY, "there are no properties in the file", remedy)
     try:
         resolver = Resolver.of(located.values, environment)
-        resolved = resolver.resolve(located.values)
+        resolved = resolver.preview(located.values)
     except ConfigError as error:
         name = error.name if error.name in located.values else ""
         raise refused(

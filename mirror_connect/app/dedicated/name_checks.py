@@ -45,7 +45,7 @@ def check_names(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]
             )
             continue
         guesses += 1
-        yield _unknown(file, place) if guesses <= _GUESSES else file.warning(FindingCode.NAME_UNKNOWN, name, "unknown")
+        yield _unknown(file, place, guess=guesses <= _GUESSES)
 
 
 def check_repeated(file: Mm2Properties) -> Iterator[Finding]:
@@ -56,17 +56,17 @@ def check_repeated(file: Mm2Properties) -> Iterator[Finding]:
         yield file.warning(FindingCode.PROPERTY_REPEATED, name, text, "take out the others")
 
 
-def _unknown(file: Mm2Properties, place: Place) -> Finding:
+def _unknown(file: Mm2Properties, place: Place, *, guess: bool) -> Finding:
     name = place.prefix + place.name
     if place.level is Level.TOP and (found := likely_cluster(name, file.clusters)) is not None:
         alias, rest = found
-        guess = likely_name(alias, file.clusters) or _in_other_case(alias, file.clusters)
-        remedy = f"did you mean {guess}.{rest}?" if guess else f"clusters has {', '.join(file.clusters)}"
+        meant = likely_name(alias, file.clusters) or _in_other_case(alias, file.clusters)
+        remedy = f"did you mean {meant}.{rest}?" if meant else f"clusters has {', '.join(file.clusters)}"
         return file.warning(
             FindingCode.NAME_UNKNOWN, name, f"it has no effect, because {alias} is not in clusters", remedy
         )
-    guess = likely_place(place)
-    remedy = f"did you mean {guess}?" if guess else ""
+    likely = likely_place(place) if guess else None
+    remedy = f"did you mean {likely}?" if likely else ""
     return file.warning(FindingCode.NAME_UNKNOWN, name, "unknown property, it has no effect", remedy)
 
 

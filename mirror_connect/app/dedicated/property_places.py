@@ -131,7 +131,7 @@ def better_place(place: Place, targets: Collection[str], flows: Collection[str])
     `targets`: the clusters with workers; `flows`: the enabled flows, such as `A->B`.
     """
     name = place.name
-    flow = next(iter(flows), "A->B")
+    flow = next(iter(flows), "SOURCE->TARGET")
     if place.level is not Level.FLOW and (name in _OF_FLOWS or name.startswith(_OPEN_OF_CONNECTORS)):
         of_top = place.level is Level.CLUSTER and has_effect(Place(Level.TOP, "", name))
         return f"{flow}.{name}, or {name} for all flows" if of_top else f"{flow}.{name}"
@@ -144,7 +144,7 @@ def better_place(place: Place, targets: Collection[str], flows: Collection[str])
         alias = flow.partition("->")[0 if side == "source" else 2]
         return f"{alias}.{parts[1]}" if kind == "cluster." else f"{alias}.{kind}{parts[1]}"
     if place.level is not Level.CLUSTER and name in _OF_CLUSTERS and name not in _AT_TOP:
-        alias = flow.partition("->")[2] if flows else next(iter(targets), "B")
+        alias = flow.partition("->")[2] if flows else next(iter(targets), "TARGET")
         return f"{alias}.{name}"
     if place.level is Level.FLOW and name in _AT_TOP:
         return name

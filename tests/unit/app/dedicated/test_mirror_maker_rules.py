@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from mirror_connect.connectors.config.security_settings import CLUSTER_CLIENT_NA
 from mirror_connect.connectors.mirror.settings import client_properties
 from tests.contract.mm2_texts import SIX, SIX_FLOWS
 from tests.contract.record_mm2_properties import ENVIRONMENT, recorded
+from tests.paths import FIXTURES
 
 KINDS = ("consumer", "producer", "admin")
 MM2 = recorded("mm2")
@@ -227,3 +229,43 @@ def test_references_stay_as_written_in_connectors() -> None:
     config = _source_connector(references)
     assert (config["topics"], config["groups"], config["config.providers"]) == ("${p:t}", "${p:g}", "p")
     assert config["source.admin.sasl.jaas.config"] == "${p:j}"
+
+
+def _stored_by_mirror_maker() -> dict[tuple[str, str], dict[str, str]]:
+    """Connectors that a MirrorMaker has stored: (topic, key) → config."""
+    records = [json.loads(line) for line in (FIXTURES / "dedicated-configs.jsonl").read_text("utf-8").splitlines()]
+    decoded = [(record["topic"], record["decoded"]) for record in records]
+    found = [(topic, each["key"], each["value"]) for topic, each in decoded]
+    return {(topic, key): value["properties"] for topic, key, value in found if key.startswith("connector-")}
+
+
+def test_a_running_mirror_maker_has_stored_the_same_connectors() -> None:
+    text = """
+        clusters = A, B
+        A.bootstrap.servers = 127.0.0.1:9500
+        B.bootstrap.servers = 127.0.0.1:9600
+        A.offset.flush.interval.ms = 5000
+        B.offset.flush.interval.ms = 5000
+        A->B.enabled = true
+        A->B.topics = orders,audit,payments.*,exp-gap
+        A->B.groups = billing,gapg.*
+        A->B.sync.group.offsets.enabled = true
+        A->B.sync.group.offsets.interval.seconds = 3
+        A->B.emit.checkpoints.interval.seconds = 3
+        B->A.enabled = false
+        tasks.max = 2
+        replication.factor = 1
+        checkpoints.topic.replication.factor = 1
+        heartbeats.topic.replication.factor = 1
+        offset-syncs.topic.replication.factor = 1
+        refresh.topics.interval.seconds = 5
+        emit.heartbeats.interval.seconds = 5
+        metric.names.formats = legacy,new
+        config.storage.replication.factor = 1
+    """
+    ours = {
+        (f"mm2-configs.{flow[0]}.internal", f"connector-{name}"): config
+        for flow, derived in _flows(text).items()
+        for name, config in derived["connectors"].items()
+    }
+    assert ours == _stored_by_mirror_maker()
