@@ -13,6 +13,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,11 @@ from typing import Final
 from tests.paths import ROOT
 
 DOCKERFILE: Final = ROOT / "deploy" / "docker" / "Dockerfile"
+# The base image's Python; this machine's may lie where only root may look.
+PYTHON: Final = {Path(sys.base_prefix): "/python"}
+PATH: Final = "/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Which RUN lines need a registry, or what those brought.
+_HEAVY: Final = ("apt-get", "pip", "venv", "jlink", "spark_jobs")
 # The overlay is mounted, then the kernel's file systems into it. `$1`: the stage's directory; the rest is the command.
 _ENTER: Final = """
 set -e
@@ -29,7 +35,7 @@ mount --make-rprivate /
 mount -t overlay overlay -o "lowerdir=/,upperdir=$stage/upper,workdir=$stage/work" "$stage/root"
 mount --rbind /proc "$stage/root/proc"
 mount --rbind /dev "$stage/root/dev"
-mount -t tmpfs -o mode=1777 tmpfs "$stage/root/tmp"
+if [ -n "$READ_ONLY" ]; then mount -t tmpfs -o mode=1777 tmpfs "$stage/root/tmp"; fi
 for each in $BOUND; do mkdir -p "$stage/root/${each#*:}"; mount --bind "${each%%:*}" "$stage/root/${each#*:}"; done
 for each in $SCRATCHES; do mount -t tmpfs -o mode=0775 tmpfs "$stage/root/$each"; done
 if [ -n "$READ_ONLY" ]; then mount -o remount,ro,bind "$stage/root"; fi
@@ -128,10 +134,11 @@ class Root:
 
     def run(self, line: Line, timeout_s: float, **more: str) -> subprocess.CompletedProcess[str]:
         """RUN: the shell's text, as root, with the variables so far and `more`."""
-        variables = {"PATH": os.environ["PATH"], "HOME": "/root", **more, **self.stage.variables(line)}
+        pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+        variables = {"PATH": PATH, "HOME": "/root", **pip, **more, **self.stage.variables(line)}
         directory = self.stage.last("WORKDIR", "/", line)
         (self.directory / "upper" / directory.lstrip("/")).mkdir(parents=True, exist_ok=True)
-        command = self.command(["/bin/sh", "-c", line.text], variables, directory=directory)
+        command = self.command(["/bin/sh", "-c", line.text], variables, directory=directory, bound=PYTHON)
         return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
 
     def command(
@@ -160,6 +167,44 @@ class Root:
         given = [f"{name}={value}" for name, value in variables.items()]
         enter = ["env", *(f"{name}={value}" for name, value in settings.items()), "/bin/sh", "-c", _ENTER, "enter"]
         return [*unshare, *enter, str(self.directory), *given, *arguments]
+
+
+def build(directory: Path, *, whole: bool, timeout_s: float = 60) -> dict[str, Root]:
+    """All stages' roots, each line executed. AssertionError names the line that failed.
+
+    Without `whole` no line runs that needs a registry, and the environment is that of this checkout, linked: see `STUB`.
+    """
+    roots = {stage.name: Root(stage, directory / stage.name) for stage in stages()}
+    if not whole:
+        (roots["java"].directory / "upper" / "opt" / "java").mkdir(parents=True)
+        _link_environment(roots["build"].directory / "upper" / "opt" / "mirror-connect")
+    for root in roots.values():
+        for line in root.stage.lines:
+            if line.word == "COPY":
+                root.copy(line, roots)
+            elif line.word == "RUN" and (whole or not any(word in line.text for word in _HEAVY)):
+                done = root.run(line, timeout_s)
+                assert done.returncode == 0, f"Dockerfile:{line.number}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+    return roots
+
+
+# Where the roots of a stub see this checkout and its environment.
+STUB: Final = {ROOT: "/checkout", **PYTHON}
+
+
+def _link_environment(home: Path) -> None:
+    """An environment whose packages are links into this checkout's, as it is seen in a root."""
+    packages = home / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    installed = ROOT / ".venv" / "lib" / "python3.11" / "site-packages"
+    for each in installed.iterdir():
+        if not each.name.startswith("__editable__"):
+            (packages / each.name).symlink_to(Path("/checkout") / each.relative_to(ROOT))
+    (packages / "mirror_connect").symlink_to("/checkout/mirror_connect")
+    (home / "bin").mkdir()
+    for name in ("python", "python3"):
+        (home / "bin" / name).symlink_to("/python/bin/python3.11")
+    (home / "pyvenv.cfg").write_text("home = /python/bin\ninclude-system-site-packages = false\nversion = 3.11\n")
 
 
 def can_enter() -> bool:

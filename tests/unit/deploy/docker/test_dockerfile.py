@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from mirror_connect.app.environment import SPARK_MODULE
-from tests.image_root import DOCKERFILE, Root, can_enter, stages
+from tests.image_root import DOCKERFILE, build, can_enter, stages
 from tests.paths import ROOT
 
 IMAGE: Final = ROOT / "deploy" / "docker"
@@ -59,19 +59,8 @@ def test_what_is_copied_is_in_the_context() -> None:
 def test_the_lines_that_need_no_network_run(tmp_path: Path) -> None:
     if not can_enter():
         pytest.skip("this machine lets nobody mount in a namespace")
-    by_name = {stage.name: Root(stage, tmp_path / stage.name) for stage in stages()}
-    for part in ("opt/java", "opt/mirror-connect"):  # as if built: soak builds them (tests/e2e/test_image.py)
-        (by_name["java"].directory / "upper" / part).mkdir(parents=True)
-        (by_name["build"].directory / "upper" / part).mkdir(parents=True)
-    for stage, root in ((root.stage, root) for root in by_name.values()):
-        for line in stage.lines:
-            if line.word == "COPY":
-                root.copy(line, by_name)
-            elif line.word == "RUN" and not any(
-                word in line.text for word in ("apt-get", "pip", "venv", "jlink", "spark")
-            ):
-                done = root.run(line, 60)
-                assert done.returncode == 0, f"Dockerfile:{line.number}: {done.stderr}"
+    # The others run in soak: tests/e2e/test_image.py.
+    by_name = build(tmp_path, whole=False)
     final = by_name["final"].directory / "upper"
     for name in ("entrypoint.sh", "docker-entrypoint.sh", "etc/confluent/docker/run", "healthcheck.sh"):
         target = final / (final / name).readlink().relative_to("/")
@@ -79,7 +68,6 @@ def test_the_lines_that_need_no_network_run(tmp_path: Path) -> None:
     for name in ("kafka_connect_run.sh", "kafka_mirror_maker_2_run.sh", "bin/connect-distributed.sh"):
         assert (final / "opt" / "kafka" / name).is_symlink()
     assert "kafka:x:1001:0:" in (final / "etc" / "passwd").read_text()
-    (tmp_path / "build" / "work").chmod(0o700)
 
 
 def test_shellcheck_of_the_scripts_by_bash_itself() -> None:
