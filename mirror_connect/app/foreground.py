@@ -57,6 +57,14 @@ class WrongUsage(Exception):
     """The arguments on the command line are wrong; the text says how to use the program."""
 
 
+class WrongSettings(Exception):
+    """Settings are wrong in several places: a line for each."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = tuple(lines)
+
+
 # Reads the program's arguments and settings. What it returns makes the program.
 Prepare = Callable[[Sequence[str], RedactingFilter], Callable[[], Program]]
 
@@ -98,15 +106,22 @@ def _run_to_the_end(prepare: Prepare, hiding: RedactingFilter) -> int:
     except WrongUsage as usage:
         print(usage, file=sys.stderr)
         return WRONG_SETTINGS
+    except WrongSettings as wrong:
+        for line in wrong.lines:
+            _say(line, hiding)
+        return WRONG_SETTINGS
     except Exception as error:
         cause = _cause(error)
         code = next((code for kind, code in EXIT_CODES.items() if isinstance(cause, kind)), MISTAKE)
         if code == MISTAKE:
             log.exception("The worker ends because of an unexpected error")
-        line = " ".join(str(cause).split()) or type(cause).__name__
-        print(f"mirror-connect: {one_line(hiding.clean(line))}", file=sys.stderr, flush=True)
+        _say(" ".join(str(cause).split()) or type(cause).__name__, hiding)
         return code
     return OK
+
+
+def _say(line: str, hiding: RedactingFilter) -> None:
+    print(f"mirror-connect: {one_line(hiding.clean(line))}", file=sys.stderr, flush=True)
 
 
 def _log_to_standard_error(hiding: RedactingFilter) -> None:

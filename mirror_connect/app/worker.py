@@ -78,7 +78,7 @@ class Worker:
         self._configs_log = KafkaTopicLog(self._clients, _config_plan(config.config_storage), leader)
         self._statuses_log = KafkaTopicLog(self._clients, _status_plan(config.status_storage))
         self._offsets_log = KafkaTopicLog(self._clients, _offset_plan(config.offset_storage))
-        self._configs = ConfigStore(self._configs_log)
+        self.configs: Final = ConfigStore(self._configs_log)
         self._statuses = StatusStore(self._statuses_log)
         self._offsets = OffsetStore(self._offsets_log)
         targets = TargetChooser(config)
@@ -86,12 +86,12 @@ class Worker:
         specs = TaskSpecs(config, config.resolver.resolve, targets, self._stores)
         self._supervisor = Supervisor(spark, specs, self._membership.leads_for, flow=flow)
         self.herder: Final = Herder(
-            configs=self._configs,
+            configs=self.configs,
             statuses=self._statuses,
             membership=self._membership,
             supervisor=self._supervisor,
             new_connector=WorkerConnectorFactory(
-                targets, specs.offsets_of, lambda name: self._configs.snapshot().tasks(name)
+                targets, specs.offsets_of, lambda name: self.configs.snapshot().tasks(name)
             ),
             resolver=config.resolver,
             worker_id=worker_id,
@@ -126,7 +126,7 @@ class Worker:
 
     async def _begin_to_answer(self, cluster_id: str, answers: Callable[[], Awaitable[None]]) -> None:
         async with asyncio.TaskGroup() as together:
-            for store in (self._configs, self._statuses, self._offsets):
+            for store in (self.configs, self._statuses, self._offsets):
                 together.create_task(store.start())
         self.herder.start(cluster_id)
         self._supervisor.start()
@@ -186,7 +186,7 @@ class Worker:
     async def close(self) -> None:
         """Closes the topics; `leave` comes before."""
         self._spark.remove(self._supervisor)
-        stores = (self._configs, self._statuses, self._offsets, self._stores)
+        stores = (self.configs, self._statuses, self._offsets, self._stores)
         closing = (*(store.stop() for store in stores), asyncio.to_thread(self._clients.close, left(self._until)))
         await within(asyncio.gather(*closing), "closing the topics")
 

@@ -199,9 +199,13 @@ class Product:
 
     # --- REST ---
 
+    def connector_path(self, name: str) -> str:
+        """Where REST has a connector."""
+        return f"/connectors/{name}"
+
     def put(self, name: str, config: Mapping[str, str]) -> dict[str, Any]:
         """PUT a connector's config; the answer's body."""
-        return dict(self._json("PUT", f"/connectors/{name}/config", dict(config)))
+        return dict(self._json("PUT", f"{self.connector_path(name)}/config", dict(config)))
 
     def call(self, method: str, path: str) -> Any:
         """A request that has to succeed; the answer's body."""
@@ -209,14 +213,14 @@ class Product:
 
     def delete(self, name: str) -> None:
         """DELETE a connector, and wait until it has no tasks left."""
-        self._json("DELETE", f"/connectors/{name}")
+        self._json("DELETE", self.connector_path(name))
         wait_for_state(
-            lambda: self.rest.get(f"/connectors/{name}").status_code == httpx.codes.NOT_FOUND, f"{name} is gone", 60
+            lambda: self.rest.get(self.connector_path(name)).status_code == httpx.codes.NOT_FOUND, f"{name} is gone", 60
         )
 
     def status(self, name: str) -> dict[str, Any]:
         """The status, empty while there is none."""
-        answer = self.rest.get(f"/connectors/{name}/status")
+        answer = self.rest.get(f"{self.connector_path(name)}/status")
         return dict(answer.json()) if answer.status_code == httpx.codes.OK else {}
 
     def states(self, name: str) -> list[str]:

@@ -153,14 +153,17 @@ def load_worker_config(path: str | Path, environment: Mapping[str, str] | None =
     return worker_config(read_properties(path, what="the worker's properties file"), environment)
 
 
-def worker_config(properties: Mapping[str, str], environment: Mapping[str, str] | None = None) -> WorkerConfig:
+def worker_config(
+    properties: Mapping[str, str], environment: Mapping[str, str] | None = None, *, warnings: bool = True
+) -> WorkerConfig:
     """From properties as written, with references to config providers. ConfigError names the setting.
 
-    Key stores and logins are read and checked here too, so that a wrong one ends the start.
+    Key stores and logins are read and checked here too, so that a wrong one ends the start. `warnings`: whether doubtful
+    settings are logged.
     """
     resolver, resolved = resolve_own(properties, environment)
     try:
-        return _checked(resolver, resolved)
+        return _checked(resolver, resolved, warnings=warnings)
     except ConfigError as error:
         # A provider's value may be a secret: the text quotes the reference instead.
         value = resolved.values.get(error.name)
@@ -180,9 +183,10 @@ def checked_settings(resolved: Resolved) -> Settings:
     return settings
 
 
-def _checked(resolver: Resolver, resolved: Resolved) -> WorkerConfig:
+def _checked(resolver: Resolver, resolved: Resolved, *, warnings: bool) -> WorkerConfig:
     settings = checked_settings(resolved)
-    _warn_of_unknown(resolved.values)
+    if warnings:
+        _warn_of_unknown(resolved.values)
     listeners = parse_listeners("listeners", settings.texts("listeners"))
     admin_listeners = _admin_listeners(settings)
     config = WorkerConfig(
@@ -222,7 +226,8 @@ def _checked(resolver: Resolver, resolved: Resolved) -> WorkerConfig:
         resolved=resolved,
     )
     config.advertised_url()
-    _warn_of_exposed_providers(config, resolved.values)
+    if warnings:
+        _warn_of_exposed_providers(config, resolved.values)
     librdkafka_config(config.own_client("admin"), "admin")
     return config
 

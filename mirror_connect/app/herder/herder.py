@@ -72,7 +72,7 @@ class Herder:
             turn=self._turn,
             track_topics=tracking.enabled,
         )
-        self._leadership = Leadership(membership, configs, statuses, self._reconciler, self._turn)
+        self.leadership: Final = Leadership(membership, configs, statuses, self._reconciler, self._turn)
         self._cluster_id: str | None = None
 
         self.validation: Final = Validation(resolver, rules, notices)
@@ -80,23 +80,23 @@ class Herder:
             configs=configs,
             statuses=statuses,
             book=self._book,
-            leadership=self._leadership,
+            leadership=self.leadership,
             membership=membership,
             worker_id=worker_id,
         )
-        self.configs: Final = ConfigWrites(configs, self._leadership, self.validation, self.connectors)
+        self.configs: Final = ConfigWrites(configs, self.leadership, self.validation, self.connectors)
         self.restarts: Final = Restarts(
             configs=configs,
             statuses=statuses,
             book=self._book,
-            leadership=self._leadership,
+            leadership=self.leadership,
             reconciler=self._reconciler,
             reads=self.connectors,
         )
-        self.source_offsets: Final = SourceOffsets(configs, self._leadership, self._reconciler, resolver, offsets_of)
-        self.active_topics: Final = ActiveTopics(statuses, self._leadership, tracking)
-        self.log_levels: Final = ClusterLogLevels(log_levels or LogLevels(), configs, self._leadership)
-        self.worker_requests: Final = WorkerRequests(configs, self._leadership, membership, signature_algorithms)
+        self.source_offsets: Final = SourceOffsets(configs, self.leadership, self._reconciler, resolver, offsets_of)
+        self.active_topics: Final = ActiveTopics(statuses, self.leadership, tracking)
+        self.log_levels: Final = ClusterLogLevels(log_levels or LogLevels(), configs, self.leadership)
+        self.worker_requests: Final = WorkerRequests(configs, self.leadership, membership, signature_algorithms)
 
     # --- for the worker ---------------------------------------------------------------------------------------------
 
@@ -106,11 +106,11 @@ class Herder:
         self._book.start()
         self._reconciler.start()
         self.log_levels.start()
-        self._leadership.start()
+        self.leadership.start()
 
     def membership_changed(self, _: object = None) -> None:
         """Call this whenever the worker's group assignment changes."""
-        self._leadership.changed()
+        self.leadership.changed()
 
     async def secrets(self) -> frozenset[str]:
         """The secrets of all connectors, with those that config providers gave to running ones."""
@@ -119,12 +119,12 @@ class Herder:
 
     async def stop_connectors(self) -> None:
         """Shutdown, first half: ends writes and stops connectors. Stop the supervisor after it."""
-        await self._leadership.end()
+        await self.leadership.end()
         await self._reconciler.stop_connectors()
 
     async def stop(self, patience_s: float = 2.0) -> None:
         """Shutdown, second half: sets everything that ran here to UNASSIGNED, and waits until that is written."""
-        if self._leadership.started and self._membership.is_leader:
+        if self.leadership.started and self._membership.is_leader:
             # Even before it has taken over: nothing runs now, and statuses of a killed leader must not say RUNNING.
             self._reconciler.give_up_all()
             if not await self._book.flush(patience_s):
@@ -135,12 +135,12 @@ class Herder:
 
     async def server_info(self) -> ServerInfo:
         """GET /."""
-        await self._leadership.until_ready()
+        await self.leadership.until_ready()
         return ServerInfo(CONNECT_VERSION, COMMIT, self._cluster_id or "")
 
     async def health(self) -> Health:
         """GET /health: whether requests that change something get the lock for writes."""
-        if not self._leadership.ready:
+        if not self.leadership.ready:
             return Health("starting", "Worker is still starting up.")
         try:
             async with asyncio.timeout(HEALTH_WAIT_S), self._turn:

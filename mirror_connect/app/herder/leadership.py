@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from mirror_connect.app.errors import ConnectError, NotLeader, NotReady, ShuttingDown
@@ -54,6 +54,8 @@ class Leadership:
         self._takeover_problem: str | None = None
         self._stands_by_for: str | None = None
         self._following: asyncio.Task[None] | None = None
+        self._term = 0
+        self._listeners: list[Callable[[], None]] = []
 
     @property
     def started(self) -> bool:
@@ -64,6 +66,20 @@ class Leadership:
     def ready(self) -> bool:
         """Whether the topics have been read, and the worker does not end yet."""
         return self._ready.is_set()
+
+    @property
+    def term(self) -> int | None:
+        """The number of this worker's takeover, from 1 on, while it leads and has taken over; None otherwise."""
+        return self._term if self._membership.is_leader and self._reconciler.leading else None
+
+    @property
+    def leader(self) -> str | None:
+        """The URL of another worker that leads; None while there is none, or it is unknown."""
+        return None if self._membership.is_leader else self._membership.leader_url
+
+    def add_listener(self, moved: Callable[[], None]) -> None:
+        """`moved` is called when the leadership has moved to or from this worker, or from one other worker to the next."""
+        self._listeners.append(moved)
 
     def start(self) -> None:
         """Answers from now on, and leads as soon as the membership says so. Call it when the topics have been read."""
@@ -151,6 +167,8 @@ class Leadership:
                 await asyncio.sleep(RETRY_S)
             self._moved.set()
             self._moved = asyncio.Event()
+            for moved in self._listeners:
+                moved()
             await self._changed.wait()
 
     async def _match(self) -> None:
@@ -169,6 +187,7 @@ class Leadership:
                 await self._statuses.refresh()
                 await self._configs.put_session_key()
                 if self._membership.is_leader and not self._ending:
+                    self._term += 1
                     self._reconciler.lead()
         elif not leads and self._reconciler.leading and not self._ending:
             leader = self._membership.leader_url

@@ -95,8 +95,9 @@ class SparkHost:
 
     def remove(self, owner: RunOwner) -> None:
         """Its runs are no longer in the plan. Call it when none of them has a process."""
-        self._owners.remove(owner)
-        self.change_plan()
+        if owner in self._owners:
+            self._owners.remove(owner)
+            self.change_plan()
 
     async def start(self, url: str) -> None:
         """Starts Spark in the background; `url` is where its processes reach the internal HTTP."""

@@ -18,6 +18,7 @@ COMMON: Final = "mirror-connect-start.sh"
 # Script → what follows [-daemon] in Kafka's usage line, its name there, the module that it runs.
 SCRIPTS: Final = {
     "connect-distributed.sh": ("connect-distributed.properties", "connectDistributed", "mirror_connect.app"),
+    "connect-mirror-maker.sh": ("mm2.properties", "mirrorMaker", "mirror_connect.app.dedicated"),
 }
 TELLS: Final = '#!/bin/sh\necho "$@"\necho "$$" >&2\nexit 7\n'
 

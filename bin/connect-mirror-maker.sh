@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# Starts the flows of an mm2.properties file, as Kafka's script of the same name does: in the foreground, or with -daemon in
+# the background.
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/mirror-connect-start.sh" || exit
+start mirrorMaker mm2.properties mirror_connect.app.dedicated "$@"

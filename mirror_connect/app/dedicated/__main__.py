@@ -1,0 +1,66 @@
+"""`python -m mirror_connect.app.dedicated mm2.properties [--clusters A B]`: the flows of a file in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn
+
+from mirror_connect.app.dedicated.findings import RefusedFile
+from mirror_connect.app.dedicated.mm2_file import read_mm2_config
+from mirror_connect.app.dedicated.program import DedicatedMirrorMaker, flow_configs, process_config
+from mirror_connect.app.foreground import WrongSettings, WrongUsage, hide_secrets_of, main_of, set_up_environment
+from mirror_connect.app.version import API_VERSION
+from mirror_connect.connectors.secrets import RedactingFilter, secrets_of
+
+log = logging.getLogger("mirror_connect.app")
+
+PROGRAM: Final = "connect-mirror-maker"
+
+
+class _Arguments(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise WrongUsage(f"{self.format_usage()}{PROGRAM}: error: {message}")
+
+
+def arguments_parser() -> argparse.ArgumentParser:
+    """The arguments of Kafka's program of this name."""
+    parser = _Arguments(prog=PROGRAM, description="MirrorMaker 2.0 driver", allow_abbrev=False)
+    parser.add_argument("config", metavar="mm2.properties", help="MM2 configuration file.")
+    parser.add_argument("--clusters", nargs="+", metavar="CLUSTER", help="Target cluster to use for this node.")
+    return parser
+
+
+def main() -> NoReturn:
+    """Entry point."""
+    main_of(prepare)
+
+
+def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], DedicatedMirrorMaker]:
+    """See foreground.Prepare. WrongUsage, WrongSettings, ConfigError."""
+    given = arguments_parser().parse_args(arguments)
+    try:
+        config = read_mm2_config(given.config, given.clusters)
+    except RefusedFile as refused:
+        raise WrongSettings([finding.shown for finding in refused.findings]) from None
+    configs = flow_configs(config)
+    own = process_config(config)
+    for each in (own, *configs.values()):
+        hide_secrets_of(each, hiding)
+    for flow in config.flows:
+        for connector in flow.connectors.values():
+            hiding.keep(secrets_of(connector))
+    set_up_environment(own)
+    for warning in config.warnings:
+        log.warning("%s", warning.shown)
+    for flow in config.flows:
+        what = "copies" if flow.enabled else "only heartbeats"
+        log.info(
+            "mirror-connect %s starts: flow %s (%s), group %s", API_VERSION, flow.name, what, flow.worker["group.id"]
+        )
+    return lambda: DedicatedMirrorMaker(config, own, configs, hiding.forget_all_but)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""The process of `connect-mirror-maker.sh`: all flows of a file, with one Spark application.
+
+It ends only when it is asked to, or if no flow at all could be started. A flow that can't be started is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Collection, Mapping
+
+from starlette.types import ASGIApp
+
+from mirror_connect.app.config.worker_config import WorkerConfig, worker_config
+from mirror_connect.app.dedicated.flow_rest import FlowsApplication, flow_path
+from mirror_connect.app.dedicated.flow_runner import FlowRunner
+from mirror_connect.app.dedicated.flows import Flow, Mm2Config
+from mirror_connect.app.process import Process
+from mirror_connect.app.rest.application import Surface, create_application
+from mirror_connect.app.rest_listeners import RestListeners
+
+log = logging.getLogger(__name__)
+
+
+class DedicatedMirrorMaker:
+    """See the module. Building it opens the ports of the internal REST; `run` returns after `stop`.
+
+    `configs`: of each flow's worker, by the flow's name; see `flow_configs`. `process_config`: of the process.
+    """
+
+    def __init__(
+        self,
+        config: Mm2Config,
+        process_config: WorkerConfig,
+        configs: Mapping[str, WorkerConfig],
+        forget_all_but: Callable[[Collection[str]], None],
+    ) -> None:
+        listeners = RestListeners(process_config) if config.internal_rest else None
+        self._process = Process(process_config.spark, forget_all_but)
+        self._settled = asyncio.Event()
+        self.flows = [self._runner(flow, configs[flow.name], config.path, listeners) for flow in config.flows]
+        for runner in self.flows:
+            self._process.add(runner)
+        if listeners is not None:
+            served = {
+                each.flow.name: (flow_path(each.flow.source, each.flow.target), _ApplicationOf(each, listeners))
+                for each in self.flows
+            }
+            listeners.serve(self._process.http, FlowsApplication(served))
+
+    def _runner(self, flow: Flow, config: WorkerConfig, path: str, listeners: RestListeners | None) -> FlowRunner:
+        if listeners is None:
+            # As MirrorMaker names a node that serves no REST.
+            random = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+            worker_id = url = f"{socket.gethostname()}/{flow.name}/{random}"
+        else:
+            worker_id = f"{listeners.worker_id}/{flow.name}"
+            url = listeners.url + flow_path(flow.source, flow.target)
+        return FlowRunner(
+            flow,
+            config,
+            spark=self._process.spark,
+            start_spark=self._process.start_spark,
+            settled=self._settled.set,
+            worker_id=worker_id,
+            url=url,
+            path=path,
+        )
+
+    def stop(self) -> None:
+        """Begins the clean end."""
+        self._process.stop()
+
+    async def run(self) -> None:
+        """From start to end. Raises why the first flow could not be started, if none could."""
+        await self._process.run(self._start)
+
+    async def _start(self) -> None:
+        for runner in self.flows:
+            runner.start()
+        while not any(runner.up for runner in self.flows):
+            problems = [runner.problem for runner in self.flows if runner.problem is not None]
+            if len(problems) == len(self.flows):
+                raise problems[0]
+            self._settled.clear()
+            await self._settled.wait()
+        log.info("MirrorMaker is up with %s", ", ".join(runner.flow.name for runner in self.flows if runner.up))
+
+
+class _ApplicationOf:
+    """The REST interface of a flow's present worker; a flow that is started again has another one."""
+
+    def __init__(self, runner: FlowRunner, listeners: RestListeners) -> None:
+        self._runner = runner
+        self._listeners = listeners
+        self._made: tuple[object, ASGIApp] | None = None
+
+    def __call__(self) -> ASGIApp | None:
+        worker = self._runner.worker
+        if worker is None:
+            return None
+        if self._made is None or self._made[0] is not worker:
+            surface = Surface(
+                admin=False,
+                docs=False,
+                header_rules=self._listeners.surface.header_rules,
+                cross_origins=self._listeners.surface.cross_origins,
+                budget=self._listeners.surface.budget,
+            )
+            self._made = (worker, create_application(worker.herder, self._listeners.checks, surface))
+        return self._made[1]
+
+
+def flow_configs(config: Mm2Config) -> dict[str, WorkerConfig]:
+    """The settings of each flow's worker, by the flow's name. ConfigError. The file's reader has given the warnings."""
+    return {flow.name: worker_config(flow.worker, warnings=False) for flow in config.flows}
+
+
+def process_config(config: Mm2Config) -> WorkerConfig:
+    """The settings of the process: Spark, plugins, REST. ConfigError."""
+    return worker_config({**config.flows[0].worker, **config.process}, warnings=False)

@@ -1,0 +1,94 @@
+"""The program of dedicated mode before it connects to anything: arguments, exit codes, names of nodes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+COMMAND: Final = (sys.executable, "-m", "mirror_connect.app.dedicated.__main__")
+FILE: Final = """
+clusters = A, B
+A.bootstrap.servers = 127.0.0.1:1
+B.bootstrap.servers = 127.0.0.1:2
+A->B.enabled = true
+dedicated.mode.enable.internal.rest = true
+listeners = http://127.0.0.1:0
+"""
+# In a process of its own: a worker's parts are made for good.
+BUILD: Final = """
+import asyncio, sys
+from mirror_connect.app.dedicated.program import DedicatedMirrorMaker, flow_configs, process_config
+from mirror_connect.app.dedicated.mm2_file import read_mm2_config
+
+async def build():
+    config = read_mm2_config(sys.argv[1], sys.argv[2:] or None)
+    program = DedicatedMirrorMaker(config, process_config(config), flow_configs(config), lambda _: None)
+    for runner in program.flows:
+        worker = runner._new_worker()
+        print(runner._worker_id, worker.url, worker._supervisor.flow, worker._config.group_id, sep="|")
+
+asyncio.run(build())
+"""
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
+
+
+def built(file: Path, *clusters: str) -> list[list[str]]:
+    done = run(sys.executable, "-c", BUILD, str(file), *clusters)
+    assert done.returncode == 0, done.stderr
+    return [line.split("|") for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mm2.properties"
+    path.write_text(FILE)
+    return path
+
+
+def test_the_usage_is_that_of_mirrormaker() -> None:
+    done = run(*COMMAND, "--help")
+    assert (done.returncode, done.stdout.startswith("usage: connect-mirror-maker [-h]")) == (0, True)
+    assert {"--clusters CLUSTER [CLUSTER ...]", "Target cluster to use for this node."} <= {
+        line.strip() for line in done.stdout.splitlines()
+    }
+
+
+@pytest.mark.parametrize("arguments", [(), ("a", "b"), ("--cluster", "A", "a")])
+def test_wrong_arguments_are_refused_with_the_usage(arguments: tuple[str, ...]) -> None:
+    done = run(*COMMAND, *arguments)
+    assert (done.returncode, done.stderr.startswith("usage: connect-mirror-maker")) == (2, True)
+
+
+def test_each_mistake_of_the_file_is_a_line_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text("clusters = A, B\nA.bootstrap.servers = 127.0.0.1:1\nA->B.enabled = true\nA->B.topics = a[\n")
+    done = run(*COMMAND, str(path))
+    lines = [line for line in done.stderr.splitlines() if line.startswith("mirror-connect: ")]
+    assert (done.returncode, len(lines) > 1) == (2, True)
+    assert all(str(path) in line for line in lines)
+
+
+def test_a_node_with_rest_is_named_by_its_address_and_the_flow(file: Path) -> None:
+    found = built(file)
+    assert [(flow, group) for _, _, flow, group in found] == [("A->B", "A-mm2"), ("B->A", "B-mm2")]
+    for worker_id, url, flow, _ in found:
+        address = worker_id.removesuffix(f"/{flow}")
+        assert (address.startswith("127.0.0.1:"), url) == (True, f"http://{address}/{flow[0]}/{flow[-1]}")
+
+
+def test_a_node_without_rest_has_a_name_of_its_own(file: Path) -> None:
+    file.write_text(FILE.replace("rest = true", "rest = false"))
+    names = [worker_id.split("/") for worker_id, _, _, _ in [*built(file), *built(file)]]
+    assert [flow for _, flow, _ in names] == ["A->B", "B->A"] * 2
+    assert len({own for _, _, own in names}) == 4
+
+
+def test_only_flows_to_the_clusters_of_this_node_run(file: Path) -> None:
+    assert [flow for _, _, flow, _ in built(file, "B")] == ["A->B"]
