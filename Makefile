@@ -13,7 +13,7 @@ SOAK ?=
 BENCH ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help check setup installed lint test soak fuzz docs demo bench lock sbom audit clean
+.PHONY: help check setup installed lint test soak fuzz docs manifests demo bench lock sbom audit clean
 
 help:
 	@echo 'make demo    two real Kafka clusters, the worker, records that arrive: until Ctrl-C'
@@ -23,6 +23,7 @@ help:
 	@echo 'make soak    the tests that kill, fence and hand over, and the longest: 20 times with other seeds'
 	@echo 'make fuzz    requests made up from openapi.yaml, for minutes, each time others'
 	@echo 'make docs    what is made from code: configuration.md, files.md and rooms.svg in docs/, openapi.yaml'
+	@echo 'make manifests  the Helm chart rendered into deploy/kubernetes; it needs helm'
 	@echo 'make bench   this product beside MirrorMaker 2, measured'
 	@echo 'make lock    the lock files again from pyproject.toml; UPGRADE=--upgrade takes newer versions'
 	@echo 'make sbom    build/sbom.cdx.json: what runs, as CycloneDX'
@@ -120,6 +121,10 @@ docs: setup
 	@$(BIN)/python -m docs.generate_file_map > docs/files.md
 	@$(BIN)/python -m docs.draw_rooms > docs/rooms.svg
 	@$(BIN)/python -m mirror_connect.app.rest.openapi > openapi.yaml
+
+# The real Helm renders; tests without it compare the digest of the chart.
+manifests: setup
+	@$(BIN)/python -m deploy.kubernetes.render
 
 demo: setup
 	@exec $(BIN)/python -m deploy.demo

@@ -1,0 +1,1 @@
+"""Manifests and a Helm chart for Kubernetes."""
