@@ -206,6 +206,11 @@ def _references(text: str) -> Iterator[_Reference]:
         begin = text.find("${", end + 1)
 
 
+def has_reference(text: str) -> bool:
+    """Whether a config provider may replace a part of the text."""
+    return next(_references(text), None) is not None
+
+
 def provider_aliases(properties: Mapping[str, str]) -> list[str]:
     """The aliases in `config.providers`."""
     return list(filter(None, re.split(r"\s*,\s*", properties.get("config.providers", "").strip())))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -312,16 +312,28 @@ def _refuse_unsupported(settings: Settings) -> None:
         raise ConfigError("config.storage.topic", topics[0], "the three storage topics have to be different ones")
 
 
-def _warn_of_unknown(values: Mapping[str, str]) -> None:
-    kinds = [f"{kind}." for kind in CLIENT_KEYS]
-    unknown = [
+def unknown_properties(names: Iterable[str]) -> list[str]:
+    """The names of a worker's properties that nobody reads."""
+    kinds = tuple(f"{kind}." for kind in CLIENT_KEYS)
+    return [
         name
-        for name in values
-        if name not in WORKER_KEYS and name not in CLIENT_NAMES and _unknown_behind_prefix(name, tuple(kinds))
+        for name in names
+        if name not in WORKER_KEYS and name not in CLIENT_NAMES and _unknown_behind_prefix(name, kinds)
     ]
-    known = [*WORKER_KEYS.keys, *CLIENT_NAMES, *(f"{kind}{name}" for kind in kinds for name in sorted(CLIENT_NAMES))]
-    known += [f"{prefix}{name}" for prefix in (MAIN_PREFIX, ADMIN_PREFIX) for name in LISTENER_TLS_KEYS.keys]
-    line = unknown_names_line(unknown, known, "worker properties")
+
+
+def known_properties() -> list[str]:
+    """All names that a worker's properties may have, but for open prefixes."""
+    known = [
+        *WORKER_KEYS.keys,
+        *CLIENT_NAMES,
+        *(f"{kind}.{name}" for kind in CLIENT_KEYS for name in sorted(CLIENT_NAMES)),
+    ]
+    return known + [f"{prefix}{name}" for prefix in (MAIN_PREFIX, ADMIN_PREFIX) for name in LISTENER_TLS_KEYS.keys]
+
+
+def _warn_of_unknown(values: Mapping[str, str]) -> None:
+    line = unknown_names_line(unknown_properties(values), known_properties(), "worker properties")
     if line is not None:
         log.warning(line)
 

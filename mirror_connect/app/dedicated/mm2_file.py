@@ -63,6 +63,11 @@ def findings(
         return list(refused.findings)
 
 
+def findings_in(file: Mm2Properties) -> list[Finding]:
+    """The same of a file that has been read."""
+    return _in_order(_findings(file))
+
+
 def _read(path: str | Path, clusters: Sequence[str] | None, environment: Mapping[str, str] | None) -> Mm2Properties:
     """RefusedFile if the file, or one that its config providers read, is unreadable or empty."""
 

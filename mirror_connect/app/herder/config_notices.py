@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -41,10 +41,24 @@ _OPEN: Final = (
     "transforms.",
     "value.converter.",
 )
-_KNOWN: Final = (
+KNOWN_NAMES: Final = (
     *sorted(_OF_MIRROR_MAKER),
     *sorted(f"{prefix}{name}" for prefix, table in PREFIXES.items() for name in table.keys),
 )
+
+
+def names_without_effect(config: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The names that nobody reads: unknown ones, and client properties behind a prefix that does not take them."""
+    unknown: list[str] = []
+    misplaced: list[str] = []
+    for name in config:
+        if name in _OF_MIRROR_MAKER or name in _OF_TASKS or name.startswith(_OPEN):
+            continue
+        parts = split(name)
+        if parts is not None and parts[1] in PREFIXES[parts[0]].keys:
+            continue
+        (misplaced if parts is not None and parts[1] in CLIENT_NAMES else unknown).append(name)
+    return unknown, misplaced
 
 
 class ConfigNotices:
@@ -85,16 +99,8 @@ class ConfigNotices:
                 f"{self._offsets_topic or 'the worker’s offset topic'}, and a Java worker that takes over would read "
                 f"older ones in {topic}"
             )
-        unknown: list[str] = []
-        misplaced: list[str] = []
-        for name in config:
-            if name in _OF_MIRROR_MAKER or name in _OF_TASKS or name.startswith(_OPEN):
-                continue
-            parts = split(name)
-            if parts is not None and parts[1] in PREFIXES[parts[0]].keys:
-                continue
-            (misplaced if parts is not None and parts[1] in CLIENT_NAMES else unknown).append(name)
-        line = unknown_names_line(unknown, _KNOWN, "properties")
+        unknown, misplaced = names_without_effect(config)
+        line = unknown_names_line(unknown, KNOWN_NAMES, "properties")
         if line is not None:
             yield line
         if misplaced:

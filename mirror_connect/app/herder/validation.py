@@ -30,6 +30,7 @@ from mirror_connect.connectors.user_code.user_class import SETTINGS, Limits, cla
 
 VERSION: Final = "connector.plugin.version"
 EXACTLY_ONCE: Final = "exactly.once.support"
+NO_EXACTLY_ONCE: Final = "This worker does not have exactly-once source support enabled."
 # The longest that a request waits until a class of the user's is made.
 CLASS_LIMITS: Final = Limits(start_s=10.0, wait_s=10.0)
 
@@ -104,9 +105,9 @@ class Validation:
         # Connect would store a config with nulls, and could never start the connector.
         nulls = [name for name, value in config.items() if value is None and not judged[name].errors]
         errors += [NULL_REFUSED] * len(nulls)
-        if not errors and (resolved.get(EXACTLY_ONCE) or "").lower() == "required":
+        if not errors and refuses_exactly_once(resolved):
             # Refused, not ignored: no worker copies exactly once yet.
-            errors.append("This worker does not have exactly-once source support enabled.")
+            errors.append(NO_EXACTLY_ONCE)
         if not errors:
             # From here on clients log in with this config, so the log hides its secrets.
             await self._accepted.resolve(set_values(config))
@@ -150,6 +151,24 @@ class Validation:
             return connector_definition(class_name, config.get(CLASS)), resolved
         except UnknownConnectorClass as error:
             raise BadRequest(str(error)) from None
+
+
+def judged_config(
+    definition: ConnectorDefinition, resolved: Config, config: Config, policy: OverridePolicy
+) -> dict[str, ValidatedKey]:
+    """Every setting of a config with its errors, without classes of the user's; `config` as written.
+
+    BadRequest for a malformed version of the connector.
+    """
+    refused = _of_another_version(definition, resolved, config)
+    if refused is not None:
+        return refused
+    return _judged(definition, resolved, config, check_client_properties(resolved, config, policy))
+
+
+def refuses_exactly_once(resolved: Config) -> bool:
+    """Whether a config without other errors asks for what no worker has yet."""
+    return (resolved.get(EXACTLY_ONCE) or "").lower() == "required"
 
 
 def _judged(

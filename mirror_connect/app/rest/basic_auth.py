@@ -57,11 +57,16 @@ class UsersFile:
         return hmac.digest(self._key, password.encode(errors="surrogatepass"), "sha256")
 
 
+def is_known(extension_class: str) -> bool:
+    """Whether a class of `rest.extension.classes` is the one that there is."""
+    return extension_class in (EXTENSION, EXTENSION.rpartition(".")[2])
+
+
 def authenticators(extension_classes: Sequence[str], environment: Mapping[str, str]) -> list[Authenticator]:
     """The authenticators that `rest.extension.classes` names; StartupError for an unknown class or unreadable files."""
     found: list[Authenticator] = []
     for name in extension_classes:
-        if name not in (EXTENSION, EXTENSION.rpartition(".")[2]):
+        if not is_known(name):
             raise StartupError(f"rest.extension.classes: class {name} is unknown; the only known class is {EXTENSION}")
         found.append(_from_environment(environment))
     return found

@@ -125,6 +125,16 @@ def _below(prefix: str, config: Mapping[str, str | None]) -> dict[str, str]:
     }
 
 
+def written_by(class_name: str) -> str | None:
+    """How Kafka Connect would write MirrorMaker's bytes with this converter; None if it changes nothing."""
+    full = CONVERTER_ALIASES.get(class_name, class_name)
+    if full == BYTE_ARRAY_CONVERTER:
+        return None
+    simple = full.rpartition(".")[2]
+    numbers = simple.removesuffix("Converter") in ("Boolean", "Double", "Float", "Integer", "Long", "Short")
+    return _FAILS if numbers else _WRITTEN.get(simple, _OTHERWISE)
+
+
 def unapplied_converters(config: Mapping[str, str], worker: Mapping[str, str]) -> str | None:
     """One line if the connector's config, or else the worker's, sets converters that would change bytes; otherwise None.
 
@@ -133,12 +143,10 @@ def unapplied_converters(config: Mapping[str, str], worker: Mapping[str, str]) -
     changes = []
     for setting in CONVERTER_SETTINGS:
         given = config.get(setting) or worker.get(setting) or BYTE_ARRAY_CONVERTER
-        simple = CONVERTER_ALIASES.get(given, given).rpartition(".")[2]
-        if CONVERTER_ALIASES.get(given, given) == BYTE_ARRAY_CONVERTER:
+        written = written_by(given)
+        if written is None:
             continue
         whose = "" if config.get(setting) else " of the worker"
-        numbers = simple.removesuffix("Converter") in ("Boolean", "Double", "Float", "Integer", "Long", "Short")
-        written = _FAILS if numbers else _WRITTEN.get(simple, _OTHERWISE)
         changes.append(f"{setting.removesuffix('.converter')}s {written} ({setting}={given}{whose})")
     if not changes:
         return None

@@ -6,9 +6,9 @@ logs properties that no client knows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.kafka_io.client.idle_properties import SILENT
@@ -115,15 +115,24 @@ def reads_committed(properties: Mapping[str, str]) -> bool:
     return level == "read_committed"
 
 
+def idle_names(given: Iterable[str], kind: Literal["consumer", "producer"]) -> list[str]:
+    """The properties that have no effect on the client that copies, and that need a line."""
+    return _idle(given, CONSUMER_HONOURED if kind == "consumer" else PRODUCER_HONOURED)
+
+
+def _idle(given: Iterable[str], honoured: frozenset[str]) -> list[str]:
+    return sorted(
+        name
+        for name in given
+        if name not in honoured and name not in _SILENT and not name.startswith(_CONNECTION_PREFIXES)
+    )
+
+
 def notices(source: Mapping[str, str], target: Mapping[str, str]) -> list[str]:
     """Lines for the log about properties that are set and have no effect."""
     lines = []
     for kind, given, honoured in (("consumer", source, CONSUMER_HONOURED), ("producer", target, PRODUCER_HONOURED)):
-        idle = sorted(
-            name
-            for name in given
-            if name not in honoured and name not in _SILENT and not name.startswith(_CONNECTION_PREFIXES)
-        )
+        idle = _idle(given, honoured)
         if idle:
             lines.append(
                 f"Batches are copied as they are, so these {kind} properties have no effect: {', '.join(idle)}"

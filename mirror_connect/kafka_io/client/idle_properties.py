@@ -102,7 +102,16 @@ def idle_security_line(settings: Settings, kind: Kind) -> str | None:
     return _line(settings, kind, SECURITY.keys.keys() - SECURITY_IN_EFFECT)
 
 
-def _line(settings: Settings, kind: Kind, idle: frozenset[str] | set[str]) -> str | None:
+def idle_names(settings: Settings, kind: Kind) -> list[str]:
+    """The properties that a librdkafka client ignores, `ssl.*` and `sasl.*` included, unless they have Kafka's default."""
+    return _given(settings, kind, _OF_LIBRDKAFKA[kind] | (SECURITY.keys.keys() - SECURITY_IN_EFFECT))
+
+
+def _given(settings: Settings, kind: Kind, idle: frozenset[str] | set[str]) -> list[str]:
     keys = CLIENT_KEYS[kind].keys
-    given = sorted(name for name in settings.originals if name in idle and settings[name] != keys[name].default)
+    return sorted(name for name in settings.originals if name in idle and settings[name] != keys[name].default)
+
+
+def _line(settings: Settings, kind: Kind, idle: frozenset[str] | set[str]) -> str | None:
+    given = _given(settings, kind, idle)
     return f"These {kind} properties have no effect here: {', '.join(given)}" if given else None
