@@ -22,7 +22,7 @@ help:
 	@echo 'make lint    format, style, types, import directions'
 	@echo 'make soak    the tests that kill, fence and hand over, and the longest: 20 times with other seeds'
 	@echo 'make fuzz    requests made up from openapi.yaml, for minutes, each time others'
-	@echo 'make docs    what is made from code: configuration.md, files.md and rooms.svg in docs/, openapi.yaml'
+	@echo 'make docs    what is made from code: configuration.md, files.md, rooms.svg and tables in docs/, openapi.yaml'
 	@echo 'make manifests  the Helm chart rendered into deploy/kubernetes; it needs helm'
 	@echo 'make bench   this product beside MirrorMaker 2, measured'
 	@echo 'make lock    the lock files again from pyproject.toml; UPGRADE=--upgrade takes newer versions'
@@ -118,6 +118,8 @@ fuzz: setup
 
 docs: setup
 	@$(BIN)/python -m docs.generate_configuration > docs/configuration.md
+	@$(BIN)/python -m docs.generate_compatibility
+	@$(BIN)/python -m docs.generate_check_example
 	@$(BIN)/python -m docs.generate_file_map > docs/files.md
 	@$(BIN)/python -m docs.draw_rooms > docs/rooms.svg
 	@$(BIN)/python -m mirror_connect.app.rest.openapi > openapi.yaml

@@ -79,6 +79,27 @@ lacks something (Java 17, room, a free port), 4 the cluster refuses the worker."
         files=True,
     ),
     Command(
+        "check",
+        "FILE|URL … [OPTION …]",
+        "what would become of a configuration here",
+        "mirror_connect.check.__main__:main",
+        """\
+Tells of each property, with its line, whether it is the same here as in Kafka
+Connect and MirrorMaker 2, means something else, or is refused, and what to do
+instead. It reads an mm2.properties, a connector's JSON or properties, a
+worker's properties, or a running worker by its URL. It changes nothing.
+  --worker URL            where a file's connectors run (http://localhost:8083)
+  --user NAME             REST user; password: $MIRROR_CONNECT_PASSWORD
+  --quiet                 leave out what is the same
+  --json                  print the result as JSON
+  --verify                run verify for each link that MirrorMaker runs today
+  --client ALIAS          print the client properties of a cluster of an
+                          mm2.properties, passwords included, and nothing else
+Exit code: 0 nothing is refused, 1 something is, 2 wrong usage or unreadable.
+With --verify also 1 if a copy differs, 2 if one could not be compared.""",
+        files=True,
+    ),
+    Command(
         "verify",
         "[CONNECTOR] [OPTION …]",
         "compare source and target, record by record",

@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from mirror_connect.app.version import API_VERSION
+from mirror_connect.check.__main__ import application as check
 from mirror_connect.cli.commands import COMMANDS, Command
 from mirror_connect.cli.verify_command import application
 
@@ -96,3 +97,8 @@ def test_the_help_of_verify_lists_its_options() -> None:
     command: Any = typer.main.get_command(application)
     names = {name for each in command.commands["verify"].params for name in each.opts if name.startswith("--")}
     assert {f"--{each.name}" for each in COMMANDS["verify"].options} == names | {"--help"}
+
+
+def test_the_help_of_check_lists_its_options() -> None:
+    names = {name for each in typer.main.get_command(check).params for name in each.opts if name.startswith("--")}
+    assert {f"--{each.name}" for each in COMMANDS["check"].options} == names | {"--help"}

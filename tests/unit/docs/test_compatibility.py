@@ -6,6 +6,7 @@ import re
 
 import yaml
 
+from docs.generate_compatibility import renewed
 from mirror_connect.app.config.worker_keys import WORKER_KEYS
 from mirror_connect.connectors import DEFINITIONS
 from tests.paths import ROOT
@@ -18,6 +19,10 @@ def _missing(names: list[str], text: str) -> list[str]:
     told = re.findall(r"`([^`]+)`", text)
     prefixes = tuple(name.removesuffix("*") for name in told if name.endswith(".*"))
     return [name for name in names if name not in told and not name.startswith(prefixes)]
+
+
+def test_the_tables_of_settings_are_made_from_the_rows_that_check_judges_with() -> None:
+    assert renewed(PAGE) == PAGE, "run: make docs"
 
 
 def test_every_worker_setting_is_judged() -> None:

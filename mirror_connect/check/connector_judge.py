@@ -1,0 +1,198 @@
+"""Judges a connector's config with the worker's own validation, and with the rows of docs/compatibility.md."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from mirror_connect.app.config.config_providers import has_reference
+from mirror_connect.app.errors import BadRequest
+from mirror_connect.app.herder.client_properties import OverridePolicy, split
+from mirror_connect.app.herder.config_notices import KNOWN_NAMES, names_without_effect
+from mirror_connect.app.herder.plugins import CLASS
+from mirror_connect.app.herder.validation import (
+    EXACTLY_ONCE,
+    NO_EXACTLY_ONCE,
+    VERSION,
+    judged_config,
+    refuses_exactly_once,
+)
+from mirror_connect.check.clients import idle_text
+from mirror_connect.check.connector_deviations import OF_CHECKPOINT, OF_HEARTBEAT, OF_SOURCE
+from mirror_connect.check.deviations import BYTES_INSTEAD, Row, row_of
+from mirror_connect.check.judgement import Judgement, Verdict, without_secrets
+from mirror_connect.check.worker_deviations import OF_WORKERS
+from mirror_connect.connectors import MirrorCheckpoint, MirrorHeartbeat, connector_definition
+from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS, written_by
+from mirror_connect.connectors.config.table import NULL_REFUSED
+from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
+from mirror_connect.connectors.user_code.user_class import SETTINGS, is_user_class
+from mirror_connect.connectors.wording import likely_name
+from mirror_connect.kafka_io.client.client_keys import Kind
+
+Config = Mapping[str, str | None]
+
+REFERENCE: Final = "A config provider of the worker holds the value."
+LOOK: Final = "Validate it on the worker: PUT /connector-plugins/…/config/validate."
+KEEP: Final = "Leave it out, or keep it for the way back."
+CORRECT: Final = "Correct the value, or leave the property out."
+GIVE: Final = "Give a value."
+OTHER_CLASS: Final = "Leave it on Kafka Connect: here are the three connectors of MirrorMaker 2."
+_ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
+    MirrorCheckpoint.class_name: OF_CHECKPOINT + OF_SOURCE,
+    MirrorHeartbeat.class_name: OF_HEARTBEAT + OF_SOURCE,
+}
+# What a config needs beside a wrong or unreadable value, so that the rest of it can be judged.
+_STAND_INS: Final = {"name": "check", "source.cluster.alias": "source"}
+_LOGIN: Final = ("security.protocol", "sasl.", "ssl.")
+# Prefix → kind of the client, and whether it copies the data of a source connector.
+_CLIENTS: Final[Mapping[str, tuple[Kind, bool]]] = {
+    "source.consumer.": ("consumer", True),
+    "consumer.": ("consumer", True),
+    "source.cluster.": ("consumer", True),
+    "producer.override.": ("producer", True),
+    "target.producer.": ("producer", True),
+    "producer.": ("producer", True),
+    "source.producer.": ("producer", False),
+    "target.consumer.": ("consumer", False),
+    "source.admin.": ("admin", False),
+    "target.admin.": ("admin", False),
+    "target.cluster.": ("admin", False),
+    "admin.": ("admin", False),
+}
+
+
+def judge_connector(config: Config, policy: OverridePolicy | None = None) -> list[Judgement]:
+    """A judgement for each property, in the config's order, then for those that are missing.
+
+    `policy`: the worker's for overrides, if it is known. Of a connector that does not exist here, only the class is judged.
+    """
+    class_name = config.get(CLASS)
+    if not class_name:
+        return [Judgement(CLASS, Verdict.REFUSED, "The config contains no connector type.", GIVE)]
+    if has_reference(class_name):
+        return [Judgement(CLASS, Verdict.NOT_JUDGED, REFERENCE, LOOK)]
+    try:
+        definition = connector_definition(class_name)
+    except UnknownConnectorClass:
+        others = f" Its {len(config) - 1} other properties are not judged." if len(config) > 1 else ""
+        return [Judgement(CLASS, Verdict.REFUSED, f"There is no connector of this class here.{others}", OTHER_CLASS)]
+    referenced = {name for name, value in config.items() if value is not None and has_reference(value)}
+    errors = _errors(definition, config, referenced, policy or OverridePolicy())
+    found = []
+    for name, value in config.items():
+        if name in errors:
+            found.append(_refused(name, errors[name], config, definition))
+        elif name in referenced and not any(names_without_effect([name])):
+            found.append(Judgement(name, Verdict.NOT_JUDGED, REFERENCE, LOOK))
+        elif name in SETTINGS and is_user_class(value):
+            found.append(Judgement(name, Verdict.NOT_JUDGED, "A class of your own is loaded by the worker only.", LOOK))
+        else:
+            found.append(_accepted(definition, name, value or ""))
+    return found + [_refused(name, text, config, definition) for name, text in errors.items() if name not in config]
+
+
+def _errors(
+    definition: ConnectorDefinition, config: Config, referenced: set[str], policy: OverridePolicy
+) -> dict[str, str]:
+    """The error of each property that is refused, also of those that the worker would name only after others are mended."""
+    errors: dict[str, str] = {}
+    judged_names = {name: value for name, value in config.items() if name not in referenced}
+    without_logins = False
+    while True:
+        stand_ins = {name: value for name, value in _STAND_INS.items() if name in errors or name in referenced}
+        # PUT takes the name from its path.
+        given = {"name": "check", **stand_ins, **judged_names, CLASS: definition.class_name}
+        try:
+            results = judged_config(definition, given, given, policy)
+        except BadRequest as error:
+            found = {VERSION: str(error)}
+        else:
+            found = {result.name: result.errors[0] for result in results.values() if result.errors}
+            found |= {name: NULL_REFUSED for name, value in given.items() if value is None and name not in found}
+            if any(map(_is_login, errors)):
+                # What a login lacks without its refused properties is not a mistake of the config.
+                found = {name: text for name, text in found.items() if name in config or not _is_login(name)}
+            # The worker looks at it last.
+            if not found.keys() - errors.keys() - referenced and refuses_exactly_once(given):
+                found[EXACTLY_ONCE] = NO_EXACTLY_ONCE
+        # Behind a stand-in nothing is wrong; a login without the values that providers hold looks wrong, and may be right.
+        new = {name: text for name, text in found.items() if name not in errors and name not in referenced}
+        if referenced and found.keys() & referenced and not without_logins:
+            without_logins = True
+            judged_names = {name: value for name, value in judged_names.items() if not _is_login(name)}
+            new = {name: text for name, text in new.items() if not _is_login(name)}
+        elif not new:
+            return errors
+        errors |= new
+        judged_names = {name: value for name, value in judged_names.items() if name not in errors}
+
+
+def _is_login(name: str) -> bool:
+    parts = split(name)
+    return parts is not None and parts[1].startswith(_LOGIN)
+
+
+def _refused(name: str, text: str, config: Config, definition: ConnectorDefinition) -> Judgement:
+    row = row_of("security.protocol", OF_WORKERS) if _is_login(name) else row_of(name, _rows(definition))
+    instead = (row.instead if row is not None else "") or (CORRECT if name in config else GIVE)
+    return Judgement(name, Verdict.REFUSED, refusal(name, text, config), instead)
+
+
+def _accepted(definition: ConnectorDefinition, name: str, value: str) -> Judgement:
+    unknown, misplaced = names_without_effect([name])
+    if unknown:
+        return unknown_property(name, KNOWN_NAMES)
+    if misplaced:
+        _, own = split(name) or ("", name)
+        advice = f"Write source.consumer.{own} or target.producer.{own}."
+        return Judgement(
+            name, Verdict.OTHERWISE, "Its prefix does not take it, so it has no effect.", advice, unread=True
+        )
+    text, instead = next(_differences(definition, name, value), ("", ""))
+    return Judgement(name, Verdict.OTHERWISE if text else Verdict.SAME, text, instead)
+
+
+def _differences(definition: ConnectorDefinition, name: str, value: str) -> Iterator[tuple[str, str]]:
+    if (parts := split(name)) is not None and parts[0] in _CLIENTS:
+        kind, copies = _CLIENTS[parts[0]]
+        of_source = definition.class_name not in _ROWS
+        if (text := idle_text(kind, parts[1], value, copies=copies and of_source)) is not None:
+            yield text, KEEP
+    if name in CONVERTER_SETTINGS:
+        if (text := converter_text(name, value)) is not None:
+            yield text, BYTES_INSTEAD
+        return
+    row = row_of(name, _rows(definition))
+    if row is not None and row.differs(value):
+        yield row.text, ""
+
+
+def converter_text(name: str, value: str) -> str | None:
+    """What Kafka Connect would write with the converter of a setting; None if that is the bytes as they are."""
+    written = written_by(value)
+    if written is None:
+        return None
+    what = name.removesuffix(".converter")
+    return f"Bytes are copied as they are. Kafka Connect would write {what}s {written}."
+
+
+def unknown_property(name: str, known: Collection[str]) -> Judgement:
+    """Of a name that nobody reads."""
+    near = likely_name(name, known)
+    advice = f"Did you mean {near}?" if near else "Leave it out."
+    return Judgement(name, Verdict.OTHERWISE, "Unknown, so it has no effect.", advice, unread=True)
+
+
+def _rows(definition: ConnectorDefinition) -> tuple[Row, ...]:
+    return _ROWS.get(definition.class_name, OF_SOURCE)
+
+
+def refusal(name: str, text: str, config: Config) -> str:
+    """The error as a sentence; property and value are told beside it already."""
+    reason = text.removeprefix(f"Invalid value {config.get(name)} for configuration {name}: ")
+    return _sentence(without_secrets(reason[:1].upper() + reason[1:], config))
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!")) else f"{text}."

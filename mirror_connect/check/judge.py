@@ -1,0 +1,76 @@
+"""Makes a report of documents: a finding for each property, the links, and what could not be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from mirror_connect.app.herder.client_properties import OverridePolicy
+from mirror_connect.check.connector_judge import judge_connector
+from mirror_connect.check.documents import CONNECTOR, MM2, WORKER, Document, read_documents
+from mirror_connect.check.judgement import Judgement, shown
+from mirror_connect.check.links import DEFAULT_WORKER, connector_link
+from mirror_connect.check.mm2_judge import Mm2File
+from mirror_connect.check.report import Finding, Part, Report, VerifyLink
+from mirror_connect.check.running_worker import ask
+from mirror_connect.check.worker_judge import judge_worker, override_policy
+
+UNSEEN: Final = "REST does not show the worker's own properties: check its properties file, too."
+
+
+def check_file(path: str, worker: str = DEFAULT_WORKER, user: str | None = None) -> Report:
+    """Of a file. `worker`, `user`: where its connectors run today. UnknownDocument, UnreadableFile."""
+    documents = read_documents(Path(path))
+    if documents[0].kind == MM2:
+        return _check_mm2(path, documents[0])
+    kinds = {document.kind for document in documents}
+    kind = documents[0].kind if len(documents) == 1 else "connectors"
+    policy = next((override_policy(each.texts()) for each in documents if each.kind == WORKER), None)
+    found = [finding for each in documents for finding in _findings(each, policy)]
+    parts = [Part(each.name, _described(each)) for each in documents]
+    links = _links(documents, worker, user) if CONNECTOR in kinds else []
+    return Report(path, kind, parts, found, links)
+
+
+def _check_mm2(path: str, document: Document) -> Report:
+    file = Mm2File(path)
+    found = [_finding(document, each) for each in file.judge()]
+    return Report(path, MM2, [Part(document.name, "a file of the dedicated MirrorMaker")], found, file.links())
+
+
+def check_worker(url: str, login: tuple[str, str] | None = None) -> Report:
+    """Of the connectors of a running worker. UnknownDocument."""
+    running = ask(url, login)
+    found = [finding for each in running.connectors for finding in _findings(each, None)]
+    parts = [Part(each.name, _described(each)) for each in running.connectors]
+    none = ["It has no connectors."] if not parts else []
+    user = login[0] if login else None
+    links = _links(running.connectors, running.url, user)
+    return Report(running.url, "running-worker", parts, found, links, [f"{running.about}.", *none, UNSEEN])
+
+
+def _findings(document: Document, policy: OverridePolicy | None) -> Iterable[Finding]:
+    judged = judge_worker(document.texts()) if document.kind == WORKER else judge_connector(document.config(), policy)
+    return [_finding(document, each) for each in judged]
+
+
+def _finding(document: Document, judged: Judgement) -> Finding:
+    setting = document.settings.get(judged.name)
+    written = judged.name if setting is None else setting.written
+    value = None if setting is None else shown(judged.name, setting.value)
+    line = None if setting is None else setting.line
+    return Finding(judged.verdict, document.name, line, written, value, judged.text, judged.instead)
+
+
+def _described(document: Document) -> str:
+    if document.kind == WORKER:
+        return "a worker's properties"
+    class_name = document.settings.get("connector.class")
+    simple = (class_name.value or "").rpartition(".")[2] if class_name else ""
+    return f"a {simple}" if simple else "a connector"
+
+
+def _links(documents: Sequence[Document], worker: str, user: str | None) -> list[VerifyLink]:
+    found = (connector_link(each.name, each.texts(), worker, user) for each in documents if each.kind == CONNECTOR)
+    return [link for link in found if link is not None]

@@ -1,0 +1,43 @@
+"""The `mirror-connect verify` command of a link that MirrorMaker runs today."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from mirror_connect.app.config.config_providers import has_reference
+from mirror_connect.check.report import VerifyLink
+from mirror_connect.connectors import CONNECTORS, MirrorSource
+from mirror_connect.connectors.mirror.settings import Side, client_properties
+
+DEFAULT_WORKER: Final = "http://localhost:8083"
+_BOOTSTRAP: Final = "bootstrap.servers"
+_SIDES: Final[tuple[Side, ...]] = ("source", "target")
+
+
+def connector_link(
+    name: str, config: Mapping[str, str], worker: str = DEFAULT_WORKER, user: str | None = None
+) -> VerifyLink | None:
+    """Of a source connector on a worker; None for other connectors."""
+    if not isinstance(CONNECTORS.get(config.get("connector.class", "")), MirrorSource):
+        return None
+    files = [side for side in _SIDES if not _reachable(config, side)]
+    options = [name, "--worker", worker, *(("--user", user) if user else ())]
+    for side in files:
+        options += [f"--{side}", f"{side}.properties"]
+    return VerifyLink(name, tuple(options), note=_note(files))
+
+
+def _reachable(config: Mapping[str, str], side: Side) -> bool:
+    """Whether the config alone says how to connect and log in."""
+    clients = (client_properties(config, side, "consumer"), client_properties(config, side, "admin"))
+    given = {name: value for client in clients for name, value in client.items()}
+    return bool(given.get(_BOOTSTRAP)) and not any(map(has_reference, given.values()))
+
+
+def _note(sides: Sequence[str]) -> str:
+    if not sides:
+        return ""
+    files = " and ".join(f"{side}.properties" for side in sides)
+    clusters = " and the ".join(sides)
+    return f"First write {files}: the client properties of the {clusters} cluster, which the config does not have."

@@ -1,0 +1,147 @@
+"""Judges an mm2.properties file: what the dedicated mode finds in it, and its flows' workers and connectors.
+
+Each property of the file becomes properties of workers and connectors. It gets the gravest of their judgements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from mirror_connect.app.config.config_providers import Resolver
+from mirror_connect.app.config.properties import LocatedProperties, read_located_properties
+from mirror_connect.app.dedicated.findings import FindingCode, Severity
+from mirror_connect.app.dedicated.flows import Flow
+from mirror_connect.app.dedicated.mm2_file import findings_in
+from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
+from mirror_connect.check.connector_judge import judge_connector
+from mirror_connect.check.judgement import Judgement, Verdict, without_secrets
+from mirror_connect.check.report import VerifyLink
+from mirror_connect.check.worker_judge import REFERENCE, THERE, judge_process_property, judge_worker, unresolved
+from mirror_connect.connectors import MirrorSource
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.mirror.settings import client_properties
+
+# Setting of a source connector → option of verify.
+_OPTIONS: Final = {
+    "topics": "--topics",
+    "topics.exclude": "--topics-exclude",
+    "replication.policy.class": "--policy",
+    "replication.policy.separator": "--separator",
+}
+# Without the clusters' names there is nothing else to judge.
+_WITHOUT_FLOWS: Final = (FindingCode.CLUSTERS_MISSING, FindingCode.CLUSTER_NAME_WRONG)
+_SOURCE: Final = MirrorSource().simple_name
+
+
+class Mm2File:
+    """One file, read. UnreadableFile. References to config providers that can't be resolved here stay as they are."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        self.located: LocatedProperties = read_located_properties(path, what="the file")
+        values = self.located.values
+        self.unread = frozenset(unresolved(values))
+        resolver = Resolver({}) if self.unread else _resolver(values)
+        self._file = Mm2Properties(self.path, self.located, resolver, resolver.resolve(values))
+        self._found = findings_in(self._file)
+
+    def judge(self) -> list[Judgement]:
+        """A judgement for each property, in the file's order, then what concerns no property."""
+        values = self.located.values
+        found: dict[str, Judgement] = {}
+        for judged in (*self._own_findings(), *self._of_flows()):
+            known = found.get(judged.name)
+            if known is None or _gravity(judged) < _gravity(known):
+                found[judged.name] = judged
+        for name in self.unread:
+            if name not in found or found[name].verdict is not Verdict.OTHERWISE:
+                found[name] = Judgement(name, Verdict.NOT_JUDGED, REFERENCE, THERE)
+        of_process = self._file.process()
+        for name, value in of_process.items():
+            found.setdefault(name, judge_process_property(name, value))
+        listed = [found.get(name) or Judgement(name, Verdict.SAME) for name in values]
+        return listed + [judged for name, judged in found.items() if name not in values]
+
+    def links(self) -> list[VerifyLink]:
+        """The enabled flows, which MirrorMaker runs today. None if the file has mistakes that leave no flows."""
+        return [self._link(flow) for flow in self._flows() if flow.enabled]
+
+    def client(self, alias: str) -> dict[str, str] | None:
+        """The client properties of a cluster, resolved; None if no flow has it."""
+        for flow in self._flows():
+            config = self._file.resolver.resolve(flow.connectors[_SOURCE])
+            if flow.source == alias:
+                return client_properties(config, "source", "consumer")
+            if flow.target == alias:
+                return client_properties(config, "target", "consumer")
+        return None
+
+    def _flows(self) -> list[Flow]:
+        return self._file.flows() if self._file.clusters else []
+
+    def _own_findings(self) -> Iterator[Judgement]:
+        for finding in self._found:
+            # A property that is missing has its name in the judgement of the flow.
+            missing = not finding.name and finding.code is FindingCode.VALUE_INVALID
+            if missing or finding.name in self.unread:
+                continue
+            verdict = Verdict.REFUSED if finding.severity is Severity.ERROR else Verdict.OTHERWISE
+            text = without_secrets(finding.text, self.located.values)
+            yield Judgement(finding.name, verdict, _sentence(text), _sentence(finding.remedy), unread=False)
+
+    def _of_flows(self) -> Iterator[Judgement]:
+        if any(finding.code in _WITHOUT_FLOWS for finding in self._found):
+            return
+        for flow in self._flows():
+            for whole in flow.connectors.values():
+                # The worker is on the target cluster, and its producer writes: its judgement of these counts.
+                config = {name: value for name, value in whole.items() if not name.startswith("target.producer.")}
+                for judged in judge_connector(config):
+                    origin = self._file.origin_in_connectors(flow.source, flow.target, judged.name)
+                    yield from self._renamed(judged, origin, _place_of_connectors(flow, judged.name))
+            for judged in judge_worker(flow.worker):
+                origin = self._file.origin_in_worker(flow.target, judged.name)
+                yield from self._renamed(judged, origin, f"{flow.target}.{judged.name}")
+
+    def _renamed(self, judged: Judgement, origin: str | None, missing: str) -> Iterator[Judgement]:
+        """By the property of the file. `missing`: how it would be written there."""
+        # What is unread by a worker may be read by a connector; the findings tell what nobody reads.
+        counts = judged.verdict is Verdict.REFUSED or (origin is not None and judged.verdict is Verdict.OTHERWISE)
+        if counts and not judged.unread and origin not in self.unread:
+            yield Judgement(origin or missing, judged.verdict, judged.text, judged.instead)
+
+    def _link(self, flow: Flow) -> VerifyLink:
+        config: Mapping[str, str] = flow.connectors[_SOURCE]
+        options = ["--source-alias", flow.source, "--target-alias", flow.target]
+        for setting, option in _OPTIONS.items():
+            if config.get(setting):
+                options += [option, config[setting]]
+        options += ["--offsets-topic", flow.worker["offset.storage.topic"]]
+        clients = {"--source": flow.source, "--target": flow.target}
+        return VerifyLink(flow.name, tuple(options), self.path, clients)
+
+
+def _place_of_connectors(flow: Flow, name: str) -> str:
+    for side, alias in (("source", flow.source), ("target", flow.target)):
+        if name.startswith(f"{side}.cluster."):
+            return f"{alias}.{name.removeprefix(f'{side}.cluster.')}"
+    return f"{flow.name}.{name}"
+
+
+def _resolver(values: Mapping[str, str]) -> Resolver:
+    try:
+        return Resolver.of(values)
+    except ConfigError:
+        return Resolver({})  # the worker's judgement names the provider
+
+
+def _gravity(judged: Judgement) -> tuple[int, bool]:
+    return list(Verdict).index(judged.verdict), not judged.instead
+
+
+def _sentence(text: str) -> str:
+    if not text:
+        return ""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"

@@ -1,0 +1,103 @@
+"""The result of a check: one finding for each property, and the links that `verify` can compare. Also as JSON."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mirror_connect.check.judgement import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A property of a part. `line`: None if the property is missing or its source has no lines. `value`: without secrets."""
+
+    verdict: Verdict
+    part: str
+    line: int | None
+    name: str
+    value: str | None
+    text: str = ""
+    instead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A worker's properties, a connector's config or an mm2.properties file. `kind`: for people."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyLink:
+    """A link that MirrorMaker runs today, and the options of `mirror-connect verify` for it.
+
+    `clients`: options of client properties (`--source`) → alias of the cluster in the checked file. `note`: which files the
+    user has to write first; empty if the command can be run as it is.
+    """
+
+    name: str
+    options: tuple[str, ...]
+    file: str = ""
+    clients: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def command(self) -> str:
+        """For a shell."""
+        clients = (
+            f"{option} <({shlex.join(('mirror-connect', 'check', self.file, '--client', alias))})"
+            for option, alias in self.clients.items()
+        )
+        return " ".join((shlex.join(("mirror-connect", "verify", *self.options)), *clients))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Of one file or URL. `kind`: mm2, connector, connectors, worker or running-worker. `notes`: lines for people."""
+
+    checked: str
+    kind: str
+    parts: Sequence[Part]
+    findings: Sequence[Finding]
+    links: Sequence[VerifyLink] = ()
+    notes: Sequence[str] = ()
+
+    def count(self, verdict: Verdict) -> int:
+        """How many findings there are of a verdict."""
+        return sum(finding.verdict is verdict for finding in self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        """See docs/check.md."""
+        return {
+            "checked": self.checked,
+            "kind": self.kind,
+            "refused": self.count(Verdict.REFUSED),
+            "otherwise": self.count(Verdict.OTHERWISE),
+            "not_judged": self.count(Verdict.NOT_JUDGED),
+            "same": self.count(Verdict.SAME),
+            "notes": list(self.notes),
+            "parts": [
+                {
+                    "name": part.name,
+                    "kind": part.kind,
+                    "properties": [_finding(finding) for finding in self.findings if finding.part == part.name],
+                }
+                for part in self.parts
+            ],
+            "links": [{"name": link.name, "verify": link.command, "first": link.note or None} for link in self.links],
+        }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "line": finding.line,
+        "property": finding.name,
+        "value": finding.value,
+        "here": str(finding.verdict),
+        "text": finding.text or None,
+        "instead": finding.instead or None,
+    }

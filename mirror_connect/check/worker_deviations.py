@@ -1,0 +1,148 @@
+"""What this product does with each setting of a worker: the rows of docs/compatibility.md, "The worker"."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mirror_connect.check.deviations import BYTES_INSTEAD, Row, accepted, as_kafka, never, not_bytes, ours, refused, yes
+
+# fmt: off
+OF_WORKERS: Final[tuple[Row, ...]] = (
+    yes(
+        "bootstrap.servers", "group.id", "client.id",
+        note="the name of a consumer group without members is accepted as by Connect, with a warning",
+    ),
+    yes(
+        "config.storage.topic", "config.storage.replication.factor", "config.storage.*",
+        note="created, or checked, as Connect does it",
+    ),
+    yes("offset.storage.topic", "offset.storage.partitions", "offset.storage.replication.factor", "offset.storage.*"),
+    yes("status.storage.topic", "status.storage.partitions", "status.storage.replication.factor", "status.storage.*"),
+    yes(
+        "session.timeout.ms", "heartbeat.interval.ms", "rebalance.timeout.ms",
+        note="the session, less two seconds, is the lease of the tasks",
+    ),
+    ours(
+        "offset.flush.interval.ms",
+        note="source offsets are committed twice a second, or more often if this asks for it",
+    ),
+    accepted(
+        "offset.flush.timeout.ms", "task.shutdown.graceful.timeout.ms",
+        note="tasks have 1.8 s to commit and return, the last commit 0.4 s",
+    ),
+    refused(
+        "exactly.once.source.support",
+        note="but for `disabled`: not yet",
+        instead=
+            "Leave it out; records are copied at least once, and a crash repeats half a second of them as a rule.",
+    ),
+    yes(
+        "connector.client.config.override.policy", "connector.client.config.override.allowlist",
+        note="All, None, Principal, Allowlist or their class names; no class of one's own",
+        instead="Choose one of the policies named.",
+    ),
+    yes("topic.tracking.enable", "topic.tracking.allow.reset"),
+    accepted("topic.creation.enable", note="remote topics are made by the connector"),
+    accepted(
+        "key.converter", "value.converter", "header.converter", "key.converter.*", "value.converter.*",
+        "header.converter.*",
+        note="batches are copied as they are",
+        differs=not_bytes,
+        instead=BYTES_INSTEAD,
+    ),
+    accepted(
+        "key.converter.plugin.version", "value.converter.plugin.version", "header.converter.plugin.version",
+        differs=never,
+    ),
+    yes(
+        "config.providers", "config.providers.*",
+        note=
+            "File-, Directory- and EnvVarConfigProvider with their parameters, and Strimzi's three: "
+            "KubernetesSecretConfigProvider, KubernetesConfigMapConfigProvider and its older EnvVarConfigProvider. No "
+            "other class. Without `allowed.paths` or `allowlist.pattern` they give anything, as in Connect. A warning "
+            "says so if REST is reached from elsewhere without a login",
+        instead=
+            "Put these values where one of these providers reads them, such as a file, a directory or the environment.",
+    ),
+    yes("listeners", "admin.listeners", note="http and https, several of each"),
+    yes("rest.advertised.host.name", "rest.advertised.port", "rest.advertised.listener"),
+    ours(
+        "rest.extension.classes",
+        note="`BasicAuthSecurityRestExtension` with `PropertyFileLoginModule`; any other class is refused",
+        differs=never,
+        instead=
+            "Leave it out, and put a proxy that authenticates in front of the listeners; or use "
+            "BasicAuthSecurityRestExtension.",
+    ),
+    yes(
+        "access.control.allow.origin", "access.control.allow.methods", "response.http.headers.config",
+        note="see above",
+    ),
+    ours("rest.docs.enabled", note="`/docs` and `/openapi.json`; Connect has nothing of the kind"),
+    yes(
+        "ssl.client.auth", "listeners.https.*", "admin.listeners.https.*",
+        note="all with the prefix or all without; without providers, engines and algorithms of a Java VM",
+    ),
+    yes(
+        "security.protocol", "sasl.*", "ssl.*",
+        note="without Kerberos, delegation tokens, callback handlers and engine factories",
+        instead="Log in with TLS, SCRAM, PLAIN or OAUTHBEARER.",
+    ),
+    as_kafka(
+        "client.dns.lookup", "socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.max.ms",
+        note="librdkafka (topics, administration) has no growing timeout: there the first one counts",
+    ),
+    ours(
+        "receive.buffer.bytes", "send.buffer.bytes",
+        note="where they are set; else the system's, which grow with a far line, and not Java's 64 and 128 KiB",
+        differs=never,
+    ),
+    ours(
+        "metadata.recovery.rebootstrap.trigger.ms",
+        note="for librdkafka; our own connections turn to `bootstrap.servers` as soon as no known broker answers",
+    ),
+    yes(
+        "connections.max.idle.ms", "metadata.max.age.ms", "metadata.recovery.strategy", "reconnect.backoff.ms",
+        "reconnect.backoff.max.ms", "request.timeout.ms", "retry.backoff.ms", "retry.backoff.max.ms",
+        "socket.connection.setup.timeout.ms",
+    ),
+    accepted(
+        "connect.protocol", "scheduled.rebalance.max.delay.ms", "worker.sync.timeout.ms",
+        "worker.unsync.backoff.ms",
+        note="of Connect's group protocol, which is not spoken here",
+    ),
+    accepted(
+        "inter.worker.key.generation.algorithm", "inter.worker.key.size", "inter.worker.key.ttl.ms",
+        "inter.worker.signature.algorithm", "inter.worker.verification.algorithms",
+        note="workers send each other no requests",
+    ),
+    ours(
+        "plugin.path",
+        note=
+            "directories with Python modules for [filters and policies of one's own](policies.md); jars in them are "
+            "ignored",
+    ),
+    ours(
+        "plugin.modules",
+        note="installed modules that these may be of, in addition to those directories; none by default",
+    ),
+    accepted("plugin.discovery", note="there are no plugins in Java"),
+    accepted(
+        "metric.reporters", "metric.names.formats", "metrics.num.samples", "metrics.recording.level",
+        "metrics.sample.window.ms", "metrics.context.*",
+        note="no JMX; metrics of our own are not there yet",
+    ),
+    ours(
+        "producer.*", "consumer.*", "admin.*",
+        note=
+            "over the worker's top-level client settings; Connect uses `bootstrap.servers` alone. Checked at the "
+            "start",
+        differs=never,
+    ),
+    ours(
+        "spark.*", "spark.master", "spark.driver.host", "spark.driver.bindAddress",
+        note="where the tasks run: `local[SLOTS,TRIES]` alone so far, another master is refused at the start",
+        instead="Leave it out; tasks run on the worker's own machine.",
+    ),
+)
+# fmt: on

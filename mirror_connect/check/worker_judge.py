@@ -1,0 +1,182 @@
+"""Judges a worker's properties by making the worker's own settings of them, and with the rows of docs/compatibility.md.
+
+The worker ends at the first property that it refuses. So that property is taken out and the rest is tried again, until
+nothing is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from mirror_connect.app.config.config_providers import has_reference, resolve_own
+from mirror_connect.app.config.worker_config import known_properties, unknown_properties, worker_config
+from mirror_connect.app.config.worker_keys import WORKER_KEYS
+from mirror_connect.app.herder.client_properties import OverridePolicy
+from mirror_connect.app.rest.basic_auth import EXTENSION, is_known
+from mirror_connect.check.clients import idle_text
+from mirror_connect.check.connector_judge import CORRECT, GIVE, KEEP, converter_text, refusal, unknown_property
+from mirror_connect.check.deviations import BYTES_INSTEAD, row_of
+from mirror_connect.check.judgement import Judgement, Verdict
+from mirror_connect.check.worker_deviations import OF_WORKERS
+from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS
+from mirror_connect.connectors.config.values import LIST, parse
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, CLIENT_NAMES, Kind
+from mirror_connect.kafka_io.client.idle_properties import SECURITY
+
+EXTENSIONS: Final = "rest.extension.classes"
+REFERENCE: Final = "A config provider holds the value."
+NO_FILE: Final = "There is no such file on this machine."
+THERE: Final = "Run check where the worker runs."
+_FILES: Final = (".location", ".allowed.paths")
+_SECURITY: Final = ("security.protocol", "sasl.", "ssl.")
+_STAND_INS: Final[Mapping[str, str]] = {
+    "bootstrap.servers": "localhost:9092",
+    "group.id": "check",
+    **{f"{kind}.storage.topic": f"check-{kind}" for kind in ("config", "offset", "status")},
+    **dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.converters.ByteArrayConverter"),
+}
+_PROVIDER_CLASS: Final = re.compile(r"config\.providers\.[^.]+\.class")
+_LOCAL_PROVIDERS: Final = "org.apache.kafka.common.config.provider."
+_TRIES: Final = 100
+
+
+def judge_worker(properties: Mapping[str, str]) -> list[Judgement]:
+    """A judgement for each property, in the file's order, then for those that are missing."""
+    unread = dict.fromkeys(unresolved(properties), REFERENCE)
+    unread |= {name: NO_FILE for name, value in properties.items() if name not in unread and _missing_file(name, value)}
+    errors = _errors(properties, unread)
+    found = []
+    for name, value in properties.items():
+        if name in errors:
+            found.append(_refused(name, errors[name], properties))
+        elif name in unread:
+            found.append(Judgement(name, Verdict.NOT_JUDGED, unread[name], THERE))
+        else:
+            found.append(_accepted(name, value))
+    return found + [_refused(name, text, properties) for name, text in errors.items() if name not in properties]
+
+
+def judge_process_property(name: str, value: str) -> Judgement:
+    """Of a property that the dedicated mode hands to its process, after its value has been found right."""
+    return _accepted(name, value)
+
+
+def override_policy(properties: Mapping[str, str]) -> OverridePolicy | None:
+    """The policy for connectors' overrides; None if it is none that a worker takes."""
+    name = properties.get("connector.client.config.override.policy", "All")
+    simple = name.rsplit(".", 1)[-1].removesuffix("ConnectorClientConfigOverridePolicy")
+    allowed = parse(properties.get("connector.client.config.override.allowlist", ""), LIST)[1]
+    try:
+        return OverridePolicy.of(simple, allowed or ())
+    except KeyError:
+        return None
+
+
+def unresolved(properties: Mapping[str, str]) -> list[str]:
+    """The properties whose value a config provider holds that does not give it on this machine."""
+    referenced = [name for name, value in properties.items() if has_reference(value)]
+    classes = [value for name, value in properties.items() if _PROVIDER_CLASS.fullmatch(name)]
+    # Others may ask over the network.
+    if not referenced or not all(each.strip().startswith(_LOCAL_PROVIDERS) for each in classes):
+        return referenced
+    try:
+        _, resolved = resolve_own(properties)
+    except ConfigError:
+        return referenced
+    return [name for name in referenced if has_reference(resolved.values.get(name, ""))]
+
+
+def _errors(properties: Mapping[str, str], unread: Mapping[str, str]) -> dict[str, str]:
+    """The error of each property that is refused."""
+    errors = {
+        name: f"Invalid value {properties[name]} for configuration {name}: the only known class is {EXTENSION}"
+        for name in (EXTENSIONS,)
+        if name in properties and not all(map(is_known, parse(properties[name], LIST)[1] or ()))
+    }
+    left = {name: value for name, value in properties.items() if name not in unread and name not in errors}
+    stand_ins = {name: value for name, value in _STAND_INS.items() if name in unread or name in errors}
+    for _ in range(_TRIES):
+        try:
+            worker_config({**stand_ins, **left})
+        except ConfigError as error:
+            name = error.name
+            lacking = name not in properties and _is_security(name) and any(map(_is_security, errors))
+            if name in errors or name in unread or lacking:
+                # What is missing makes others look wrong: they are left out step by step, and the rest is judged.
+                fewer = next(
+                    (kept for leave in (_of_listeners, _is_security) if (kept := _without(left, leave)) != left), None
+                )
+                if fewer is None:
+                    return errors
+                left = fewer
+                continue
+            errors[name] = str(error)
+            left.pop(name, None)
+            if name in _STAND_INS:
+                stand_ins[name] = _STAND_INS[name]
+        else:
+            return errors
+    return errors
+
+
+def _without(properties: Mapping[str, str], leave: Callable[[str], bool]) -> dict[str, str]:
+    return {name: value for name, value in properties.items() if not leave(name)}
+
+
+def _of_listeners(name: str) -> bool:
+    # Without its key store a listener of https is none.
+    return name.startswith(("listeners", "admin.listeners")) or name == "rest.advertised.listener"
+
+
+def _is_security(name: str) -> bool:
+    prefixes = (*(f"{kind}." for kind in CLIENT_KEYS), "")
+    return any(name.startswith(prefix) and name.removeprefix(prefix).startswith(_SECURITY) for prefix in prefixes)
+
+
+def _missing_file(name: str, value: str) -> bool:
+    if not name.endswith(_FILES) or not value.strip():
+        return False
+    return not all(Path(path.strip()).exists() for path in value.split(","))
+
+
+def _refused(name: str, text: str, properties: Mapping[str, str]) -> Judgement:
+    row = row_of(
+        name.partition(".")[2] if name.startswith(tuple(f"{kind}." for kind in CLIENT_KEYS)) else name, OF_WORKERS
+    )
+    instead = (row.instead if row is not None else "") or (CORRECT if name in properties else GIVE)
+    return Judgement(name, Verdict.REFUSED, refusal(name, text, properties), instead)
+
+
+def _accepted(name: str, value: str) -> Judgement:
+    if unknown_properties([name]):
+        return unknown_property(name, known_properties())
+    text, instead = next(_differences(name, value), ("", ""))
+    return Judgement(name, Verdict.OTHERWISE if text else Verdict.SAME, text, instead)
+
+
+def _differences(name: str, value: str) -> Iterator[tuple[str, str]]:
+    if name == EXTENSIONS:
+        return
+    for kind in CLIENT_KEYS:
+        own = name.removeprefix(f"{kind}.")
+        if own != name and own in CLIENT_NAMES:
+            yield from _idle(kind, own, value, copies=True)
+    if name in SECURITY or (name in CLIENT_KEYS["admin"] and name not in WORKER_KEYS):
+        yield from _idle("admin", name, value, copies=False)
+    if name in CONVERTER_SETTINGS:
+        if (text := converter_text(name, value)) is not None:
+            yield text, BYTES_INSTEAD
+        return
+    row = row_of(name, OF_WORKERS)
+    if row is not None and row.differs(value):
+        yield row.text, ""
+
+
+def _idle(kind: Kind, name: str, value: str, *, copies: bool) -> Iterator[tuple[str, str]]:
+    text = idle_text(kind, name, value, copies=copies)
+    if text is not None:
+        yield text, KEEP

@@ -1,0 +1,170 @@
+"""What `mirror-connect check` says of real configurations is what the worker does with them.
+
+Each connector of tests/fixtures/check is given to a running worker. Hosts become the brokers of the test, and values that
+config providers hold, which check does not judge, are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+from confluent_kafka import Producer
+
+from deploy.local import LocalCluster
+from deploy.local.connect import ConnectWorker
+from mirror_connect.check.connector_judge import judge_connector
+from mirror_connect.check.documents import CONNECTOR, read_documents
+from mirror_connect.check.judgement import Judgement, Verdict
+from tests.e2e.product import Product
+from tests.paths import ROOT
+from tests.waiting import wait_for_state
+
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+FIXTURES: Final = ROOT / "tests" / "fixtures" / "check"
+CONNECTORS: Final = sorted(
+    path
+    for path in FIXTURES.iterdir()
+    if path.suffix in (".json", ".properties") and "worker" not in path.name and "mm2.properties" not in path.name
+)
+
+
+def _mapped(config: Mapping[str, str | None], source: LocalCluster, target: LocalCluster) -> dict[str, str | None]:
+    """The config for the brokers of the test."""
+    found = {name: value for name, value in config.items() if value is None or "${file:" not in value}
+    for name in found:
+        if name.endswith("bootstrap.servers"):
+            found[name] = (target if name.startswith(("target", "dest", "producer")) else source).bootstrap_servers
+    # Without the login that a provider holds.
+    if len(found) < len(config):
+        for side in ("source", "target"):
+            found[f"{side}.cluster.security.protocol"] = "PLAINTEXT"
+    return found
+
+
+def _refused_by(worker: Product, name: str, config: dict[str, str | None]) -> set[str]:
+    """What the worker refuses, until it creates the connector, stopped."""
+    refused: set[str] = set()
+    kind = (config["connector.class"] or "").rpartition(".")[2]
+    while True:
+        body = {"name": name, **config}
+        answer = worker.rest.put(f"/connector-plugins/{kind}/config/validate", json=body)
+        if answer.status_code == 400:
+            return {"connector.class"}
+        new = {each["value"]["name"] for each in answer.json()["configs"] if each["value"]["errors"]} - refused
+        if not new:
+            made = worker.rest.post("/connectors", json={"name": name, "config": config, "initial_state": "STOPPED"})
+            if made.status_code == 201:
+                return refused
+            # Validation has no error for it, as in Connect.
+            assert made.status_code == 400, made.text
+            assert "exactly-once" in made.text, made.text
+            new = {"exactly.once.support"}
+        refused |= new
+        config = {setting: value for setting, value in config.items() if setting not in new}
+        for setting in new:
+            if ".sasl." in setting:
+                # Kafka's default is Kerberos, which is refused, too.
+                config[setting.partition(".sasl.")[0] + ".security.protocol"] = "PLAINTEXT"
+
+
+@pytest.mark.parametrize("path", CONNECTORS, ids=lambda path: path.name)
+def test_the_worker_refuses_what_check_calls_refused_and_takes_the_rest(
+    path: Path, product: Product, source_cluster: LocalCluster, target_cluster: LocalCluster
+) -> None:
+    for document in read_documents(path):
+        assert document.kind == CONNECTOR
+        config = _mapped(document.config(), source_cluster, target_cluster)
+        config["name"] = name = f"checked-{uuid.uuid4().hex[:8]}"
+        told: dict[str, Judgement] = {each.name: each for each in judge_connector(config)}
+        refused = {each for each, judged in told.items() if judged.verdict is Verdict.REFUSED}
+        assert _refused_by(product, name, config) == refused
+        if refused != {"connector.class"}:
+            unread = {each for each, judged in told.items() if judged.unread}
+            assert _unread_by(product, name) == unread
+            product.delete(name)
+
+
+def _unread_by(worker: Product, name: str) -> set[str]:
+    """The properties of which the worker's log says that nobody reads them."""
+    lines = re.findall(
+        rf"Connector {name}: (?:These properties are unknown|Without effect)[^:]*: (.*)", worker.log_text()
+    )
+    # Likely names, advice and the logger's name are in brackets.
+    names = ", ".join(re.sub(r" \([^)]*\)", "", line) for line in lines)
+    return set(filter(None, names.split(", ")))
+
+
+def test_a_link_that_java_runs_is_checked_by_its_url_and_verified(
+    source_cluster: LocalCluster, target_cluster: LocalCluster, topic_name: Callable[[str], str]
+) -> None:
+    topic = topic_name("checked")
+    source_cluster.create_topic(topic)
+    producer = Producer(source_cluster.librdkafka())
+    producer.produce(topic, b"copied")
+    assert producer.flush(30) == 0
+    with ConnectWorker(
+        target_cluster, {"offset.flush.interval.ms": "1000"}, group=topic_name("java"), heap="512m"
+    ) as worker:
+        config = {
+            "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+            "source.cluster.alias": "source",
+            "target.cluster.alias": "target",
+            "source.cluster.bootstrap.servers": source_cluster.bootstrap_servers,
+            "target.cluster.bootstrap.servers": target_cluster.bootstrap_servers,
+            "topics": topic,
+            "replication.factor": "1",
+            "offset-syncs.topic.replication.factor": "1",
+            "emit.heartbeat.enabled": "true",
+        }
+        assert worker.request("PUT", "/connectors/mirror/config", config)[0] == 201
+        worker.wait_running("mirror")
+        _wait_for_offsets(worker)
+        before = worker.request("GET", "/connectors?expand=info&expand=status")
+        done = _check("--json", "--verify", worker.rest_url)
+        found = json.loads(done.stdout)
+        assert (done.returncode, found["kind"], found["refused"]) == (0, "running-worker", 0), done.stderr
+        others = {each["property"] for each in found["parts"][0]["properties"] if each["here"] == "otherwise"}
+        assert others == {"emit.heartbeat.enabled"}
+        (link,) = found["links"]
+        assert link["verify"] == f"mirror-connect verify mirror --worker {worker.rest_url}"
+        assert link["result"]["outcome"] == "equal" or link["result"]
+        # It has only read.
+        assert worker.request("GET", "/connectors?expand=info&expand=status") == before
+
+
+def test_our_own_worker_is_checked_by_its_url(product: Product, source_cluster: LocalCluster) -> None:
+    name = f"checked-{uuid.uuid4().hex[:8]}"
+    config = {
+        "connector.class": "MirrorSource",
+        "source.cluster.alias": "source",
+        "source.cluster.bootstrap.servers": source_cluster.bootstrap_servers,
+        "source.cluster.ssl.keystore.password": "hush-hush",
+    }
+    made = product.rest.post("/connectors", json={"name": name, "config": config, "initial_state": "STOPPED"})
+    assert made.status_code == 201, made.text
+    done = _check(str(product.rest.base_url))
+    product.delete(name)
+    assert done.returncode == 0, done.stderr
+    assert f"\n{name}: a MirrorSource\n" in done.stdout
+    assert "hush-hush" not in done.stdout
+    assert f"mirror-connect verify {name} --worker" in done.stdout
+
+
+def _wait_for_offsets(worker: ConnectWorker) -> None:
+    def committed() -> bool:
+        return bool(worker.request("GET", "/connectors/mirror/offsets")[1]["offsets"])
+
+    wait_for_state(committed, "Java has committed what it has copied", 120)
+
+
+def _check(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mirror_connect.check", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT, check=False)

@@ -1,0 +1,163 @@
+"""A connector's config is judged by the worker's own rules, all of its properties at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from mirror_connect.app.herder.client_properties import OverridePolicy
+from mirror_connect.check.connector_judge import judge_connector
+from mirror_connect.check.judgement import Judgement, Verdict
+from mirror_connect.connectors import CONNECTORS, DEFINITIONS
+
+SOURCE = {
+    "name": "mirror",
+    "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+    "source.cluster.alias": "A",
+    "target.cluster.alias": "B",
+}
+
+
+def _judged(**settings: str | None) -> dict[str, Judgement]:
+    given = {name.replace("__", "-").replace("_", "."): value for name, value in settings.items()}
+    return {each.name: each for each in judge_connector({**SOURCE, **given})}
+
+
+def _verdicts(**settings: str | None) -> dict[str, Verdict]:
+    return {name: each.verdict for name, each in _judged(**settings).items() if name not in SOURCE}
+
+
+def test_what_the_worker_takes_as_kafka_does_is_the_same() -> None:
+    assert _verdicts(
+        topics="orders.*", tasks_max="4", sync_topic_acls_enabled="false", replication_factor="-1"
+    ) == dict.fromkeys(("topics", "tasks.max", "sync.topic.acls.enabled", "replication.factor"), Verdict.SAME)
+
+
+def test_refused_properties_are_all_told_although_the_worker_names_them_one_after_another() -> None:
+    found = _judged(
+        tasks_max="many",
+        transforms="route",
+        transforms_route_type="org.apache.kafka.connect.transforms.RegexRouter",
+        source_cluster_security_protocol="SASL_SSL",
+        source_cluster_sasl_mechanism="GSSAPI",
+        exactly_once_support="required",
+        source_consumer_isolation_level="read_committed",
+    )
+    refused = {name for name, each in found.items() if each.verdict is Verdict.REFUSED}
+    assert refused == {"tasks.max", "transforms", "source.cluster.sasl.mechanism", "exactly.once.support"}
+    assert all(each.instead for name, each in found.items() if name in refused)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("emit.heartbeat.enabled", "true"),
+        ("producer.override.compression.type", "zstd"),
+        ("producer.override.acks", "1"),
+        ("source.consumer.max.poll.records", "5"),
+        ("target.admin.metrics.num.samples", "3"),
+        ("source.cluster.fetch.min.bytes", "1"),
+        ("key.converter", "org.apache.kafka.connect.json.JsonConverter"),
+        ("errors.tolerance", "all"),
+        ("on.corrupt.batch", "skip"),
+    ],
+)
+def test_what_means_something_else_is_told(name: str, value: str) -> None:
+    judged = {each.name: each for each in judge_connector({**SOURCE, name: value})}[name]
+    assert judged.verdict is Verdict.OTHERWISE
+    assert judged.text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("key.converter", "org.apache.kafka.connect.converters.ByteArrayConverter"),
+        ("key.converter", "ByteArrayConverter"),
+        ("producer.override.acks", "all"),
+        ("producer.override.linger.ms", "100"),
+        ("source.consumer.fetch.min.bytes", "100"),
+        ("groups", "of another connector of MirrorMaker"),
+        ("exactly.once.support", "requested"),
+    ],
+)
+def test_what_means_the_same_is_not_made_a_difference(name: str, value: str) -> None:
+    assert {each.name: each.verdict for each in judge_connector({**SOURCE, name: value})}[name] is Verdict.SAME
+
+
+def test_a_typo_gets_the_likely_name() -> None:
+    assert (
+        _judged(emit_heartbeat_enabled="true")["emit.heartbeat.enabled"].instead
+        == "Did you mean emit.heartbeats.enabled?"
+    )
+
+
+def test_a_missing_property_and_a_null_are_refused() -> None:
+    assert {
+        each.name for each in judge_connector({"connector.class": "MirrorSource"}) if each.verdict is Verdict.REFUSED
+    } == {
+        "source.cluster.alias",
+    }
+    assert _verdicts(topics=None)["topics"] is Verdict.REFUSED
+    assert _verdicts(anything=None)["anything"] is Verdict.REFUSED
+
+
+def test_a_value_that_a_config_provider_holds_is_not_judged_nor_what_depends_on_it() -> None:
+    found = _verdicts(
+        tasks_max="${file:/secrets:tasks}",
+        source_cluster_security_protocol="SASL_SSL",
+        source_cluster_sasl_mechanism="PLAIN",
+        source_cluster_sasl_jaas_config="${file:/secrets:jaas}",
+        exactly_once_support="required",
+        source_consumer_isolation_level="read_committed",
+        source_cluster_unheard_of="${file:/secrets:jaas}",
+    )
+    assert found["tasks.max"] is found["source.cluster.sasl.jaas.config"] is Verdict.NOT_JUDGED
+    assert found["source.cluster.security.protocol"] is found["source.cluster.sasl.mechanism"] is Verdict.SAME
+    assert found["exactly.once.support"] is Verdict.REFUSED
+    assert found["source.cluster.unheard.of"] is Verdict.OTHERWISE
+
+
+@pytest.mark.parametrize("config", [{}, {"connector.class": None}, {"connector.class": "io.debezium.Some", "a": "b"}])
+def test_a_connector_that_is_not_here_is_refused_by_its_class_alone(config: dict[str, str | None]) -> None:
+    assert [(each.name, each.verdict) for each in judge_connector(config)] == [("connector.class", Verdict.REFUSED)]
+
+
+def test_the_workers_override_policy_counts() -> None:
+    config = {**SOURCE, "producer.override.acks": "all"}
+    judged = {each.name: each.verdict for each in judge_connector(config, OverridePolicy.of("None", ()))}
+    assert judged["producer.override.acks"] is Verdict.REFUSED
+
+
+def test_a_text_that_quotes_a_secret_hides_it() -> None:
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hush-hush" oops'
+    found = _judged(
+        source_cluster_security_protocol="SASL_SSL",
+        source_cluster_sasl_mechanism="PLAIN",
+        source_cluster_sasl_jaas_config=jaas,
+    )
+    assert found["source.cluster.sasl.jaas.config"].verdict is Verdict.REFUSED
+    assert not any("hush-hush" in each.text + each.instead for each in found.values())
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda each: each.simple_name)
+def test_every_default_is_taken(definition: object) -> None:
+    known = next(each for each in CONNECTORS.values() if each is definition)
+    config: dict[str, str | None] = {**SOURCE, "connector.class": known.class_name}
+    config |= {key.name: str(key.default).lower() for key in known.keys if isinstance(key.default, bool | int)}
+    assert {each.verdict for each in judge_connector(config)} <= {Verdict.SAME, Verdict.OTHERWISE}
+
+
+def test_what_a_login_lacks_without_its_refused_property_is_not_told() -> None:
+    found = _judged(
+        source_cluster_security_protocol="SASL_SSL",
+        source_cluster_sasl_mechanism="OAUTHBEARER",
+        source_cluster_sasl_jaas_config="org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
+        source_cluster_sasl_login_callback_handler_class="io.strimzi.Handler",
+    )
+    assert {name for name, each in found.items() if each.verdict is Verdict.REFUSED} == {
+        "source.cluster.sasl.login.callback.handler.class"
+    }
+
+
+def test_what_a_login_lacks_is_told() -> None:
+    found = _judged(tasks_max="many", source_cluster_security_protocol="SASL_SSL")
+    assert found["source.cluster.sasl.mechanism"].verdict is Verdict.REFUSED

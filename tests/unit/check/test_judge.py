@@ -1,0 +1,97 @@
+"""From a file to a report: lines, names as written, hidden values, links."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mirror_connect.check.judge import check_file
+from mirror_connect.check.judgement import Verdict
+from tests.paths import ROOT
+
+FIXTURES = ROOT / "tests" / "fixtures" / "check"
+FILES = sorted(path for path in FIXTURES.iterdir() if path.suffix in (".json", ".properties"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_finding_of_a_real_configuration_has_the_line_of_its_property(path: Path) -> None:
+    report = check_file(str(path))
+    lines = path.read_text().splitlines()
+    assert report.findings
+    for finding in report.findings:
+        if finding.line is not None and not (finding.name == "name" and path.suffix == ".json"):
+            assert finding.name in lines[finding.line - 1].replace("\\", "")
+        if finding.verdict is Verdict.REFUSED:
+            assert finding.text
+            assert finding.instead
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_no_secret_is_shown(path: Path) -> None:
+    shown = json.dumps(check_file(str(path)).as_json())
+    assert "hush-hush" not in shown
+
+
+def test_twenty_configurations_are_kept_and_their_origin_is_told() -> None:
+    origin = (FIXTURES / "ORIGIN.md").read_text()
+    assert len(FILES) >= 20
+    assert [
+        path.name for path in FILES if path.name not in origin and not path.name.startswith(("demo-", "geo-"))
+    ] == []
+
+
+def test_the_json_has_the_documented_members(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"connector.class": "MirrorSource",\n"source.cluster.alias": "A",\n"tasks.max": "x"}')
+    assert check_file(str(path)).as_json() == {
+        "checked": str(path),
+        "kind": "connector",
+        "refused": 1,
+        "otherwise": 0,
+        "not_judged": 0,
+        "same": 2,
+        "notes": [],
+        "parts": [
+            {
+                "name": "a",
+                "kind": "a MirrorSource",
+                "properties": [
+                    {
+                        "line": 1,
+                        "property": "connector.class",
+                        "value": "MirrorSource",
+                        "here": "same",
+                        "text": None,
+                        "instead": None,
+                    },
+                    {
+                        "line": 2,
+                        "property": "source.cluster.alias",
+                        "value": "A",
+                        "here": "same",
+                        "text": None,
+                        "instead": None,
+                    },
+                    {
+                        "line": 3,
+                        "property": "tasks.max",
+                        "value": "x",
+                        "here": "refused",
+                        "text": "Not a number of type INT.",
+                        "instead": "Correct the value, or leave the property out.",
+                    },
+                ],
+            }
+        ],
+        "links": [
+            {
+                "name": "a",
+                "verify": "mirror-connect verify a --worker http://localhost:8083 --source source.properties "
+                "--target target.properties",
+                "first": "First write source.properties and target.properties: the client properties of the source and the "
+                "target cluster, which the config does not have.",
+            }
+        ],
+    }

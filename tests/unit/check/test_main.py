@@ -1,0 +1,68 @@
+"""The command: exit codes, a table within 100 columns, JSON, one line for what is unreadable."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import javaproperties
+
+from tests.paths import ROOT
+
+FIXTURES = ROOT / "tests" / "fixtures" / "check"
+
+
+def _check(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mirror_connect.cli", "check", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT, check=False)
+
+
+def test_a_file_without_refusals_is_0_and_its_table_fits() -> None:
+    done = _check(FIXTURES / "demo-heartbeat.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert max(map(len, done.stdout.splitlines())) <= 100 + len(str(FIXTURES))
+    assert "\x1b" not in done.stdout
+    assert re.search(r"^otherwise +11  emit\.heartbeat\.enabled = true +Unknown", done.stdout, re.MULTILINE)
+    assert re.search(r"^same +2  name = mirror-heartbeat", done.stdout, re.MULTILINE)
+    assert "11 settings: 0 refused, 2 otherwise, 0 not judged, 9 same" in done.stdout
+
+
+def test_a_file_with_refusals_is_1_and_quiet_leaves_out_what_is_the_same() -> None:
+    done = _check("--quiet", FIXTURES / "msk-iam-source.json")
+    assert done.returncode == 1
+    assert "\nsame " not in done.stdout
+    assert "mirror-connect verify msk-iam-source --worker http://localhost:8083" in done.stdout
+
+
+def test_json_of_several_files() -> None:
+    done = _check("--json", FIXTURES / "demo-heartbeat.json", FIXTURES / "transforms-source.json")
+    assert done.returncode == 1
+    assert [each["refused"] for each in json.loads(done.stdout)] == [0, 2]
+
+
+def test_what_is_unreadable_or_no_worker_is_2_and_one_line(tmp_path: Path) -> None:
+    for argument, text in (
+        (tmp_path / "none", "Could not read the file"),
+        ("http://127.0.0.1:1", "it can't be reached"),
+        ("http://", "it names no host"),
+        (ROOT / "Makefile", "neither connector.class nor clusters nor group.id"),
+    ):
+        done = _check(argument)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert text in done.stderr
+    for wrong in ((), ("--nope", "x")):
+        done = _check(*wrong)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+def test_client_properties_of_a_cluster_are_printed_as_a_file_has_them(tmp_path: Path) -> None:
+    file = FIXTURES / "cloud-migration.mm2.properties"
+    done = _check(file, "--client", "cloud")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert javaproperties.loads(done.stdout)["sasl.mechanism"] == "PLAIN"
+    for wrong in ((file, "--client", "moon"), (FIXTURES / "demo-heartbeat.json", "--client", "cloud")):
+        done = _check(*wrong)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)

@@ -1,0 +1,127 @@
+"""An mm2.properties file: each of its properties is judged as the dedicated mode does, and its flows can be verified."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import javaproperties
+import pytest
+
+from mirror_connect.app.config.properties import read_properties
+from mirror_connect.app.config.worker_config import worker_config
+from mirror_connect.app.dedicated.findings import RefusedFile
+from mirror_connect.app.dedicated.mm2_file import read_mm2_config
+from mirror_connect.check.judgement import Verdict
+from mirror_connect.check.mm2_judge import Mm2File
+from tests.paths import ROOT
+
+FILES = sorted((ROOT / "tests" / "fixtures" / "check").glob("*.mm2.properties"))
+FILE = """\
+clusters = A, B
+A.bootstrap.servers = a:1
+B.bootstrap.servers = b:1
+A->B.enabled = true
+emit.heartbeats.enabled = false
+"""
+
+
+def _judged(tmp_path: Path, more: str = "") -> dict[str, Verdict]:
+    path = tmp_path / "mm2.properties"
+    path.write_text(FILE + more)
+    return {each.name: each.verdict for each in Mm2File(path).judge()}
+
+
+def _written(path: Path, properties: dict[str, str]) -> Path:
+    path.write_text(javaproperties.dumps(properties), "iso-8859-1")
+    return path
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_dedicated_mode_refuses_each_line_that_is_called_refused_and_takes_the_rest(
+    path: Path, tmp_path: Path
+) -> None:
+    given = read_properties(path)
+    refused = {each.name for each in Mm2File(path).judge() if each.verdict is Verdict.REFUSED}
+    taken = {name: value for name, value in given.items() if name not in refused}
+    for flow in read_mm2_config(_written(tmp_path / "rest.properties", taken)).flows:
+        worker_config(flow.worker)
+    for name in refused:
+        alone = _written(tmp_path / "alone.properties", {**taken, name: given[name]})
+        with pytest.raises(RefusedFile) as caught:
+            read_mm2_config(alone)
+        assert {finding.name for finding in caught.value.findings} == {name}
+
+
+def test_a_plain_file_is_the_same(tmp_path: Path) -> None:
+    assert set(_judged(tmp_path, "A->B.topics = orders\ntasks.max = 2\n").values()) == {Verdict.SAME}
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("A->C.enabled = true", Verdict.REFUSED),
+        ("A->B.topics = (", Verdict.REFUSED),
+        ("tasks.max = many", Verdict.REFUSED),
+        ("B.session.timeout.ms = many", Verdict.REFUSED),
+        ("B.producer.acks = maybe", Verdict.REFUSED),
+        ("A.security.protocol = SASL_SSL", Verdict.REFUSED),
+        ("config.providers.x.class = no.Such", Verdict.SAME),
+        ("emit.heartbeat.enabled = true", Verdict.OTHERWISE),
+        ("B.producer.compression.type = zstd", Verdict.OTHERWISE),
+        ("B.offset.flush.interval.ms = 1000", Verdict.OTHERWISE),
+        ("plugin.path = /jars", Verdict.OTHERWISE),
+        ("B.producer.max.request.size = 1000000", Verdict.SAME),
+        ("A.consumer.fetch.min.bytes = 10", Verdict.SAME),
+        ("listeners = http://:8083", Verdict.SAME),
+    ],
+)
+def test_lines(tmp_path: Path, line: str, verdict: Verdict) -> None:
+    found = _judged(tmp_path, f"{line}\n")
+    name = line.partition(" = ")[0]
+    # A wrong login is told where it is not complete.
+    name = name if name in found and found[name] is verdict else "A.sasl.mechanism"
+    assert found[name] is verdict
+
+
+def test_a_file_without_what_it_needs_is_refused_without_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text("A->B.enabled = true\n")
+    (refused,) = [each for each in Mm2File(path).judge() if each.verdict is Verdict.REFUSED]
+    assert refused.name not in ("A->B.enabled",)
+    assert refused.text
+    assert Mm2File(path).links() == []
+
+
+def test_an_unknown_provider_is_refused_and_its_values_are_not_judged(tmp_path: Path) -> None:
+    more = "config.providers = aws\nconfig.providers.aws.class = no.Such\nB.group.id = ${aws:x:y}\ntasks.max = many\n"
+    found = _judged(tmp_path, more)
+    assert found["config.providers.aws.class"] is Verdict.REFUSED
+    assert found["B.group.id"] is Verdict.NOT_JUDGED
+    assert found["tasks.max"] is Verdict.REFUSED
+    assert _judged(tmp_path, more.replace("${aws:x:y}", "g"))["config.providers.aws.class"] is Verdict.REFUSED
+
+
+def test_an_enabled_flow_has_its_command_and_its_clusters_their_client_properties(tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    (tmp_path / "secrets").write_text("password=hush\n")
+    path.write_text(
+        f"{FILE}A->B.topics = orders.*\nA->B.replication.policy.separator = _\nB->A.emit.heartbeats.enabled = true\n"
+        "B.security.protocol = SASL_PLAINTEXT\nB.sasl.mechanism = PLAIN\nconfig.providers = f\n"
+        "config.providers.f.class = org.apache.kafka.common.config.provider.FileConfigProvider\n"
+        "B.sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f'username="u" password="${{f:{tmp_path}/secrets:password}}";\n'
+    )
+    file = Mm2File(path)
+    (link,) = file.links()
+    assert link.name == "A->B"
+    assert link.command == (
+        "mirror-connect verify --source-alias A --target-alias B --topics 'orders.*' --separator _ "
+        f"--offsets-topic mm2-offsets.A.internal --source <(mirror-connect check {path} --client A) "
+        f"--target <(mirror-connect check {path} --client B)"
+    )
+    assert file.client("A") == {"bootstrap.servers": "a:1"}
+    client = file.client("B")
+    assert client is not None
+    assert 'password="hush"' in client["sasl.jaas.config"]
+    assert file.client("C") is None
+    assert {each.verdict for each in file.judge()} == {Verdict.SAME}

@@ -1,0 +1,136 @@
+"""A worker's properties are judged by making its settings of them, until nothing is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_connect.check.judgement import Judgement, Verdict
+from mirror_connect.check.worker_judge import judge_worker, override_policy
+
+BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+WORKER = {
+    "bootstrap.servers": "localhost:9092",
+    "group.id": "g",
+    "config.storage.topic": "c",
+    "offset.storage.topic": "o",
+    "status.storage.topic": "s",
+    "key.converter": BYTES,
+    "value.converter": BYTES,
+}
+
+
+def _judged(**settings: str) -> dict[str, Judgement]:
+    given = {name.replace("_", "."): value for name, value in settings.items()}
+    return {each.name: each for each in judge_worker({**WORKER, **given})}
+
+
+def _of(verdict: Verdict, **settings: str) -> set[str]:
+    return {name for name, each in _judged(**settings).items() if each.verdict is verdict}
+
+
+def test_a_plain_worker_is_the_same() -> None:
+    assert _of(Verdict.SAME) == set(WORKER)
+
+
+def test_all_that_is_refused_is_told_although_the_worker_ends_at_the_first() -> None:
+    assert _of(
+        Verdict.REFUSED,
+        exactly_once_source_support="enabled",
+        rest_extension_classes="io.confluent.connect.security.ConnectSecurityExtension",
+        connector_client_config_override_policy="Some",
+        session_timeout_ms="soon",
+        security_protocol="SASL_SSL",
+        sasl_mechanism="GSSAPI",
+        spark_master="yarn",
+        listeners="ftp://:1",
+        producer_acks="some",
+        header_converter="io.confluent.connect.avro.AvroConverter",
+    ) == {
+        "exactly.once.source.support",
+        "rest.extension.classes",
+        "connector.client.config.override.policy",
+        "session.timeout.ms",
+        "sasl.mechanism",
+        "spark.master",
+        "listeners",
+        "producer.acks",
+        "header.converter",
+    }
+
+
+def test_missing_properties_are_refused() -> None:
+    assert {each.name for each in judge_worker({"group.id": "g"}) if each.verdict is Verdict.REFUSED} == set(WORKER) - {
+        "group.id"
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("offset.flush.interval.ms", "10000"),
+        ("plugin.path", "/usr/share/java"),
+        ("connect.protocol", "sessioned"),
+        ("producer.compression.type", "zstd"),
+        ("consumer.interceptor.classes", "x.Y"),
+        ("sasl.kerberos.service.name", "kafka"),
+        ("rest.port", "8083"),
+        ("key.converter.schemas.enable", "false"),
+    ],
+)
+def test_what_means_something_else_is_told(name: str, value: str) -> None:
+    judged = {each.name: each for each in judge_worker({**WORKER, name: value})}[name]
+    assert judged.verdict is Verdict.OTHERWISE
+    assert judged.text
+
+
+def test_files_that_are_not_here_and_what_depends_on_them_are_not_judged() -> None:
+    found = _judged(
+        listeners="https://:8443",
+        listeners_https_ssl_keystore_location="/nowhere/keystore.jks",
+        listeners_https_ssl_keystore_password="hush",
+        security_protocol="SASL_SSL",
+        ssl_truststore_location="/nowhere/truststore.jks",
+        sasl_mechanism="GSSAPI",
+    )
+    unseen = {name for name, each in found.items() if each.verdict is Verdict.NOT_JUDGED}
+    assert unseen == {"listeners.https.ssl.keystore.location", "ssl.truststore.location"}
+    assert {name for name, each in found.items() if each.verdict is Verdict.REFUSED} == {"sasl.mechanism"}
+
+
+def test_a_config_provider_is_asked_where_its_file_is(tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text("topic=o\nwrong=many\n")
+    provider = {
+        "config_providers": "file",
+        "config_providers_file_class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    }
+    reference = f"${{file:{tmp_path}/secrets:%s}}"
+    found = _judged(**provider, offset_storage_topic=reference % "topic", offset_flush_interval_ms=reference % "wrong")
+    assert found["offset.storage.topic"].verdict is Verdict.SAME
+    assert found["offset.flush.interval.ms"].verdict is Verdict.REFUSED
+    assert "many" not in found["offset.flush.interval.ms"].text
+    found = _judged(**provider, offset_storage_topic="${file:/nowhere/secrets:topic}", session_timeout_ms="x")
+    assert found["offset.storage.topic"].verdict is Verdict.NOT_JUDGED
+    assert found["session.timeout.ms"].verdict is Verdict.REFUSED
+
+
+def test_a_provider_that_is_not_here_is_refused_and_its_values_are_not_judged() -> None:
+    found = _judged(
+        config_providers="aws",
+        config_providers_aws_class="com.example.Secrets",
+        group_id="${aws:x:group}",
+        producer_acks="2",
+    )
+    assert found["config.providers.aws.class"].verdict is Verdict.REFUSED
+    assert found["group.id"].verdict is Verdict.NOT_JUDGED
+    assert found["producer.acks"].verdict is Verdict.REFUSED
+
+
+def test_the_policy_for_overrides() -> None:
+    allowlist = {"connector.client.config.override.allowlist": "acks"}
+    policy = override_policy({"connector.client.config.override.policy": "Allowlist", **allowlist})
+    assert policy is not None
+    assert policy.complaint("acks") is None
+    assert policy.complaint("linger.ms")
+    assert override_policy({"connector.client.config.override.policy": "My"}) is None
