@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Self
 
 from deploy.local import LocalCluster
@@ -47,9 +47,15 @@ class Dedicated(Product):
     """One node. Methods of connectors get `SOURCE/TARGET/CONNECTOR` if the internal REST is on."""
 
     def __init__(
-        self, target: LocalCluster, properties: Mapping[str, str], *, internal_rest: bool = True, name: str = "mm2"
+        self,
+        target: LocalCluster,
+        properties: Mapping[str, str],
+        *,
+        internal_rest: bool = True,
+        name: str = "mm2",
+        arguments: Sequence[str] = (),
     ) -> None:
-        super().__init__(target, group=name, command=ROOT / "bin" / "connect-mirror-maker.sh")
+        super().__init__(target, group=name, command=[ROOT / "bin" / "connect-mirror-maker.sh"], arguments=arguments)
         rest = {"dedicated.mode.enable.internal.rest": "true", "listeners": f"http://127.0.0.1:{self.port}"}
         self.properties = {**properties, **(rest if internal_rest else {})}
 

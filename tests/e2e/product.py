@@ -34,7 +34,7 @@ WORKER, DRIVER, JVM, DAEMON, TASK = "worker", "driver", "jvm", "daemon", "task"
 class Product:
     """One worker on `cluster`, with Spark. Properties win over what is needed to start at all; `group` names its topics.
 
-    `command` starts it in the place of bin/connect-distributed.sh; it gets the path of the properties.
+    `command` starts it in the place of bin/connect-distributed.sh; it gets the path of the properties and `arguments`.
     A context manager; after `stop` or `kill` it can be started again, with its port and group.
     """
 
@@ -46,6 +46,7 @@ class Product:
         properties: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
         command: Sequence[Path | str] = (ROOT / "bin" / "connect-distributed.sh",),
+        arguments: Sequence[str] = (),
     ) -> None:
         self.cluster = cluster
         self.group = group
@@ -60,6 +61,7 @@ class Product:
             **(properties or {}),
         }
         self._command = command
+        self._arguments = arguments
         self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
         # Every process seen in the tree: one whose parent was killed is found again here.
@@ -84,7 +86,7 @@ class Product:
         path.write_text("".join(lines))
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._command, path],
+                [*self._command, path, *self._arguments],
                 # Not the checkout, whose modules would be imported before those that are installed.
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,
