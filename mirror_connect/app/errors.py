@@ -13,6 +13,10 @@ class StartupError(Exception):
     """The worker can't start. The text is one line for the user that names the thing and what to do."""
 
 
+class RecordsRefused(Exception):
+    """The target refuses records, and the user wants the program to end then. The text is one line: what, and why."""
+
+
 class ConnectError(Exception):
     """REST answers with its text as it is. `status` is the HTTP status and the error_code of the body."""
 

@@ -100,6 +100,27 @@ With --verify also 1 if a copy differs, 2 if one could not be compared.""",
         files=True,
     ),
     Command(
+        "mm1",
+        "[OPTION …]",
+        "MirrorMaker 1: topics under their own names",
+        "mirror_connect.app.mirror_maker.__main__:main",
+        """\
+Copies topics of one or more clusters under the same names until SIGTERM or
+Ctrl-C, as kafka-mirror-maker.sh did. Its offsets are in the consumer group of
+the source's file. docs/mirrormaker1.md has what it does with each option.
+  --consumer.config FILE  the source: a consumer's properties; once for each
+  --producer.config FILE  the target: a producer's properties
+  --include REGEX, --whitelist REGEX  topics to copy; a comma means |
+  --blacklist REGEX       topics not to copy
+  --abort.on.send.failure BOOLEAN  end when the target refuses a record (true)
+  --offset.commit.interval.ms NUMBER  how often offsets are committed (60000)
+  --version               its version
+Accepted, no effect: num.streams, num.producers, queue.size, new.consumer.
+
+Exit code: 0 stopped as asked, 1 a bug, 2 wrong usage or setting, 3 this machine
+lacks something (Java 17, room), 4 a cluster refuses the user or a record.""",
+    ),
+    Command(
         "verify",
         "[CONNECTOR] [OPTION …]",
         "compare source and target, record by record",

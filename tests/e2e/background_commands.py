@@ -83,7 +83,11 @@ _DEMO_TEST: Final = "test_the_demo_of_the_article_works_command_by_command"
 _TOOLS_TEST: Final = "test_the_vendors_tools_show_the_replica"
 _NO_PROGRAM: Final = "not yet: the program is not here"
 _MM2: Final = "bin/connect-mirror-maker.sh connect-mirror-maker.properties"
-_MM1: Final = "--consumer.config source-config.properties --producer.config target-config.properties"
+_MM1_TEST: Final = "test_sources_are_copied_into_topics_with_fewer_partitions"
+MIRROR_MAKER_1: Final = (
+    "bin/kafka-mirror-maker.sh --consumer.config source-config.properties --producer.config target-config.properties "
+    '--whitelist ".*" --num.streams 4'
+)
 
 COMMANDS: Final = [
     Told(GEO, f"{_MM2} --clusters secondary", "", _NO_PROGRAM),
@@ -116,14 +120,16 @@ COMMANDS: Final = [
     Told(VENDOR, CREATE_SOURCE, CREATE_SOURCE, _TOOLS_TEST),
     Told(VENDOR, PRODUCE_SOURCE, PRODUCE_SOURCE, _TOOLS_TEST),
     Told(VENDOR, CONSUME_REPLICA, CONSUME_REPLICA, _TOOLS_TEST),
-    Told(INTRO, f'bin/kafka-mirror-maker.sh {_MM1} --whitelist ".*" --num.streams 4', "", _NO_PROGRAM),
+    Told(INTRO, MIRROR_MAKER_1, MIRROR_MAKER_1, _MM1_TEST),
     Told(
         BEST,
         "bin/kafka-run-class.sh kafka.tools.MirrorMaker --consumer.config sourceCluster1Consumer.config "
         "--consumer.config sourceCluster2Consumer.config --num.streams 2 "
         '--producer.config targetClusterProducer.config --whitelist=".*"',
-        "",
-        _NO_PROGRAM,
+        "bin/kafka-mirror-maker.sh --consumer.config sourceCluster1Consumer.config "
+        "--consumer.config sourceCluster2Consumer.config --num.streams 2 "
+        '--producer.config targetClusterProducer.config --whitelist=".*"',
+        _MM1_TEST,
     ),
     Told(
         BEST,

@@ -20,7 +20,7 @@ _INTEGER: Final = re.compile(r"[+-]?\d+")
 _LARGEST: Final = 2**31 - 1
 
 
-class WrongUsage(ConfigError):
+class WrongOption(ConfigError):
     """The command line is wrong. The text is one line that names the option."""
 
     def __init__(self, text: str) -> None:
@@ -121,26 +121,26 @@ class Asked:
 
 
 def parse(arguments: Sequence[str]) -> Options | Asked:
-    """The options of a command line; raises WrongUsage."""
+    """The options of a command line; raises WrongOption."""
     given, stray = _given(arguments)
     for asked in ("help", "version"):
         if asked in given:
             return Asked(asked)
     if stray:
-        raise WrongUsage(
+        raise WrongOption(
             f"{stray[0]} belongs to no option: put a value behind its option, and values with spaces in quotes"
         )
     for name in given:
         if reason := _BY_NAME[name].refused:
-            raise WrongUsage(f"--{name} is refused: {reason}")
+            raise WrongOption(f"--{name} is refused: {reason}")
     consumers, producers = given.get("consumer.config", []), given.get("producer.config", [])
     if not consumers or not producers:
         missing = "consumer.config" if not consumers else "producer.config"
-        raise WrongUsage(
+        raise WrongOption(
             f"Missing required argument --{missing}: the properties file of the {_cluster(missing)} cluster"
         )
     if len(producers) > 1:
-        raise WrongUsage("--producer.config is given more than once: there is one target cluster")
+        raise WrongOption("--producer.config is given more than once: there is one target cluster")
     for name in _NUMBERS & given.keys():
         _integer(name, _only(given, name))
     expression, excludes = _topics(given)
@@ -193,7 +193,7 @@ def _given(arguments: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
         name, equals, value = argument.lstrip("-").partition("=")
         option = _BY_NAME.get(name)
         if option is None:
-            raise WrongUsage(f"{name} is not a recognized option: --help lists all of them")
+            raise WrongOption(f"{name} is not a recognized option: --help lists all of them")
         values = given.setdefault(option.names[0], [])
         if not option.value:
             continue
@@ -204,23 +204,25 @@ def _given(arguments: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
         elif rest:
             values.append(rest.pop(0))
         else:
-            raise WrongUsage(f"Option {name} requires an argument")
+            raise WrongOption(f"Option {name} requires an argument")
     return given, stray
 
 
 def _only(given: dict[str, list[str]], name: str, default: str = "") -> str:
     values = given.get(name, [default])
     if len(values) > 1:
-        raise WrongUsage(f"--{name} is given more than once: {', '.join(values)}")
+        raise WrongOption(f"--{name} is given more than once: {', '.join(values)}")
     return values[0]
 
 
 def _topics(given: dict[str, list[str]]) -> tuple[str, bool]:
     included = [name for name in ("include", "whitelist") if name in given]
     if included and "blacklist" in given:
-        raise WrongUsage(f"--{included[0]} and --blacklist are given: exactly one of them says which topics are copied")
+        raise WrongOption(
+            f"--{included[0]} and --blacklist are given: exactly one of them says which topics are copied"
+        )
     if not included and "blacklist" not in given:
-        raise WrongUsage("include list must be specified: --include says which topics are copied, .* all of them")
+        raise WrongOption("include list must be specified: --include says which topics are copied, .* all of them")
     name = included[0] if included else "blacklist"
     return topic_expression(_only(given, name)), not included
 
@@ -229,19 +231,19 @@ def _interval(given: dict[str, list[str]]) -> int:
     name = "offset.commit.interval.ms"
     interval = _integer(name, _only(given, name, str(COMMIT_INTERVAL_MS)))
     if interval < 1:
-        raise WrongUsage(f"--{name} {interval} must be at least 1")
+        raise WrongOption(f"--{name} {interval} must be at least 1")
     return interval
 
 
 def _integer(name: str, text: str) -> int:
     if not _INTEGER.fullmatch(text) or not -_LARGEST - 1 <= int(text) <= _LARGEST:
-        raise WrongUsage(f"Cannot parse argument '{text}' of option {name}: it has to be a whole number")
+        raise WrongOption(f"Cannot parse argument '{text}' of option {name}: it has to be a whole number")
     return int(text)
 
 
 def _boolean(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise WrongUsage(f"Cannot parse argument '{text}' of option {name}: it has to be true or false")
+        raise WrongOption(f"Cannot parse argument '{text}' of option {name}: it has to be true or false")
     return text.lower() == "true"
 
 

@@ -18,6 +18,12 @@ COMMON: Final = "mirror-connect-start.sh"
 # Script → what follows [-daemon] in Kafka's usage line, its name there, the module that it runs.
 SCRIPTS: Final = {
     "connect-distributed.sh": ("connect-distributed.properties", "connectDistributed", "mirror_connect.app"),
+    # Kafka's has neither a usage line nor -daemon of its own.
+    "kafka-mirror-maker.sh": (
+        "--consumer.config FILE --producer.config FILE --include REGEX",
+        "mirror-maker",
+        "mirror_connect.app.mirror_maker",
+    ),
     "connect-mirror-maker.sh": ("mm2.properties", "mirrorMaker", "mirror_connect.app.dedicated"),
 }
 TELLS: Final = '#!/bin/sh\necho "$@"\necho "$$" >&2\nexit 7\n'

@@ -8,7 +8,7 @@ from mirror_connect.app.mirror_maker.options import (
     OPTIONS,
     Asked,
     Options,
-    WrongUsage,
+    WrongOption,
     help_text,
     parse,
     topic_expression,
@@ -104,7 +104,7 @@ def test_what_has_no_effect_is_accepted_and_named_in_a_line(name: str) -> None:
     ],
 )
 def test_java_classes_are_refused_by_name_and_with_what_to_do(name: str) -> None:
-    with pytest.raises(WrongUsage, match=r"is refused: Java classes can't run here\. Copy without it"):
+    with pytest.raises(WrongOption, match=r"is refused: Java classes can't run here\. Copy without it"):
         options("--include", "a", f"--{name}", "com.example.X")
 
 
@@ -131,7 +131,7 @@ def test_java_classes_are_refused_by_name_and_with_what_to_do(name: str) -> None
     ],
 )
 def test_a_wrong_command_line_is_refused_in_one_line_that_names_the_option(arguments: list[str], named: str) -> None:
-    with pytest.raises(WrongUsage) as caught:
+    with pytest.raises(WrongOption) as caught:
         parse(arguments)
     assert named in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -1,0 +1,70 @@
+"""`python -m mirror_connect.app.mirror_maker`: MirrorMaker 1 in the foreground. options.py has the command line.
+
+Exit codes: those of app/foreground.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn
+
+from mirror_connect.app.config.kafka_environment import notices, with_heap
+from mirror_connect.app.foreground import main_of
+from mirror_connect.app.mirror_maker.client_files import read_sources, read_target
+from mirror_connect.app.mirror_maker.options import Asked, WrongOption, help_text, parse
+from mirror_connect.app.mirror_maker.program import MirrorMaker
+from mirror_connect.app.version import API_VERSION
+from mirror_connect.connectors.secrets import RedactingFilter, secrets_of
+
+log = logging.getLogger("mirror_connect.app")
+
+PROGRAM: Final = "kafka-mirror-maker.sh"
+
+
+def main() -> NoReturn:
+    """Entry point."""
+    asked = _asked(sys.argv[1:])
+    if asked is not None:
+        print(help_text(PROGRAM) if asked == "help" else API_VERSION)
+        sys.exit(0)
+    main_of(prepare)
+
+
+def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], MirrorMaker]:
+    """See foreground.Prepare. ConfigError."""
+    options = parse(arguments)
+    if isinstance(options, Asked):
+        raise TypeError("help and version are answered before")
+    target = read_target(options.producer_file)
+    sources = read_sources(options.consumer_files)
+    for each in (target.producer, *(source.consumer for source in sources)):
+        hiding.keep(secrets_of(each))
+    spark = with_heap({}, os.environ)
+    from_files = (*target.notices, *(line for source in sources for line in source.notices))
+    for line in (*options.notices, *from_files, *notices({}, os.environ)):
+        log.warning("%s", line)
+    for source in sources:
+        log.info(
+            "mirror-connect %s copies as MirrorMaker 1: group %s on %s to %s",
+            API_VERSION,
+            source.group_id,
+            source.consumer["bootstrap.servers"],
+            target.producer["bootstrap.servers"],
+        )
+    return lambda: MirrorMaker(options, sources, target.producer, spark, hiding.forget_all_but)
+
+
+def _asked(arguments: Sequence[str]) -> str | None:
+    """`help` or `version`, if that is asked for. A wrong command line is reported by `prepare`."""
+    try:
+        options = parse(arguments)
+    except WrongOption:
+        return None
+    return options.what if isinstance(options, Asked) else None
+
+
+if __name__ == "__main__":
+    main()

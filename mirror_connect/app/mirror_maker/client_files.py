@@ -1,0 +1,212 @@
+"""The properties files of MirrorMaker 1: a consumer's for each source, a producer's for the target.
+
+MirrorMaker's defaults are applied. Properties of clients before Kafka 0.9, and others without a meaning here, are left out
+and named in one line for each file. What no Kafka client knows is named by the clients themselves.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from mirror_connect.app.config.properties import read_properties
+from mirror_connect.app.mirror_maker.assignors import SETTING as ASSIGNMENT
+from mirror_connect.app.mirror_maker.assignors import configured_assignors
+from mirror_connect.connectors.config.table import Settings
+from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS
+from mirror_connect.kafka_io.client.copier_settings import producer_settings
+from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
+
+BOOTSTRAP: Final = "bootstrap.servers"
+GROUP: Final = "group.id"
+RESET: Final = "auto.offset.reset"
+# Values of the clients before Kafka 0.9.
+OLD_RESETS: Final = {"smallest": "earliest", "largest": "latest"}
+# Clients before Kafka 0.9 had these, or guides show them.
+_OLD_CONSUMER: Final = frozenset(
+    [
+        "auto.commit.enable",
+        "auto.commit.enabled",
+        "autocommit.enable",
+        "autocommit.interval.ms",
+        "autooffset.reset",
+        "backoff.increment.ms",
+        "consumer.id",
+        "consumer.timeout.ms",
+        "dual.commit.enabled",
+        "fetch.message.max.bytes",
+        "fetch.size",
+        "fetch.wait.max.ms",
+        "groupid",
+        "max.commit.retries",
+        "mirror.consumer.numthreads",
+        "mirror.topics.blacklist",
+        "mirror.topics.whitelist",
+        "num.consumer.fetchers",
+        "offsets.channel.backoff.ms",
+        "offsets.channel.socket.timeout.ms",
+        "offsets.commit.max.retries",
+        "offsets.storage",
+        "queued.max.message.chunks",
+        "queuedchunks.max",
+        "rebalance.backoff.ms",
+        "rebalance.max.retries",
+        "rebalance.retries.max",
+        "refresh.leader.backoff.ms",
+        "shallowiterator.enable",
+        "socket.buffersize",
+        "socket.receive.buffer.bytes",
+        "socket.timeout.ms",
+        "zk.connect",
+        "zk.connectiontimeout.ms",
+        "zk.sessiontimeout.ms",
+        "zk.synctime.ms",
+        "zookeeper.connect",
+        "zookeeper.connection.timeout.ms",
+        "zookeeper.session.timeout.ms",
+        "zookeeper.sync.time.ms",
+    ]
+)
+_OLD_PRODUCER: Final = frozenset(
+    [
+        "async.batch.num",
+        "block.on.buffer.full",
+        "batch.num.messages",
+        "broker.list",
+        "compressed.topics",
+        "compression.codec",
+        "key.serializer.class",
+        "message.send.max.retries",
+        "metadata.broker.list",
+        "metadata.fetch.timeout.ms",
+        "partition.assignment",
+        "producer.type",
+        "queue.buffering.max.messages",
+        "queue.buffering.max.ms",
+        "queue.enqueue.timeout.ms",
+        "queue.enqueuetimeout.ms",
+        "queue.size",
+        "queue.time",
+        "reconnect.interval",
+        "request.required.acks",
+        "send.buffer",
+        "serializer.class",
+        "timeout.ms",
+        "topic.metadata.refresh.interval.ms",
+        "zk.connect",
+        "zookeeper.connect",
+    ]
+)
+# Of today's consumer: a member of the group has them, but not this one.
+_IDLE: Final = frozenset({"group.instance.id", "group.protocol", "group.remote.assignor"})
+_INTERNAL: Final = "exclude.internal.topics"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A source: `consumer` are its properties with MirrorMaker's defaults. Times are in ms. `notices`: lines for the log."""
+
+    name: str
+    group_id: str
+    consumer: Mapping[str, str] = field(repr=False)
+    assignors: tuple[str, ...]
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    rebalance_timeout_ms: int
+    metadata_max_age_ms: int
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFile:
+    """The target: `producer` are its properties. `notices`: lines for the log."""
+
+    producer: Mapping[str, str] = field(repr=False)
+    notices: tuple[str, ...]
+
+
+def read_sources(paths: Collection[str]) -> list[SourceFile]:
+    """The sources of these files; their names are unique. ConfigError."""
+    sources: list[SourceFile] = []
+    for path in paths:
+        source = _source(path, {each.name for each in sources})
+        for other in sources:
+            same = (other.group_id, other.consumer[BOOTSTRAP]) == (source.group_id, source.consumer[BOOTSTRAP])
+            if same:
+                raise ConfigError(
+                    GROUP, source.group_id, f"two --consumer.config files name it at {source.consumer[BOOTSTRAP]}"
+                )
+        sources.append(source)
+    return sources
+
+
+def read_target(path: str) -> TargetFile:
+    """The target of this file. ConfigError."""
+    given = read_properties(path, what="the file of --producer.config")
+    _check_bootstrap(given, "target", "metadata.broker.list")
+    kept, notices = _without(given, _OLD_PRODUCER, f"{path}: the target's producer")
+    CLIENT_KEYS["producer"].parse_all(kept)
+    producer_settings(kept)
+    return TargetFile(kept, notices)
+
+
+def _source(path: str, names: Collection[str]) -> SourceFile:
+    given = read_properties(path, what="the file of --consumer.config")
+    _check_bootstrap(given, "source", "zookeeper.connect")
+    if not given.get(GROUP):
+        wrong = f" in the place of groupid={given['groupid']}" if "groupid" in given else ""
+        raise ConfigError(GROUP, None, f"{path} has none, and positions are kept in it: set {GROUP}{wrong}")
+    assignors, left_out = configured_assignors(given.get(ASSIGNMENT))
+    kept, notices = _without(given, _OLD_CONSUMER | _IDLE, f"{path}: the source's consumer")
+    more = []
+    if left_out:
+        more.append(f"{path}: these assignors are left out of {ASSIGNMENT}: {', '.join(left_out)}")
+    if kept.get(_INTERNAL, "").strip().lower() == "false":
+        more.append(f"{path}: {_INTERNAL}=false has no effect: brokers let nobody write to internal topics")
+    if kept.get(RESET) in OLD_RESETS:
+        kept[RESET] = OLD_RESETS[kept[RESET]]
+    if RESET not in kept:
+        kept[RESET] = "latest"
+        more.append(
+            f"{path}: {RESET} is not set, so a partition without a committed offset is copied from its end, as by "
+            "MirrorMaker. Set earliest to copy all of it"
+        )
+    kept.pop(_INTERNAL, None)
+    kept.pop(ASSIGNMENT, None)
+    settings: Settings = CLIENT_KEYS["consumer"].parse_all(kept)
+    FetchSettings.of(kept)
+    return SourceFile(
+        name=_name(path, names),
+        group_id=given[GROUP],
+        consumer=kept,
+        assignors=tuple(assignors),
+        session_timeout_ms=settings.integer("session.timeout.ms"),
+        heartbeat_interval_ms=settings.integer("heartbeat.interval.ms"),
+        rebalance_timeout_ms=settings.integer("max.poll.interval.ms"),
+        metadata_max_age_ms=settings.integer("metadata.max.age.ms"),
+        notices=(*notices, *more),
+    )
+
+
+def _check_bootstrap(given: Mapping[str, str], side: str, former: str) -> None:
+    if given.get(BOOTSTRAP):
+        return
+    instead = f" in the place of {former}" if former in given else ""
+    raise ConfigError(BOOTSTRAP, None, f"the {side} is reached by its brokers: set {BOOTSTRAP}{instead}")
+
+
+def _without(given: Mapping[str, str], idle: Collection[str], what: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    kept = {name: value for name, value in given.items() if name not in idle}
+    names = sorted(given.keys() - kept.keys())
+    return kept, (f"{what} has properties without an effect here: {', '.join(names)}",) if names else ()
+
+
+def _name(path: str, names: Collection[str]) -> str:
+    """A file's name, without its suffix, for the log; with a number if it is taken."""
+    stem = Path(path).stem or "source"
+    numbered = (f"{stem}-{number}" for number in itertools.count(2))
+    return next(name for name in itertools.chain([stem], numbered) if name not in names)

@@ -1,0 +1,336 @@
+"""One source of MirrorMaker 1: a member of its consumer group, and the tasks that copy the member's partitions.
+
+The order of a rebalance makes a takeover safe. The tasks stop, and what they sent is acknowledged or given up; the group
+gets the offsets of what is acknowledged; then the member joins again. A partition that gets no answer in time is fenced by
+the end of this member's lease alone, as in MirrorMaker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from mirror_connect.app.mirror_maker.client_files import SourceFile
+from mirror_connect.app.mirror_maker.group_member import GroupMember
+from mirror_connect.app.mirror_maker.positions import Positions
+from mirror_connect.app.mirror_maker.target_topics import TargetTopics, tasks_of
+from mirror_connect.app.mirror_maker.task_specs import GroupTaskSpecs
+from mirror_connect.app.mirror_maker.topic_choice import TopicChoice
+from mirror_connect.app.steps import within
+from mirror_connect.app.supervisor.interfaces import WantedTask
+from mirror_connect.app.supervisor.spark_host import SparkHost
+from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.mirror.assignment import assigned_partitions_text
+from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.problems import ProblemCode
+from mirror_connect.connectors.rights import SOURCE_USER
+from mirror_connect.connectors.secrets import secrets_of
+from mirror_connect.connectors.task_protocol import FAILED, TaskId
+from mirror_connect.connectors.wording import counted
+from mirror_connect.kafka_io.admin.admin_errors import AdminError
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.group_membership import (
+    CoordinatorLost,
+    GroupClient,
+    GroupSettings,
+    MembershipLost,
+    RebalanceNeeded,
+)
+from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
+from mirror_connect.kafka_io.consumer.start_offsets import start_offsets
+from mirror_connect.kafka_io.protocol.consumer_protocol import PROTOCOL_TYPE
+from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, error_name
+from mirror_connect.kafka_io.protocol.metadata import Metadata
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+RETRY_S: Final = 0.5
+POLL_S: Final = 0.02
+TASKS_PATIENCE_S: Final = 3.0
+# Kept of the time that a rebalance leaves, for the commit and the answer.
+REBALANCE_MARGIN_S: Final = 5.0
+FAILED_AGAIN_S: Final = 30.0
+# What MirrorMaker counts as a failed send: trying again doesn't help.
+SEND_FAILURES: Final = frozenset(
+    {
+        ProblemCode.PARTITION_STALLED_RECORD_TOO_LARGE,
+        ProblemCode.PARTITION_STALLED_BATCH_REFUSED,
+        ProblemCode.PARTITION_WRITE_DENIED,
+    }
+)
+GIVE_UP: Final = "raise max.message.bytes of the topic, or give such records up with --abort.on.send.failure false"
+OTHERS: Final = (
+    "members with other assignors, or of another kind: set the same partition.assignment.strategy for all of them"
+)
+
+
+class MirroredSource:
+    """See the module. `flow`: its name in the log if there are several.
+
+    `aborted(line)` gets what ends the process if the user wants it to end at refused records.
+    """
+
+    def __init__(
+        self,
+        file: SourceFile,
+        producer: Mapping[str, str],
+        topics: TopicChoice,
+        targets: TargetTopics,
+        spark: SparkHost,
+        *,
+        flow: str,
+        commit_interval_ms: int,
+        skips_oversize: bool,
+        aborted: Callable[[str], None],
+    ) -> None:
+        self._file = file
+        self._choice = topics
+        self._targets = targets
+        self._spark = spark
+        self._commit_s = commit_interval_ms / 1000
+        self._aborted = aborted
+        self._fetching = FetchSettings.of(file.consumer)
+        self._secrets = secrets_of(file.consumer) | secrets_of(producer)
+        # As MirrorMaker names its first consumer.
+        client_id = file.consumer.get("client.id") or f"{file.group_id}-0"
+        self._cluster = Cluster(file.consumer, client_id)
+        self._positions = Positions()
+        self._specs = GroupTaskSpecs(file.name, file.consumer, producer, self._positions, skips_oversize=skips_oversize)
+        # Topics of the source that are chosen, with their partitions.
+        self._sources: dict[str, int] = {}
+        self._told: dict[str, str] = {}
+        self.member: Final = GroupMember(
+            GroupClient(
+                file.consumer,
+                client_id,
+                GroupSettings(
+                    file.group_id,
+                    PROTOCOL_TYPE,
+                    file.assignors[0],
+                    file.session_timeout_ms,
+                    file.rebalance_timeout_ms,
+                    SOURCE_USER,
+                    OTHERS,
+                ),
+            ),
+            self,
+            group_id=file.group_id,
+            assignors=file.assignors,
+            session_timeout_ms=file.session_timeout_ms,
+            heartbeat_interval_ms=file.heartbeat_interval_ms,
+        )
+        self._supervisor = Supervisor(spark, self._specs, self.member.lease_remaining, flow=flow)
+        self._supervisor.listen(self)
+        self._membership: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Copies for ever. Raises GroupRefusedError, NotAuthorized, WrongOption."""
+        self._supervisor.start()
+        # A task begins without partitions: Spark is as slow as a rebalance.
+        self._want({0: []})
+        self._membership = asyncio.create_task(self.member.run(), name=f"member of {self._file.group_id}")
+        await self._membership
+
+    # --- part of a process ------------------------------------------------------------------------------------------
+
+    async def secrets(self) -> frozenset[str]:
+        """See Part."""
+        return self._secrets
+
+    async def end_tasks(self) -> None:
+        """Stops copying and commits what the target has."""
+        if self._membership is not None:
+            self._membership.cancel()
+            await asyncio.gather(self._membership, return_exceptions=True)
+        await within(self._supervisor.stop(TASKS_PATIENCE_S), "stopping the tasks", TASKS_PATIENCE_S + 0.5)
+        with contextlib.suppress(MembershipLost, RebalanceNeeded):
+            await within(self._commit(), "committing the offsets")
+
+    async def leave(self) -> None:
+        """Leaves the group."""
+        await within(self.member.leave(), "leaving the group")
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        self._spark.remove(self._supervisor)
+        await within(self._cluster.close(), "closing the connections")
+
+    # --- the group's topics -----------------------------------------------------------------------------------------
+
+    async def topics(self) -> frozenset[str]:
+        """See GroupWork."""
+        self._sources = await self._chosen()
+        return frozenset(self._sources)
+
+    async def partition_counts(self, topics: frozenset[str]) -> Mapping[str, int]:
+        """See GroupWork. Of other members' topics too: each may have topics of its own."""
+        found = await self._cluster.any_node(Metadata(sorted(topics)))
+        return {each.name: len(each.partitions) for each in found.topics if not each.error}
+
+    async def _chosen(self) -> dict[str, int]:
+        found = await self._cluster.any_node(Metadata(None))
+        counts = {each.name: len(each.partitions) for each in found.topics if not each.error and each.partitions}
+        chosen = await asyncio.to_thread(self._choice.chosen, counts)
+        return {topic: counts[topic] for topic in sorted(chosen)}
+
+    # --- copying ----------------------------------------------------------------------------------------------------
+
+    async def work(self, partitions: Sequence[TopicPartition]) -> None:
+        """See GroupWork."""
+        self._positions.assign(partitions, await self._until_answered(self.member.committed))
+        await self._begin_without_positions()
+        await self._prepare_target()
+        self._want(tasks_of(self._positions.partitions, self._specs.counts))
+        works = (self._until_topics_change(), self._commit_for_ever(), self._watch_tasks())
+        working = [asyncio.create_task(each) for each in works]
+        try:
+            await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+            for each in working:
+                if each.done():
+                    each.result()
+        finally:
+            for each in working:
+                each.cancel()
+            await asyncio.gather(*working, return_exceptions=True)
+
+    async def release(self) -> None:
+        """See GroupWork."""
+        self._want(dict.fromkeys(self._task_numbers(), ()))
+        limit = max(1.0, self._file.rebalance_timeout_ms / 1000 - REBALANCE_MARGIN_S)
+        try:
+            async with asyncio.timeout(limit):
+                while any(run.owned for run in self._supervisor.runs):
+                    await asyncio.sleep(POLL_S)
+        except TimeoutError:
+            log.warning("Some partitions were not given away within %g s; their records may come twice", limit)
+            self._supervisor.retire()
+        await self._commit()
+        self._positions.drop()
+
+    def lost(self) -> None:
+        """See GroupWork. What the target has and the group has not is copied again, by whoever has the partitions now."""
+        self._positions.drop()
+        self._supervisor.retire()
+        self._want({0: []})
+
+    def _want(self, tasks: Mapping[int, Sequence[TopicPartition]]) -> None:
+        self._supervisor.want(
+            {
+                TaskId(self._file.name, number): WantedTask(self._specs.config(assigned_partitions_text(partitions)))
+                for number, partitions in tasks.items()
+            }
+        )
+
+    def _task_numbers(self) -> set[int]:
+        return {0, *(run.task.task for run in self._supervisor.runs)}
+
+    async def _begin_without_positions(self) -> None:
+        """Finds where auto.offset.reset leads, and commits it: else what is written before the first commit may be lost."""
+        if self._fetching.reset.timestamp is None:
+            return
+        while unknown := self._positions.unknown:
+            try:
+                self._positions.begin(await start_offsets(self._cluster, unknown, self._fetching))
+            except ClusterUnreachable as problem:
+                self._tell("start", f"Group {self._file.group_id} can't begin: {problem}")
+            if self._positions.unknown:
+                await asyncio.sleep(RETRY_S)
+        await self._commit()
+
+    async def _prepare_target(self) -> None:
+        """Creates absent topics on the target, and reads how many partitions each has."""
+        wanted = {each.topic for each in self._positions.partitions}
+        sources = {topic: count for topic, count in self._sources.items() if topic in wanted}
+
+        async def prepared() -> dict[str, int]:
+            return await asyncio.to_thread(self._targets.prepared, sources)
+
+        self._specs.counts = await self._until_answered(prepared)
+
+    async def _until_topics_change(self) -> None:
+        """Returns when the group has to rebalance: this member's topics, or their partitions on either side, are others."""
+        while True:
+            await asyncio.sleep(self._file.metadata_max_age_ms / 1000)
+            with contextlib.suppress(ClusterUnreachable):
+                if await self._chosen() != self._sources:
+                    log.info("Group %s: topics or partitions have changed; it rebalances", self._file.group_id)
+                    return
+            before = self._specs.counts
+            await self._prepare_target()
+            if before != self._specs.counts:
+                log.info("Group %s: topics of the target have changed; it rebalances", self._file.group_id)
+                return
+
+    async def _until_answered(self, ask: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            try:
+                return await ask()
+            except (ClusterUnreachable, CoordinatorLost, AdminError) as problem:
+                self._tell("answer", f"Group {self._file.group_id} waits: {problem}")
+            await asyncio.sleep(RETRY_S)
+
+    # --- commits ----------------------------------------------------------------------------------------------------
+
+    async def _commit_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self._commit_s)
+            with contextlib.suppress(RebalanceNeeded):
+                await self._commit()
+
+    async def _commit(self) -> None:
+        """Commits what has changed. Raises MembershipLost, RebalanceNeeded; a silent coordinator is asked again later."""
+        offsets = self._positions.to_commit()
+        if not offsets:
+            return
+        try:
+            refused = await self.member.commit(offsets)
+        except CoordinatorLost as problem:
+            self._tell("commit", f"Group {self._file.group_id}: offsets are not committed yet: {problem}")
+            return
+        self._positions.committed({each: offset for each, offset in offsets.items() if each not in refused})
+        codes = {code for code in refused.values() if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        if codes:
+            names = ", ".join(sorted(map(error_name, codes)))
+            count = counted(len(refused), "partition")
+            self._tell("commit", f"Group {self._file.group_id}: offsets of {count} were refused with {names}")
+        else:
+            self._told.pop("commit", None)
+
+    # --- tasks ------------------------------------------------------------------------------------------------------
+
+    def task_state(self, task: TaskId, state: str, trace: str | None) -> None:
+        """See TaskEvents. A failed task is started again: there is nobody who would do it by REST."""
+        if state == FAILED:
+            if not self._end_at_failed_sends():
+                self._aborted(f"Task {task} has failed: {(trace or '').partition(chr(10))[0]}")
+            asyncio.get_running_loop().call_later(FAILED_AGAIN_S, self._supervisor.restart, task)
+
+    def task_ended(self, task: TaskId) -> None:
+        """See TaskEvents."""
+
+    def topics_written(self, task: TaskId, topics: Sequence[str]) -> None:
+        """See TaskEvents."""
+
+    async def _watch_tasks(self) -> None:
+        while True:
+            await asyncio.sleep(RETRY_S)
+            self._end_at_failed_sends()
+
+    def _end_at_failed_sends(self) -> bool:
+        reports = [run.report for run in self._supervisor.runs if run.report is not None]
+        failed = next((each for report in reports for each in report.problems if each.code in SEND_FAILURES), None)
+        if failed is None:
+            return False
+        advice = GIVE_UP if failed.code is ProblemCode.PARTITION_STALLED_RECORD_TOO_LARGE else failed.advice
+        self._aborted("; ".join(filter(None, (f"{failed.text}: {failed.cause}", advice))))
+        return True
+
+    def _tell(self, about: str, line: str) -> None:
+        if self._told.get(about) != line:
+            log.warning("%s", line)
+        self._told[about] = line
