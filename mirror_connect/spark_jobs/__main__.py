@@ -24,7 +24,7 @@ import psutil
 
 from mirror_connect.connectors.user_code.hidden_memory import hide_memory
 from mirror_connect.spark_jobs.query import start_query
-from mirror_connect.spark_jobs.session import open_session
+from mirror_connect.spark_jobs.session import archive_option, open_session
 from mirror_connect.spark_jobs.worker_client import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
 
 log = logging.getLogger("mirror_connect.spark_jobs")
@@ -46,6 +46,10 @@ class Application:
         self._failed_starts: dict[str, str] = {}
         user = {"spark.local.dir": str(self._scratch), **hello["spark"]}
         user.setdefault("spark.sql.warehouse.dir", str(self._scratch / "warehouse"))
+        if not archive_option():
+            log.info(
+                "Spark starts without an archive of its classes, in twice the time. mirror-connect archive makes one"
+            )
         self._session = open_session(user)
         self._slots = self._session.sparkContext.defaultParallelism
         jvm: subprocess.Popen[bytes] = self._session.sparkContext._gateway.proc

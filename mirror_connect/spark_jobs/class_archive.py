@@ -1,7 +1,8 @@
 """Creates the archive for Java's class data sharing: the classes that the application's JVM loads at each start.
 
 Most of Spark's start time goes into loading, checking and linking ten thousand classes. With the archive, a start with its
-first epoch takes half of the processor time (docs/decisions/0020). `make setup` creates it once, and an image would too.
+first epoch takes half of the processor time (docs/decisions/0020). `make setup` and an image's build create it once.
+For an installed package `mirror-connect archive` does.
 Java itself checks whether it fits, by its own version and the names, sizes and times of the jars. If not, Java ignores it.
 """
 
@@ -15,12 +16,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import psutil
+import pyspark
 
 from mirror_connect.spark_jobs.query import start_clock
-from mirror_connect.spark_jobs.session import ARCHIVE, QUIET, open_session
+from mirror_connect.spark_jobs.session import ARCHIVE, QUIET, archive_places, open_session
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,6 +32,7 @@ LOAD_ALL: Final = "import sys; from mirror_connect.spark_jobs.class_archive impo
 WRITTEN_S: Final = 120.0
 EPOCH_S: Final = 60.0
 MADE_S: Final = 300.0
+JAVA_ANSWERS_S: Final = 20.0
 
 
 def make_archive(archive: Path = ARCHIVE) -> None:
@@ -56,6 +59,53 @@ def make_archive(archive: Path = ARCHIVE) -> None:
         if process.returncode != 0 or not made.is_file():
             raise RuntimeError((process.stdout.strip() or "Java wrote none").splitlines()[-1])
         made.replace(archive)
+        _fitted(archive).write_text(what_it_fits())
+
+
+def what_it_fits() -> str:
+    """This Java and these jars: with others an archive has no effect. OSError, SubprocessError: there is no Java."""
+    home = os.environ.get("JAVA_HOME")
+    java = f"{home}/bin/java" if home else "java"
+    version = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=JAVA_ANSWERS_S, check=True)
+    jars = Path(pyspark.__file__).parent / "jars"
+    return f"{version.stderr}{jars} {max(jar.stat().st_mtime_ns for jar in jars.glob('*.jar'))}\n"
+
+
+def command() -> NoReturn:
+    """Entry point of `mirror-connect archive`: makes the archive where it may, unless one that fits is there."""
+    if len(sys.argv) != 1:
+        print("usage: mirror-connect archive", file=sys.stderr)
+        sys.exit(2)
+    places = archive_places()
+    try:
+        wanted = what_it_fits()
+        for place in places:
+            if place.is_file() and _fitted(place).is_file() and _fitted(place).read_text() == wanted:
+                print(f"{place} is there, and fits.")
+                sys.exit(0)
+        for place in places:
+            if _may_be_written(place.parent):
+                make_archive(place)
+                print(f"{place} is made.")
+                sys.exit(0)
+        reason = f"nothing can be written to {' or '.join(str(place.parent) for place in places)}"
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        reason = " ".join(str(error).split())
+    print(f"mirror-connect: no archive of Java's classes: {reason}", file=sys.stderr)
+    sys.exit(1)
+
+
+def _fitted(archive: Path) -> Path:
+    return archive.with_suffix(".fits")
+
+
+def _may_be_written(directory: Path) -> bool:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return True
+    except OSError:
+        return False
 
 
 def load_all(made: str) -> None:
@@ -101,7 +151,7 @@ def main() -> None:
     """Entry point of `python -m mirror_connect.spark_jobs.class_archive`. Without an archive Spark only starts slower."""
     try:
         make_archive()
-    except (OSError, RuntimeError, subprocess.TimeoutExpired) as error:
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         print(f"No archive of Java's classes ({error}): Spark starts without one, in twice the time.", file=sys.stderr)
 
 

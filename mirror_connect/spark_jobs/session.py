@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -91,9 +91,21 @@ def _python_sockets(scratch: str) -> dict[str, str]:
     }
 
 
-def archive_option(archive: Path = ARCHIVE) -> str:
-    """The JVM options that use the archive; empty without an archive."""
-    return f'-XX:SharedArchiveFile="{archive}" {QUIET}' if archive.is_file() else ""
+def archive_places(environment: Mapping[str, str] = os.environ) -> list[Path]:
+    """Where the archive of Java's classes may be: beside the package, or in the cache of the user (or of systemd's unit)."""
+    home = environment.get("HOME")
+    of_user = environment.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else None)
+    # systemd's variable may list several directories.
+    caches = [environment.get("CACHE_DIRECTORY", "").partition(":")[0], of_user and f"{of_user}/mirror-connect"]
+    return [ARCHIVE, *(Path(cache, ARCHIVE.name) for cache in caches if cache)]
+
+
+def archive_option(places: Iterable[Path] | None = None) -> str:
+    """The JVM options that use the newest archive; empty without one. Java ignores one that doesn't fit."""
+    found = [place for place in (archive_places() if places is None else places) if place.is_file()]
+    if not found:
+        return ""
+    return f'-XX:SharedArchiveFile="{max(found, key=lambda place: place.stat().st_mtime)}" {QUIET}'
 
 
 def open_session(user: Mapping[str, str]) -> SparkSession:

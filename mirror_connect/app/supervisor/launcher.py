@@ -25,6 +25,7 @@ from mirror_connect.kafka_io.client.java_options import for_tasks
 
 # The variables that the application gets from the worker's environment. Others may be secrets for EnvVarConfigProvider.
 PASSED_ON: Final = (
+    *("XDG_CACHE_HOME", "CACHE_DIRECTORY"),
     *("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "JAVA_HOME", "LD_LIBRARY_PATH", "PYTHONPATH"),
     PLUGIN_PATH,
     PLUGIN_MODULES,

@@ -12,18 +12,84 @@ import pytest
 
 from mirror_connect.spark_jobs import class_archive
 from mirror_connect.spark_jobs.class_archive import make_archive
-from mirror_connect.spark_jobs.session import archive_option
+from mirror_connect.spark_jobs.session import ARCHIVE, archive_option, archive_places
 
 
 def test_without_an_archive_there_is_no_option(tmp_path: Path) -> None:
-    assert archive_option(tmp_path / "spark.jsa") == ""
+    assert archive_option([tmp_path / "spark.jsa"]) == ""
 
 
 def test_a_path_with_spaces_stays_one_argument(tmp_path: Path) -> None:
     archive = tmp_path / "with spaces" / "spark.jsa"
     archive.parent.mkdir()
     archive.touch()
-    assert archive_option(archive).startswith(f'-XX:SharedArchiveFile="{archive}" ')
+    assert archive_option([archive]).startswith(f'-XX:SharedArchiveFile="{archive}" ')
+
+
+def test_of_several_archives_the_newest_is_used(tmp_path: Path) -> None:
+    places = [tmp_path / name for name in ("a.jsa", "b.jsa", "c.jsa")]
+    for age, place in zip((3, 1, 2), places, strict=True):
+        place.touch()
+        os.utime(place, (1_000_000 - age, 1_000_000 - age))
+    assert f'"{tmp_path}/b.jsa"' in archive_option(places)
+
+
+@pytest.mark.parametrize(
+    ("environment", "caches"),
+    [
+        pytest.param({"HOME": "/h"}, ["/h/.cache/mirror-connect"], id="home"),
+        pytest.param({"HOME": "/h", "XDG_CACHE_HOME": "/x"}, ["/x/mirror-connect"], id="the_users_cache"),
+        pytest.param({"CACHE_DIRECTORY": "/var/cache/m:/n"}, ["/var/cache/m"], id="systemds_unit"),
+        pytest.param({}, [], id="nothing"),
+    ],
+)
+def test_an_archive_is_beside_the_package_or_in_a_cache(environment: dict[str, str], caches: list[str]) -> None:
+    assert archive_places(environment) == [ARCHIVE, *(Path(cache, "spark.jsa") for cache in caches)]
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Beside the package and in a cache, for a command whose archives are made by no Java."""
+    found = [tmp_path / "package" / "spark.jsa", tmp_path / "cache" / "spark.jsa"]
+    monkeypatch.setattr(class_archive, "archive_places", lambda: found)
+    monkeypatch.setattr(class_archive, "LOAD_ALL", "import sys; open(sys.argv[1], 'w').write('classes')")
+    monkeypatch.setattr(class_archive, "what_it_fits", lambda: "Java 17 and these jars")
+    monkeypatch.setattr(sys, "argv", ["mirror-connect archive"])
+    return found
+
+
+def command() -> int:
+    with pytest.raises(SystemExit) as ended:
+        class_archive.command()
+    return int(str(ended.value.code))
+
+
+def test_the_archive_is_made_once_for_each_java(
+    places: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (command(), capsys.readouterr().out) == (0, f"{places[0]} is made.\n")
+    assert (command(), capsys.readouterr().out) == (0, f"{places[0]} is there, and fits.\n")
+    monkeypatch.setattr(class_archive, "what_it_fits", lambda: "Java 21 and these jars")
+    assert (command(), capsys.readouterr().out) == (0, f"{places[0]} is made.\n")
+
+
+def test_the_archive_of_a_package_that_is_read_only_is_in_the_cache(
+    places: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    places[0].parent.touch()  # root, too, can't make a directory of it
+    assert (command(), capsys.readouterr().out) == (0, f"{places[1]} is made.\n")
+    assert places[1].read_text() == "classes"
+
+
+def test_without_a_place_for_the_archive_the_command_names_them(
+    places: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place in places:
+        place.parent.touch()
+    assert command() == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert [str(place.parent) for place in places if str(place.parent) not in said] == []
 
 
 def test_an_archive_that_can_not_be_made_says_why_and_leaves_nothing(
@@ -68,4 +134,4 @@ def test_the_command_says_what_follows_and_goes_on(
     assert capsys.readouterr().err == (
         "No archive of Java's classes (Java wrote none): Spark starts without one, in twice the time.\n"
     )
-    assert sys.prefix in str(class_archive.ARCHIVE)
+    assert sys.prefix in str(ARCHIVE)
