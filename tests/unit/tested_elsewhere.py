@@ -17,7 +17,6 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "app/dedicated/__main__.py": "tests/unit/app/dedicated/test_program.py: arguments and settings of the program",
     "app/dedicated/cluster_checks.py": "tests/unit/app/dedicated/test_mm2_file.py: findings of whole files, through app/dedicated/mm2_file.py",
     "app/dedicated/findings.py": "tests/unit/app/dedicated/test_mm2_file.py: the lines of findings",
-    "app/dedicated/flow_runner.py": "tests/e2e/test_dedicated.py: needs brokers: a worker in its group",
     "app/dedicated/mm2_properties.py": "tests/unit/app/dedicated/test_mm2_file.py: a file that has been read, through app/dedicated/mm2_file.py",
     "app/dedicated/name_checks.py": "tests/unit/app/dedicated/test_mm2_file.py: findings of whole files, through app/dedicated/mm2_file.py",
     "app/dedicated/property_places.py": "tests/unit/app/dedicated/test_mm2_file.py: which names have an effect, through app/dedicated/name_checks.py",

@@ -1,0 +1,229 @@
+"""A flow in memory: tried again until it is up, and its connectors configured by the node that leads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, cast
+
+import pytest
+
+from mirror_connect.app.dedicated import flow_runner
+from mirror_connect.app.dedicated.flow_runner import FlowRunner
+from mirror_connect.app.dedicated.flows import Flow
+from mirror_connect.app.errors import BadRequest, NotLeader
+from mirror_connect.app.storage.config_view import Change, ConnectorUpdated
+from mirror_connect.connectors.errors import ClusterUnreachable
+from tests.waiting import state_reached
+
+SOURCE = "MirrorSourceConnector"
+WANTED = {name: {"name": name, "topics": "t"} for name in (SOURCE, "MirrorHeartbeatConnector")}
+FLOW = Flow("A", "B", True, {}, WANTED)
+Config = Mapping[str, str]
+
+
+class Cluster:
+    """What all nodes of a flow see: stored configs; `problems` are those of the next starts."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, Config] = {}
+        self.writes: list[str] = []
+        self.problems: list[Exception] = []
+        self.refusals: list[Exception] = []
+        self.workers: list[FakeWorker] = []
+
+
+class FakeWorker:
+    """A worker with its herder, leadership and config store in one."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.term: int | None = None
+        self.leader: str | None = None
+        self.ended: list[str] = []
+        self._moved: list[Callable[[], None]] = []
+        self._changed: list[Callable[[Change], None]] = []
+        self.herder = self.leadership = self
+        self.configs = _Configs(self)
+        cluster.workers.append(self)
+
+    async def start(self, answers: Callable[[], Awaitable[None]]) -> None:
+        await answers()
+        if self.cluster.problems:
+            raise ExceptionGroup("together", [self.cluster.problems.pop(0)])
+
+    def add_listener(self, moved: Callable[[], None]) -> None:
+        self._moved.append(moved)
+
+    def move(self, term: int | None, leader: str | None = None) -> None:
+        self.term, self.leader = term, leader
+        for moved in self._moved:
+            moved()
+
+    def store(self, name: str, config: Config) -> None:
+        """Whoever writes it."""
+        self.cluster.stored[name] = config
+        for changed in self.configs.listeners:
+            changed(ConnectorUpdated(name))
+
+    async def secrets(self) -> frozenset[str]:
+        return frozenset({"s"})
+
+    async def end_tasks(self) -> None:
+        self.ended.append("tasks")
+
+    async def leave(self) -> None:
+        self.ended.append("leave")
+
+    async def close(self) -> None:
+        self.ended.append("close")
+
+
+class _Configs:
+    """Both the config store and the herder's writes."""
+
+    def __init__(self, worker: FakeWorker) -> None:
+        self._worker = worker
+        self.listeners: list[Callable[[Change], None]] = []
+
+    @property
+    def connectors(self) -> Mapping[str, Config]:
+        return dict(self._worker.cluster.stored)
+
+    def snapshot(self) -> _Configs:
+        return self
+
+    def add_listener(self, listener: Callable[[Change], None]) -> None:
+        self.listeners.append(listener)
+
+    async def put(self, name: str, config: Config) -> None:
+        if self._worker.cluster.refusals:
+            raise self._worker.cluster.refusals.pop(0)
+        self._worker.cluster.writes.append(name)
+        self._worker.store(name, config)
+
+
+class Node:
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.settled = 0
+        self.runner = FlowRunner(
+            FLOW,
+            cast("Any", None),
+            spark=cast("Any", None),
+            start_spark=self._start_spark,
+            settled=self._settle,
+            worker_id="me/A->B",
+            url="http://me/A/B",
+            path="mm2.properties",
+        )
+        self.runner._new_worker = lambda: FakeWorker(cluster)  # type: ignore[method-assign, assignment, return-value]
+
+    async def _start_spark(self) -> None: ...
+
+    def _settle(self) -> None:
+        self.settled += 1
+
+    @property
+    def worker(self) -> FakeWorker:
+        return self.cluster.workers[-1]
+
+    async def up(self) -> FakeWorker:
+        self.runner.start()
+        await until(lambda: self.runner.up and bool(self.worker._moved))
+        return self.worker
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    await state_reached(condition, "it is so", 20, 0.002)
+
+
+@pytest.fixture
+async def node(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Node]:
+    monkeypatch.setattr(flow_runner, "RETRY_S", 0.01)
+    monkeypatch.setattr(flow_runner, "SETTLED_S", 0.01)
+    made = Node(Cluster())
+    yield made
+    await made.runner.end_tasks()
+
+
+async def test_a_flow_that_cannot_start_is_ended_and_tried_again_and_told_once(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    node.cluster.problems = [ClusterUnreachable("B is away"), ClusterUnreachable("B is away"), KeyError("a bug")]
+    await node.up()
+    assert [worker.ended for worker in node.cluster.workers] == [["tasks", "leave", "close"]] * 3 + [[]]
+    told = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert [line.split(";")[0].split(".")[0] for line in told] == [
+        "The flow is not up: B is away",
+        "The flow is not up because of an unexpected error",
+    ]
+    assert (node.settled, node.runner.problem) == (4, None)
+
+
+async def test_the_problem_of_a_flow_is_the_first_one_of_its_steps(node: Node) -> None:
+    node.cluster.problems = [ClusterUnreachable("B is away")] * 1000
+    node.runner.start()
+    await until(lambda: node.runner.problem is not None)
+    assert (node.runner.up, str(node.runner.problem)) == (False, "B is away")
+
+
+async def test_the_end_has_its_steps(node: Node) -> None:
+    worker = await node.up()
+    await node.runner.end_tasks()
+    await node.runner.leave()
+    await node.runner.close()
+    assert worker.ended == ["tasks", "leave", "close"]
+
+
+async def test_the_leader_writes_what_differs_and_nothing_else(node: Node) -> None:
+    worker = await node.up()
+    node.cluster.stored = {SOURCE: WANTED[SOURCE]}
+    worker.move(1)
+    await until(lambda: node.cluster.stored == WANTED)
+    assert node.cluster.writes == ["MirrorHeartbeatConnector"]
+
+
+async def test_a_standby_writes_nothing_and_says_once_whose_config_is_in_force(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker = await node.up()
+    node.cluster.stored = {**WANTED, SOURCE: {**WANTED[SOURCE], "topics": "u"}}
+    worker.move(None, "http://other/A/B")
+    await until(lambda: "The config of the leader (http://other/A/B) is in force" in caplog.text)
+    worker.store(SOURCE, {**WANTED[SOURCE], "topics": "u"})
+    await asyncio.sleep(0.1)
+    assert (caplog.text.count("is in force"), node.cluster.writes) == (1, [])
+
+
+async def test_a_difference_that_comes_later_is_told_too(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    worker = await node.up()
+    node.cluster.stored = dict(WANTED)
+    worker.move(None, "http://other/A/B")
+    await asyncio.sleep(0.1)
+    before = caplog.text.count("is in force")
+    worker.store(SOURCE, {**WANTED[SOURCE], "topics": "u"})
+    await until(lambda: caplog.text.count("is in force") == 1)
+    assert before == 0
+
+
+async def test_a_leader_configures_once_in_a_term_so_that_others_are_not_fought(node: Node) -> None:
+    worker = await node.up()
+    worker.move(1)
+    await until(lambda: node.cluster.stored == WANTED)
+    worker.store(SOURCE, {**WANTED[SOURCE], "topics": "by somebody"})
+    await asyncio.sleep(0.1)
+    by_somebody = dict(node.cluster.stored)
+    worker.move(2)
+    await until(lambda: node.cluster.stored == WANTED)
+    assert by_somebody[SOURCE]["topics"] == "by somebody"
+
+
+@pytest.mark.parametrize("refusal", [NotLeader(None), BadRequest("no")])
+async def test_a_config_that_was_refused_is_tried_again(node: Node, refusal: Exception) -> None:
+    node.cluster.refusals = [refusal]
+    worker = await node.up()
+    worker.move(1)
+    await until(lambda: node.cluster.stored == WANTED)
+    assert sorted(node.cluster.writes) == sorted(WANTED)
