@@ -79,6 +79,24 @@ lacks something (Java 17, room, a free port), 4 the cluster refuses the worker."
         files=True,
     ),
     Command(
+        "mm2",
+        "FILE [--clusters CLUSTER …]",
+        "the flows of an mm2.properties file (dedicated mode)",
+        "mirror_connect.app.dedicated.__main__:main",
+        """\
+Runs the flows of FILE in the foreground until SIGTERM or Ctrl-C, with one Spark
+application. It logs to standard error. FILE is an mm2.properties file as of
+Kafka's connect-mirror-maker.sh; flows and internal topics have the same names,
+so that each of the two continues what the other one left.
+  --clusters CLUSTER      only flows to these targets; several: with blanks
+
+Environment: as of `mirror-connect worker`.
+
+Exit code: 0 stopped as asked, 1 a bug, 2 wrong usage or setting, 3 this machine
+lacks something (Java 17, room, a free port), 4 no flow could be started.""",
+        files=True,
+    ),
+    Command(
         "check",
         "FILE|URL … [OPTION …]",
         "what would become of a configuration here",

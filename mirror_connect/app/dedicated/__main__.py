@@ -21,7 +21,8 @@ PROGRAM: Final = "connect-mirror-maker"
 
 class _Arguments(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise WrongUsage(f"{self.format_usage()}{PROGRAM}: error: {message}")
+        usage = " ".join(self.format_usage().split())
+        raise WrongUsage(f"{usage}: {message}")
 
 
 def arguments_parser() -> argparse.ArgumentParser:

@@ -56,6 +56,8 @@ def test_the_version_is_shown() -> None:
         pytest.param(("worker",), ("usage: mirror-connect worker FILE",), id="no_file"),
         pytest.param(("worker", "a", "b"), ("usage: mirror-connect worker FILE",), id="two_files"),
         pytest.param(("worker", "/nowhere/worker.properties"), ("/nowhere/worker.properties",), id="a_file_not_there"),
+        pytest.param(("mm2",), ("usage: connect-mirror-maker", "mm2.properties"), id="no_mm2_file"),
+        pytest.param(("mm2", "/nowhere/mm2.properties"), ("/nowhere/mm2.properties",), id="an_mm2_file_not_there"),
         pytest.param(("verify",), ("--source and --target",), id="no_link"),
         pytest.param(("verify", "--nope"), ("--nope",), id="no_option_of_the_command"),
         pytest.param(("completion", "tcsh"), ("usage: mirror-connect completion bash|zsh|fish",), id="no_shell"),
