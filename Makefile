@@ -22,7 +22,7 @@ help:
 	@echo 'make lint    format, style, types, import directions'
 	@echo 'make soak    the tests that kill, fence and hand over, and the longest: 20 times with other seeds'
 	@echo 'make fuzz    requests made up from openapi.yaml, for minutes, each time others'
-	@echo 'make docs    what is made from code: configuration.md, files.md, rooms.svg and tables in docs/, openapi.yaml'
+	@echo 'make docs    what is made from code: configuration.md, files.md, rooms.svg, tables and guide/topologies in docs/, openapi.yaml'
 	@echo 'make manifests  the Helm chart rendered into deploy/kubernetes; it needs helm'
 	@echo 'make bench   this product beside MirrorMaker 2, measured'
 	@echo 'make lock    the lock files again from pyproject.toml; UPGRADE=--upgrade takes newer versions'
@@ -122,6 +122,7 @@ docs: setup
 	@$(BIN)/python -m docs.generate_check_example
 	@$(BIN)/python -m docs.generate_file_map > docs/files.md
 	@$(BIN)/python -m docs.draw_rooms > docs/rooms.svg
+	@$(BIN)/python -m docs.generate_topologies
 	@$(BIN)/python -m mirror_connect.app.rest.openapi > openapi.yaml
 
 # The real Helm renders; tests without it compare the digest of the chart.

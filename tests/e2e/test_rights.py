@@ -1,6 +1,7 @@
 """The rights of docs/rights.md are enough for all that a link does; each one that is missing is named.
 
-Clusters with an authorizer and four users, who get what the tables say and nothing else.
+Clusters with an authorizer and four users, who get what the tables say and nothing else: by the commands of
+docs/guide/security.md, which grant just that (tests/unit/docs/test_guide_acls.py).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from confluent_kafka.admin import (
 
 from deploy.local import Listener, LocalCluster
 from tests.brokers import committed, started
+from tests.e2e import guide_acls
 from tests.e2e.product import ROOT, Product, mirror_config
 from tests.e2e.rights_table import Row, grant, revoke, rows
 from tests.waiting import wait_for, wait_for_state
@@ -146,9 +148,7 @@ def world() -> Iterator[World]:
         product = Product(target, group="mirror", properties=own)
         stack.callback(product.close)
         world = World(source, target, product)
-        for row in rows():
-            if row.needed != NOT_HERE:
-                grant(world.cluster(row), [row.binding(USERS[row.user][0])])
+        guide_acls.grant_all(source, target)
         for topic in (TOPIC, MOVED):
             source.create_topic(topic)
             world.produce(topic)
