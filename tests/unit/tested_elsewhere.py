@@ -20,7 +20,6 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "app/dedicated/mm2_properties.py": "tests/unit/app/dedicated/test_mm2_file.py: a file that has been read, through app/dedicated/mm2_file.py",
     "app/dedicated/name_checks.py": "tests/unit/app/dedicated/test_mm2_file.py: findings of whole files, through app/dedicated/mm2_file.py",
     "app/dedicated/property_places.py": "tests/unit/app/dedicated/test_mm2_file.py: which names have an effect, through app/dedicated/name_checks.py",
-    "app/dedicated/topic_overlap.py": "tests/unit/app/dedicated/test_mm2_file.py: flows in a circle, through app/dedicated/cluster_checks.py",
     "app/dedicated/value_checks.py": "tests/unit/app/dedicated/test_mm2_file.py: findings of whole files, through app/dedicated/mm2_file.py",
     "app/distributed.py": "tests/unit/app/test_tasks_lease.py: puts the parts of a worker's process together",
     "app/errors.py": "tests/unit/app/herder/test_validation.py: error classes",

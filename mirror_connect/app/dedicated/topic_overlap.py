@@ -16,14 +16,23 @@ _PLAIN_BEGINNING: Final = re.compile(r"(?:[A-Za-z0-9_-]|\\[.\-])*")
 
 def may_overlap(configs: Sequence[Mapping[str, str]]) -> bool:
     """Whether all these connectors may copy the same topic. True wherever that is not certain."""
-    for config in configs:
-        if not config.get("topic.filter.class", "").startswith("python:") and all(
-            map(_PLAIN_NAME.fullmatch, _topics(config))
-        ):
-            # One list of plain names: nothing else can be copied by all.
-            return any(all(_copies(each, name) for each in configs) for name in _topics(config))
-    beginnings = [[_beginning(entry) for entry in _topics(config)] for config in configs]
+    lists = [_topics(config) for config in configs]
+    plain = [names for config, names in zip(configs, lists, strict=True) if not _of_user(config) and _are_plain(names)]
+    if plain:
+        # One list of plain names: nothing else can be copied by all.
+        return any(all(_copies(each, name) for each in configs) for names in plain for name in names)
+    lists = [[".*"] if _of_user(config) else names for config, names in zip(configs, lists, strict=True)]
+    beginnings = [[_beginning(entry) for entry in names] for names in lists]
     return any(_fit(chosen) for chosen in _choices(beginnings))
+
+
+def _of_user(config: Mapping[str, str]) -> bool:
+    """Whether a user's class decides, which may accept anything."""
+    return config.get("topic.filter.class", "").startswith("python:")
+
+
+def _are_plain(names: Sequence[str]) -> bool:
+    return all(map(_PLAIN_NAME.fullmatch, names))
 
 
 def _topics(config: Mapping[str, str]) -> list[str]:
@@ -32,7 +41,7 @@ def _topics(config: Mapping[str, str]) -> list[str]:
 
 
 def _copies(config: Mapping[str, str], name: str) -> bool:
-    if config.get("topic.filter.class", "").startswith("python:"):
+    if _of_user(config):
         return True
     text = config.get("topics.exclude")
     excluded = TOPICS_EXCLUDE_DEFAULT if text is None else list(parse(text, LIST)[1])
