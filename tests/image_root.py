@@ -201,7 +201,10 @@ def _link_environment(home: Path) -> None:
         if not each.name.startswith("__editable__"):
             (packages / each.name).symlink_to(Path("/checkout") / each.relative_to(ROOT))
     (packages / "mirror_connect").symlink_to("/checkout/mirror_connect")
-    (home / "bin").mkdir()
+    shutil.copytree(ROOT / "bin", home / "bin")
+    command = home / "bin" / "mirror-connect"
+    command.write_text("#!/opt/mirror-connect/bin/python\nfrom mirror_connect.cli.__main__ import main\n\nmain()\n")
+    command.chmod(0o755)
     for name in ("python", "python3"):
         (home / "bin" / name).symlink_to("/python/bin/python3.11")
     (home / "pyvenv.cfg").write_text("home = /python/bin\ninclude-system-site-packages = false\nversion = 3.11\n")

@@ -87,8 +87,7 @@ def from_variables(environment: Mapping[str, str], address: str) -> Given | None
 def _confluent(environment: Mapping[str, str]) -> Given:
     missing = [name for name in REQUIRED if not environment.get(name)]
     if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        raise Mistake(f"{', '.join(missing)} {verb} missing: an image of Connect needs {', '.join(REQUIRED)}")
+        raise _missing(missing, "as for Confluent's image")
     properties = {}
     notes = []
     for name in _of_properties(environment):
@@ -115,13 +114,17 @@ def _debezium(environment: Mapping[str, str], address: str) -> Given:
     needed = ("bootstrap.servers", "config.storage.topic", "offset.storage.topic")
     missing = [names[name] for name in needed if not properties.get(name)]
     if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        raise Mistake(f"{', '.join(missing)} {verb} missing: set {'it' if verb == 'is' else 'them'} as for Debezium's")
+        raise _missing(missing, "as for Debezium's image")
     _serve_where_asked(properties)
     variables = _variables(environment)
     if environment.get("HEAP_OPTS"):
         variables["KAFKA_HEAP_OPTS"] = environment["HEAP_OPTS"]
     return Given("Debezium's", properties, variables, _idle(environment))
+
+
+def _missing(names: list[str], how: str) -> Mistake:
+    verb, them = ("is", "it") if len(names) == 1 else ("are", "them")
+    return Mistake(f"{', '.join(names)} {verb} missing: set {them}, {how} (docs/containers.md)")
 
 
 def _of_properties(environment: Mapping[str, str]) -> list[str]:

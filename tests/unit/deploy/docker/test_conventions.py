@@ -100,7 +100,7 @@ def test_debeziums_long_names_have_no_dashes() -> None:
 
 @pytest.mark.parametrize("name", ["BOOTSTRAP_SERVERS", "CONFIG_STORAGE_TOPIC", "OFFSET_STORAGE_TOPIC"])
 def test_what_debeziums_image_asks_for_is_named(name: str) -> None:
-    with pytest.raises(Mistake, match=f"^{name} is missing: set it"):
+    with pytest.raises(Mistake, match=f"^{name} is missing: set it, as for Debezium"):
         from_variables({**DEBEZIUM, name: ""}, "")
 
 
