@@ -15,6 +15,7 @@ from mirror_connect.app.rest.http_servers import HttpServers
 from mirror_connect.app.steps import within
 from mirror_connect.app.supervisor.internal_api import create_internal_application
 from mirror_connect.app.supervisor.spark_host import SparkHost
+from mirror_connect.connectors.log_format import log_flow
 
 log = logging.getLogger(__name__)
 
@@ -61,10 +62,12 @@ class Process:
         if self._spark_started:
             return
         self._spark_started = True
-        internal = listen_on("127.0.0.1", 0, "the internal HTTP")
-        # Any number of connections: only tasks with tokens connect, with two each.
-        self.http.serve(create_internal_application(self.spark), [internal], most_connections=None)
-        await self.spark.start(f"http://127.0.0.1:{internal.getsockname()[1]}")
+        # The first flow that is up calls this, but what begins here is of all flows.
+        with log_flow(""):
+            internal = listen_on("127.0.0.1", 0, "the internal HTTP")
+            # Any number of connections: only tasks with tokens connect, with two each.
+            self.http.serve(create_internal_application(self.spark), [internal], most_connections=None)
+            await self.spark.start(f"http://127.0.0.1:{internal.getsockname()[1]}")
 
     def stop(self) -> None:
         """Begins the clean end."""

@@ -25,7 +25,6 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "app/errors.py": "tests/unit/app/herder/test_validation.py: error classes",
     "app/foreground.py": "tests/unit/app/test_own_log.py: its log; exit codes are in tests/e2e/test_bad_start.py",
     "app/herder/interfaces.py": "tests/unit/app/herder/test_herder.py: protocols only, through tests/fakes/connect_worker.py",
-    "app/process.py": "tests/unit/app/test_forgotten_secrets.py: start and end need brokers and Spark",
     "app/rest/admin.py": "tests/unit/app/rest/test_loggers.py: routes, called over HTTP, through app/rest/application.py",
     "app/rest/bodies.py": "tests/unit/app/rest/test_connectors.py: bodies of the answers, through app/rest/plugins.py",
     "app/rest_listeners.py": "tests/unit/app/test_start_imports.py: opens ports, through app/distributed.py",
