@@ -17,7 +17,7 @@ from mirror_connect.app.mirror_maker.client_files import read_sources, read_targ
 from mirror_connect.app.mirror_maker.options import Asked, WrongOption, help_text, parse
 from mirror_connect.app.mirror_maker.program import MirrorMaker
 from mirror_connect.app.version import API_VERSION
-from mirror_connect.connectors.secrets import RedactingFilter, secrets_of
+from mirror_connect.connectors.secrets import RedactingFilter
 
 log = logging.getLogger("mirror_connect.app")
 
@@ -40,8 +40,7 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], M
         raise TypeError("help and version are answered before")
     target = read_target(options.producer_file)
     sources = read_sources(options.consumer_files)
-    for each in (target.producer, *(source.consumer for source in sources)):
-        hiding.keep(secrets_of(each))
+    hiding.keep(target.secrets.union(*(source.secrets for source in sources)))
     spark = with_heap({}, os.environ)
     from_files = (*target.notices, *(line for source in sources for line in source.notices))
     for line in (*options.notices, *from_files, *notices({}, os.environ)):
@@ -54,7 +53,7 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], M
             source.consumer["bootstrap.servers"],
             target.producer["bootstrap.servers"],
         )
-    return lambda: MirrorMaker(options, sources, target.producer, spark, hiding.forget_all_but)
+    return lambda: MirrorMaker(options, sources, target, spark, hiding.forget_all_but)
 
 
 def _asked(arguments: Sequence[str]) -> str | None:

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from mirror_connect.app.config.config_providers import resolve_own
 from mirror_connect.app.config.properties import read_properties
 from mirror_connect.app.mirror_maker.assignors import SETTING as ASSIGNMENT
 from mirror_connect.app.mirror_maker.assignors import configured_assignors
 from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.secrets import resolved_secrets
 from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS
 from mirror_connect.kafka_io.client.copier_settings import producer_settings
 from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
@@ -108,11 +110,15 @@ _INTERNAL: Final = "exclude.internal.topics"
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A source: `consumer` are its properties with MirrorMaker's defaults. Times are in ms. `notices`: lines for the log."""
+    """A source: `consumer` are its properties with MirrorMaker's defaults. Times are in ms. `notices`: lines for the log.
+
+    `secrets`: what no text may show.
+    """
 
     name: str
     group_id: str
     consumer: Mapping[str, str] = field(repr=False)
+    secrets: frozenset[str] = field(repr=False)
     assignors: tuple[str, ...]
     session_timeout_ms: int
     heartbeat_interval_ms: int
@@ -123,9 +129,10 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class TargetFile:
-    """The target: `producer` are its properties. `notices`: lines for the log."""
+    """The target: `producer` are its properties. `notices`: lines for the log. `secrets`: what no text may show."""
 
     producer: Mapping[str, str] = field(repr=False)
+    secrets: frozenset[str] = field(repr=False)
     notices: tuple[str, ...]
 
 
@@ -146,16 +153,16 @@ def read_sources(paths: Collection[str]) -> list[SourceFile]:
 
 def read_target(path: str) -> TargetFile:
     """The target of this file. ConfigError."""
-    given = read_properties(path, what="the file of --producer.config")
+    given, secrets = _read(path, "producer")
     _check_bootstrap(given, "target", "metadata.broker.list")
     kept, notices = _without(given, _OLD_PRODUCER, f"{path}: the target's producer")
     CLIENT_KEYS["producer"].parse_all(kept)
     producer_settings(kept)
-    return TargetFile(kept, notices)
+    return TargetFile(kept, secrets, notices)
 
 
 def _source(path: str, names: Collection[str]) -> SourceFile:
-    given = read_properties(path, what="the file of --consumer.config")
+    given, secrets = _read(path, "consumer")
     _check_bootstrap(given, "source", "zookeeper.connect")
     if not given.get(GROUP):
         wrong = f" in the place of groupid={given['groupid']}" if "groupid" in given else ""
@@ -183,6 +190,7 @@ def _source(path: str, names: Collection[str]) -> SourceFile:
         name=_name(path, names),
         group_id=given[GROUP],
         consumer=kept,
+        secrets=secrets,
         assignors=tuple(assignors),
         session_timeout_ms=settings.integer("session.timeout.ms"),
         heartbeat_interval_ms=settings.integer("heartbeat.interval.ms"),
@@ -190,6 +198,13 @@ def _source(path: str, names: Collection[str]) -> SourceFile:
         metadata_max_age_ms=settings.integer("metadata.max.age.ms"),
         notices=(*notices, *more),
     )
+
+
+def _read(path: str, kind: str) -> tuple[dict[str, str], frozenset[str]]:
+    """The properties with the values of their config providers, as Kafka's clients read them; and what is secret of them."""
+    _, resolved = resolve_own(read_properties(path, what=f"the file of --{kind}.config"))
+    given = {name: value for name, value in resolved.values.items() if name.partition(".providers")[0] != "config"}
+    return given, resolved_secrets(resolved.as_written, resolved.values)
 
 
 def _check_bootstrap(given: Mapping[str, str], side: str, former: str) -> None:

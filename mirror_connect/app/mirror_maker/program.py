@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from mirror_connect.app.errors import RecordsRefused
-from mirror_connect.app.mirror_maker.client_files import SourceFile
+from mirror_connect.app.mirror_maker.client_files import SourceFile, TargetFile
 from mirror_connect.app.mirror_maker.options import Options
 from mirror_connect.app.mirror_maker.source import MirroredSource
 from mirror_connect.app.mirror_maker.target_topics import TargetTopics
@@ -30,7 +30,7 @@ class MirrorMaker:
         self,
         options: Options,
         sources: Sequence[SourceFile],
-        producer: Mapping[str, str],
+        target: TargetFile,
         spark: Mapping[str, str],
         forget_all_but: Callable[[Collection[str]], None],
     ) -> None:
@@ -39,12 +39,14 @@ class MirrorMaker:
         self._refusal = ""
         self._process = Process(spark, forget_all_but)
         choice = TopicChoice(options.expression, excludes=options.excludes)
-        targets = TargetTopics(ClusterAdmin(producer, "the target cluster", timeout=ADMIN_S, user=PRODUCING_USER))
+        targets = TargetTopics(
+            ClusterAdmin(target.producer, "the target cluster", timeout=ADMIN_S, user=PRODUCING_USER)
+        )
         self._sources: dict[str, MirroredSource] = {}
         for file in sources:
             self._sources[file.name] = source = MirroredSource(
                 file,
-                producer,
+                target,
                 choice,
                 targets,
                 self._process.spark,

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from mirror_connect.app.mirror_maker.client_files import SourceFile
+from mirror_connect.app.mirror_maker.client_files import SourceFile, TargetFile
 from mirror_connect.app.mirror_maker.group_member import GroupMember
 from mirror_connect.app.mirror_maker.positions import Positions
 from mirror_connect.app.mirror_maker.target_topics import TargetTopics, tasks_of
@@ -28,7 +28,6 @@ from mirror_connect.connectors.mirror.assignment import assigned_partitions_text
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import ProblemCode
 from mirror_connect.connectors.rights import SOURCE_USER
-from mirror_connect.connectors.secrets import secrets_of
 from mirror_connect.connectors.task_protocol import FAILED, TaskId
 from mirror_connect.connectors.wording import counted
 from mirror_connect.kafka_io.admin.admin_errors import AdminError
@@ -78,7 +77,7 @@ class MirroredSource:
     def __init__(
         self,
         file: SourceFile,
-        producer: Mapping[str, str],
+        target: TargetFile,
         topics: TopicChoice,
         targets: TargetTopics,
         spark: SparkHost,
@@ -95,12 +94,14 @@ class MirroredSource:
         self._commit_s = commit_interval_ms / 1000
         self._aborted = aborted
         self._fetching = FetchSettings.of(file.consumer)
-        self._secrets = secrets_of(file.consumer) | secrets_of(producer)
+        self._secrets = file.secrets | target.secrets
         # As MirrorMaker names its first consumer.
         client_id = file.consumer.get("client.id") or f"{file.group_id}-0"
         self._cluster = Cluster(file.consumer, client_id)
         self._positions = Positions()
-        self._specs = GroupTaskSpecs(file.name, file.consumer, producer, self._positions, skips_oversize=skips_oversize)
+        self._specs = GroupTaskSpecs(
+            file.name, file.consumer, target.producer, self._positions, skips_oversize=skips_oversize
+        )
         # Topics of the source that are chosen, with their partitions.
         self._sources: dict[str, int] = {}
         self._told: dict[str, str] = {}

@@ -120,3 +120,14 @@ def test_a_producers_file_that_cannot_be_used_is_refused(tmp_path: Path, text: s
 
 def test_logins_are_not_shown_by_repr(tmp_path: Path) -> None:
     assert "hunter2" not in repr(source(tmp_path, f"{NEEDED}sasl.jaas.config=x password='hunter2';\n"))
+
+
+def test_values_of_config_providers_are_resolved_and_hidden(tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text("host=a:9092\n")
+    provider = (
+        "config.providers=f\nconfig.providers.f.class=org.apache.kafka.common.config.provider.FileConfigProvider\n"
+    )
+    found = source(tmp_path, f"group.id=mm\n{provider}bootstrap.servers=${{f:{tmp_path}/secrets:host}}\n")
+    assert found.consumer["bootstrap.servers"] == "a:9092"
+    assert "a:9092" in found.secrets
+    assert not [name for name in found.consumer if name.startswith("config.")]
