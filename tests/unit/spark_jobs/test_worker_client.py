@@ -95,6 +95,28 @@ async def test_a_source_offset_noted_while_a_report_is_made_is_in_it_or_in_the_n
     client.close()
 
 
+async def test_a_report_that_confirms_an_assignment_has_all_source_offsets_from_before(url: str) -> None:
+    client = WorkerClient(RunHandle(url, "run", "token"), asyncio.get_running_loop())
+    partition = TaskPartition("t", 0, "t")
+
+    class LoopComesBetween:
+        """While the thread makes its report, the loop notes the last offset and confirms that the partition is free."""
+
+        def __enter__(self) -> None: ...
+
+        def __exit__(self, *_: object) -> None:
+            client._noting = threading.Lock()
+            client.copied(partition, 5)
+            client.assignment_version = 2
+
+    client._noting = LoopComesBetween()  # type: ignore[assignment]
+    await asyncio.to_thread(client._report, hold=False)
+    await asyncio.to_thread(client._report, hold=False)
+    said = [(each["assignment_version"], each["source_offsets"]) for each in _Worker.reports]
+    assert said == [(0, []), (2, [["t", 0, 5]])]
+    client.close()
+
+
 async def test_a_loop_that_hangs_is_told_by_the_thread_that_reports(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1_000.0]
     monkeypatch.setattr(worker_client.time, "monotonic", lambda: now[0])

@@ -30,6 +30,8 @@ class Coordinator:
         self.assigned: dict[str, list[TopicPartition]] = {}
         self.offered: list[tuple[str, list[str]]] = []
         self.beats = 0
+        # Called while a heartbeat is under way.
+        self.answers: Callable[[], None] = lambda: None
 
     async def join(
         self, member_id: str, metadata: bytes, others: Mapping[str, bytes] | None = None
@@ -50,6 +52,7 @@ class Coordinator:
 
     async def heartbeat(self, generation: int, member_id: str) -> None:
         self.beats += 1
+        self.answers()
         if self.beat is not None:
             raise self.beat
 
@@ -190,6 +193,20 @@ async def test_the_lease_ends_although_the_coordinator_is_silent() -> None:
         world.coordinator.beat = None
         await world.until(lambda: world.member.lease_remaining() > 0)
     assert "lost" not in world.done
+
+
+async def test_the_lease_counts_from_before_the_heartbeat_was_sent() -> None:
+    world = World()
+    left: list[float] = []
+
+    def slow() -> None:
+        left.append(world.member.lease_remaining())
+        world.now += 1.0
+
+    async with running(world):
+        world.coordinator.answers = slow
+        await world.until(lambda: len(left) > 2)
+    assert left[1:3] == [SESSION_S - MARGIN_S - 1.0] * 2
 
 
 async def test_a_coordinator_that_is_away_at_the_start_is_asked_again() -> None:
