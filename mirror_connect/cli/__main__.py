@@ -34,7 +34,7 @@ def main() -> NoReturn:
     elif _asks_for_help(rest):
         command = COMMANDS[name]
         print(f"{command.usage}\n{command.help}")
-    elif COMMANDS[name].arguments == FILE and len(rest) != 1:
+    elif _lacks_its_file(COMMANDS[name], rest):
         print(COMMANDS[name].usage, file=sys.stderr)
         sys.exit(WRONG_USAGE)
     else:
@@ -73,6 +73,13 @@ def unknown(name: str) -> str:
 
 def _asks_for_help(arguments: Sequence[str]) -> bool:
     return any(each in HELP for each in arguments)
+
+
+def _lacks_its_file(command: Command, arguments: Sequence[str]) -> bool:
+    """Whether it is known without starting the command. Others judge their arguments themselves."""
+    if command.arguments == FILE:
+        return len(arguments) != 1
+    return command.arguments.startswith(FILE) and not arguments
 
 
 def _version() -> str:

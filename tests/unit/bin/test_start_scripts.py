@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -55,6 +56,12 @@ def _run(script: Path, *arguments: str, **environment: str) -> subprocess.Comple
 
 def test_every_script_is_tested_here() -> None:
     assert {each.name for each in (ROOT / "bin").iterdir()} == {*SCRIPTS, COMMON}
+
+
+def test_the_package_has_every_script() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    installed = project["tool"]["setuptools"]["script-files"]
+    assert sorted(installed) == sorted(f"bin/{each.name}" for each in (ROOT / "bin").iterdir())
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import typer
 
+from mirror_connect.app.dedicated.__main__ import arguments_parser
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.check.__main__ import application as check
 from mirror_connect.cli.commands import COMMANDS, Command
@@ -56,7 +57,10 @@ def test_the_version_is_shown() -> None:
         pytest.param(("worker",), ("usage: mirror-connect worker FILE",), id="no_file"),
         pytest.param(("worker", "a", "b"), ("usage: mirror-connect worker FILE",), id="two_files"),
         pytest.param(("worker", "/nowhere/worker.properties"), ("/nowhere/worker.properties",), id="a_file_not_there"),
-        pytest.param(("mm2",), ("usage: connect-mirror-maker", "mm2.properties"), id="no_mm2_file"),
+        pytest.param(("mm2",), ("usage: mirror-connect mm2 FILE",), id="no_file_of_dedicated_mode"),
+        pytest.param(("mm1",), ("--consumer.config",), id="no_source"),
+        pytest.param(("check",), ("usage: mirror-connect check FILE|URL",), id="nothing_to_check"),
+        pytest.param(("archive", "f"), ("usage: mirror-connect archive",), id="too_much"),
         pytest.param(("mm2", "/nowhere/mm2.properties"), ("/nowhere/mm2.properties",), id="an_mm2_file_not_there"),
         pytest.param(("verify",), ("--source and --target",), id="no_link"),
         pytest.param(("verify", "--nope"), ("--nope",), id="no_option_of_the_command"),
@@ -79,7 +83,14 @@ def test_without_a_command_the_help_is_shown_and_the_code_is_2() -> None:
     [
         pytest.param(("--help",), "mirror_connect.cli.commands", ("typer", "fastapi", "mirror_connect.app"), id="help"),
         pytest.param(("completion", "bash"), "mirror_connect.cli.commands", ("typer", "uvloop"), id="completion"),
-        pytest.param(("worker", "/nowhere"), "mirror_connect.app.worker", ("typer", "rich"), id="worker"),
+        pytest.param(
+            ("worker", "/nowhere"),
+            "mirror_connect.app.worker",
+            ("typer", "rich", "mirror_connect.app.dedicated", "mirror_connect.app.mirror_maker"),
+            id="worker",
+        ),
+        pytest.param(("mm2", "/no"), "mirror_connect.app.worker", ("typer", "mirror_connect.app.mirror_maker"), id="mm2"),
+        pytest.param(("mm1",), "mirror_connect.app.foreground", ("typer", "mirror_connect.app.dedicated"), id="mm1"),
         pytest.param(("verify",), "mirror_connect.verify.link", ("fastapi", "mirror_connect.app.worker"), id="verify"),
     ],
 )  # fmt: skip
@@ -104,3 +115,8 @@ def test_the_help_of_verify_lists_its_options() -> None:
 def test_the_help_of_check_lists_its_options() -> None:
     names = {name for each in typer.main.get_command(check).params for name in each.opts if name.startswith("--")}
     assert {f"--{each.name}" for each in COMMANDS["check"].options} == names | {"--help"}
+
+
+def test_the_help_of_mm2_lists_its_options() -> None:
+    names = {name for each in arguments_parser()._actions for name in each.option_strings if name.startswith("--")}
+    assert {f"--{each.name}" for each in COMMANDS["mm2"].options} == names
