@@ -59,6 +59,7 @@ class Worker:
         self._config = config
         self._spark = spark
         self.url: Final = url
+        self._flow = flow
         self._until = 0.0
         self._membership = Membership.of(
             config.own_client("consumer"),
@@ -149,7 +150,8 @@ class Worker:
                 if asyncio.get_running_loop().time() > give_up:
                     raise
                 if not logged:
-                    log.warning("%s. The worker tries again for %d s and then gives up", error, UNREACHABLE_GIVE_UP_S)
+                    again = f"The worker tries again for {UNREACHABLE_GIVE_UP_S:.0f} s and then gives up"
+                    log.warning("%s. %s", error, "The flow is tried again until it answers" if self._flow else again)
                 logged = True
             await asyncio.sleep(RETRY_S)
 

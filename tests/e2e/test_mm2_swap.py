@@ -1,6 +1,7 @@
 """Apache's MirrorMaker 2 and this product take turns in one group: nothing twice, nothing missing, never both at once.
 
-As connectors of Kafka Connect and as the dedicated program, whose worker's topics this product's worker is given.
+As connectors of Kafka Connect, and as the dedicated program: against this product's with the same file, and against a worker
+that is given its topics.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pytest
 
 from deploy.local import LocalCluster
 from tests.e2e.reading import values
-from tests.e2e.turns import EACH, MIDDLE, PARTITIONS, Turns, with_connect, with_dedicated
+from tests.e2e.turns import EACH, MIDDLE, PARTITIONS, Turns, with_connect, with_dedicated, with_dedicated_and_worker
 
 # Three programs start in it, and a machine may be slow and busy.
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.mm2, pytest.mark.timeout(600), pytest.mark.soak]
@@ -24,9 +25,20 @@ EACH_TURN = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(scope="module", params=["connect", pytest.param("dedicated", marks=pytest.mark.long)])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "connect",
+        pytest.param("dedicated", marks=pytest.mark.long),
+        pytest.param("dedicated_and_worker", marks=pytest.mark.long),
+    ],
+)
 def turns(request: pytest.FixtureRequest, source_cluster: LocalCluster, target_cluster: LocalCluster) -> Turns:
-    make = {"connect": with_connect, "dedicated": with_dedicated}[request.param]
+    make = {
+        "connect": with_connect,
+        "dedicated": with_dedicated,
+        "dedicated_and_worker": with_dedicated_and_worker,
+    }[request.param]
     return make(source_cluster, target_cluster)
 
 
@@ -37,6 +49,10 @@ def test_nothing_is_copied_twice_and_nothing_is_missing(turns: Turns) -> None:
 def test_the_connectors_that_java_stored_are_run_as_they_are(turns: Turns) -> None:
     aliases = [(config["source.cluster.alias"], config["target.cluster.alias"]) for config in turns.adopted.values()]
     assert aliases == [turns.aliases] * 3
+
+
+def test_nobody_configures_the_connectors_again(turns: Turns) -> None:
+    assert turns.config_writes == [len(turns.names)] * 3
 
 
 def test_java_finds_the_positions_under_the_keys_it_would_have_written(turns: Turns) -> None:

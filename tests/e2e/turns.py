@@ -5,6 +5,7 @@ Every record lies at the same offset on both sides, so that what is translated c
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +17,7 @@ from mirror_connect.connectors.records.checkpoints import Checkpoint
 from mirror_connect.connectors.records.heartbeats import Heartbeat
 from mirror_connect.connectors.records.offset_syncs import OffsetSync
 from tests.brokers import commit, committed, messages
+from tests.e2e.dedicated import Dedicated
 from tests.e2e.ends import end_offsets, wait_ends
 from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, mirror_config
@@ -68,6 +70,7 @@ class Turns:
     names: dict[str, str]
     group_id: str
     offsets_topic: str
+    configs_topic: str
     produced: list[list[bytes | None]] = field(default_factory=lambda: [[] for _ in range(PARTITIONS)])
     # After each turn: key → (partition of connect-offsets, last value).
     positions: list[dict[bytes, tuple[int, bytes]]] = field(default_factory=list)
@@ -76,7 +79,10 @@ class Turns:
     moved: list[dict[str, dict[int, int]]] = field(default_factory=list)
     refusal_code: int = 0
     refusal: str = ""
+    # Kind of connector → its config while ours runs.
     adopted: dict[str, dict[str, str]] = field(default_factory=dict)
+    # After each turn: how often configs of connectors were written so far.
+    config_writes: list[int] = field(default_factory=list)
 
     @property
     def remote(self) -> str:
@@ -132,6 +138,16 @@ class Turns:
         start = f'["{self.names["Source"]}"'.encode()
         return {key: value for key, value in stored.items() if key.startswith(start)}
 
+    def stored_configs(self) -> list[tuple[str, dict[str, str]]]:
+        """Connector and config of each record that configures one, oldest first."""
+        found = [(message.key(), message.value()) for message in messages(self.target, self.configs_topic, 0)]
+        start = b"connector-"
+        return [
+            (key.decode().removeprefix("connector-"), json.loads(value)["properties"])
+            for key, value in found
+            if key and value and key.startswith(start)
+        ]
+
     # --- a turn ---
 
     def produce(self) -> None:
@@ -182,6 +198,7 @@ class Turns:
         """Keeps what is seen after a turn, and lets LATE commit."""
         self.positions.append(self.stored())
         self.counts.append((len(self.syncs()), len(self.checkpoints()), len(self.heartbeats())))
+        self.config_writes.append(len(self.stored_configs()))
         self.moved.append({group: self.on_target(group) for group in (self.late, self.reader)})
         self.commit(self.late, self.end)
 
@@ -219,8 +236,9 @@ def take_turns(turns: Turns, java: Program, ours: Product, started: Callable[[],
         turns.note()
 
         ours.start()
-        turns.adopted = {kind: ours.call("GET", f"/connectors/{name}/config") for kind, name in turns.names.items()}
         turns.turn(exact=True)
+        stored = dict(turns.stored_configs())
+        turns.adopted = {kind: stored[name] for kind, name in turns.names.items()}
         # No waiting for positions here: that its end commits is a promise.
         assert ours.stop() == 0
         turns.note()
@@ -246,7 +264,7 @@ def take_turns(turns: Turns, java: Program, ours: Product, started: Callable[[],
 def with_connect(source: LocalCluster, target: LocalCluster) -> Turns:
     """MirrorMaker 2 as three connectors of a Connect worker, made by REST."""
     names = {kind: f"turns-{kind.lower()}" for kind in KINDS}
-    turns = Turns(source, target, "turns", ("S", "T"), names, "turns", "turns-offsets")
+    turns = Turns(source, target, "turns", ("S", "T"), names, "turns", "turns-offsets", "turns-configs")
     source.create_topic(turns.topic, PARTITIONS)
     java = ConnectWorker(target, OFTEN, group=turns.group_id, heap="512m")
 
@@ -271,11 +289,33 @@ def with_connect(source: LocalCluster, target: LocalCluster) -> Turns:
 
 
 def with_dedicated(source: LocalCluster, target: LocalCluster) -> Turns:
-    """MirrorMaker 2 as its own program with one file: its worker's topics have names of their own, and no REST."""
-    aliases = ("DS", "DT")
+    """MirrorMaker 2 as its own program, and this product's with the same file."""
+    turns, java = _dedicated(source, target, ("FS", "FT"))
+    ours = Dedicated(target, java.properties, internal_rest=False)
+    take_turns(turns, java, ours, lambda: None)
+    return turns
+
+
+def with_dedicated_and_worker(source: LocalCluster, target: LocalCluster) -> Turns:
+    """MirrorMaker 2 as its own program, and a worker of this product that is given its topics."""
+    turns, java = _dedicated(source, target, ("DS", "DT"))
+    topics = {
+        "config.storage.topic": turns.configs_topic,
+        "offset.storage.topic": turns.offsets_topic,
+        "status.storage.topic": f"mm2-status.{turns.aliases[0]}.internal",
+    }
+    take_turns(turns, java, Product(target, group=turns.group_id, properties=topics), lambda: None)
+    return turns
+
+
+def _dedicated(
+    source: LocalCluster, target: LocalCluster, aliases: tuple[str, str]
+) -> tuple[Turns, DedicatedMirrorMaker]:
+    """A link with one file: the worker's topics have names of their own, and there is no REST."""
     names = {kind: f"Mirror{kind}Connector" for kind in KINDS}
-    internal = {what: f"mm2-{what}.{aliases[0]}.internal" for what in ("configs", "offsets", "status")}
-    turns = Turns(source, target, "dedicated-turns", aliases, names, f"{aliases[0]}-mm2", internal["offsets"])
+    internal = {what: f"mm2-{what}.{aliases[0]}.internal" for what in ("configs", "offsets")}
+    topic = f"dedicated-turns-{aliases[0]}"
+    turns = Turns(source, target, topic, aliases, names, f"{aliases[0]}-mm2", internal["offsets"], internal["configs"])
     source.create_topic(turns.topic, PARTITIONS)
     properties = {
         **SETTINGS,
@@ -285,11 +325,4 @@ def with_dedicated(source: LocalCluster, target: LocalCluster) -> Turns:
         f"{aliases[1]}->{aliases[0]}.emit.heartbeats.enabled": "false",
         **{f"{aliases[1]}.{name}": value for name, value in OFTEN.items()},
     }
-    java = DedicatedMirrorMaker(source, target, properties, aliases=aliases, heap="512m")
-    topics = {
-        "config.storage.topic": internal["configs"],
-        "offset.storage.topic": internal["offsets"],
-        "status.storage.topic": internal["status"],
-    }
-    take_turns(turns, java, Product(target, group=turns.group_id, properties=topics), lambda: None)
-    return turns
+    return turns, DedicatedMirrorMaker(source, target, properties, aliases=aliases, heap="512m")

@@ -11,6 +11,7 @@ import socket
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from starlette.types import ASGIApp
 
@@ -19,7 +20,7 @@ from mirror_connect.app.dedicated.flow_rest import FlowsApplication, flow_path
 from mirror_connect.app.dedicated.flow_runner import FlowRunner
 from mirror_connect.app.dedicated.flows import Flow, Mm2Config
 from mirror_connect.app.process import Process
-from mirror_connect.app.rest.application import Surface, create_application
+from mirror_connect.app.rest.application import create_application
 from mirror_connect.app.rest_listeners import RestListeners
 
 log = logging.getLogger(__name__)
@@ -103,13 +104,7 @@ class _ApplicationOf:
         if worker is None:
             return None
         if self._made is None or self._made[0] is not worker:
-            surface = Surface(
-                admin=False,
-                docs=False,
-                header_rules=self._listeners.surface.header_rules,
-                cross_origins=self._listeners.surface.cross_origins,
-                budget=self._listeners.surface.budget,
-            )
+            surface = replace(self._listeners.surface, admin=False, docs=False)
             self._made = (worker, create_application(worker.herder, self._listeners.checks, surface))
         return self._made[1]
 
@@ -121,4 +116,6 @@ def flow_configs(config: Mm2Config) -> dict[str, WorkerConfig]:
 
 def process_config(config: Mm2Config) -> WorkerConfig:
     """The settings of the process: Spark, plugins, REST. ConfigError."""
-    return worker_config({**config.flows[0].worker, **config.process}, warnings=False)
+    # There is no /admin, as in MirrorMaker.
+    own = {name: value for name, value in config.process.items() if name != "admin.listeners"}
+    return worker_config({**config.flows[0].worker, **own}, warnings=False)
