@@ -49,6 +49,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RETRY_S: Final = 0.5
+LATE_START_S: Final = 1.0
 POLL_S: Final = 0.02
 TASKS_PATIENCE_S: Final = 3.0
 # Kept of the time that a rebalance leaves, for the commit and the answer.
@@ -184,10 +185,15 @@ class MirroredSource:
     async def work(self, partitions: Sequence[TopicPartition]) -> None:
         """See GroupWork."""
         self._positions.assign(partitions, await self._until_answered(self.member.committed))
-        await self._begin_without_positions()
+        await self._find_starts()
         await self._prepare_target()
-        self._want(tasks_of(self._positions.partitions, self._specs.counts))
-        works = (self._until_topics_change(), self._commit_for_ever(), self._watch_tasks())
+        self._want_assigned()
+        works = (
+            self._until_topics_change(),
+            self._commit_for_ever(),
+            self._watch_tasks(),
+            self._find_late_starts(),
+        )
         working = [asyncio.create_task(each) for each in works]
         try:
             await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
@@ -230,18 +236,35 @@ class MirroredSource:
     def _task_numbers(self) -> set[int]:
         return {0, *(run.task.task for run in self._supervisor.runs)}
 
-    async def _begin_without_positions(self) -> None:
+    def _want_assigned(self) -> None:
+        """Copies the partitions of this member. Those whose start is not known yet wait for it."""
+        waiting = set(self._positions.unknown) if self._resets else set()
+        self._want(tasks_of(self._positions.partitions - waiting, self._specs.counts))
+
+    @property
+    def _resets(self) -> bool:
+        return self._fetching.reset.timestamp is not None
+
+    async def _find_starts(self) -> None:
         """Finds where auto.offset.reset leads, and commits it: else what is written before the first commit may be lost."""
-        if self._fetching.reset.timestamp is None:
+        unknown = self._positions.unknown
+        if not unknown or not self._resets:
             return
-        while unknown := self._positions.unknown:
-            try:
-                self._positions.begin(await start_offsets(self._cluster, unknown, self._fetching))
-            except ClusterUnreachable as problem:
-                self._tell("start", f"Group {self._file.group_id} can't begin: {problem}")
-            if self._positions.unknown:
-                await asyncio.sleep(RETRY_S)
+        try:
+            self._positions.begin(await start_offsets(self._cluster, unknown, self._fetching))
+        except ClusterUnreachable as problem:
+            self._tell("start", f"Group {self._file.group_id} can't begin: {problem}")
         await self._commit()
+
+    async def _find_late_starts(self) -> None:
+        """A partition without a leader must keep no other one waiting."""
+        while True:
+            await asyncio.sleep(LATE_START_S)
+            before = self._positions.unknown
+            with contextlib.suppress(RebalanceNeeded):
+                await self._find_starts()
+            if self._positions.unknown != before:
+                self._want_assigned()
 
     async def _prepare_target(self) -> None:
         """Creates absent topics on the target, and reads how many partitions each has."""

@@ -10,6 +10,7 @@ Two source partitions may share one target partition. One producer can't write b
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -19,12 +20,14 @@ from mirror_connect.connectors.task_protocol import SAME, TaskPartition
 from mirror_connect.connectors.wording import counted
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.admin.admin_errors import AdminError
-from mirror_connect.kafka_io.admin.topic_admin import NewRemote, create_topics
+from mirror_connect.kafka_io.admin.topic_admin import NewRemote, Refused, create_topics
 
 log = logging.getLogger(__name__)
 
 BROKERS_DEFAULT: Final = -1
 ALREADY_THERE: Final = 36
+TRIES: Final = 10
+PAUSE_S: Final = 0.2
 
 
 class TargetTopics:
@@ -44,17 +47,31 @@ class TargetTopics:
             topic: NewRemote(count, BROKERS_DEFAULT) for topic, count in sorted(sources.items()) if topic not in there
         }
         refused = create_topics(self._admin, absent) if absent else {}
+        there |= self._made_by_others(refused)
         for topic, new in absent.items():
             error = refused.get(topic)
             if error is None:
                 log.info("Created topic %s on the target with %s", topic, counted(new.partitions, "partition"))
                 there[topic] = new.partitions
-            elif not (isinstance(error, AdminError) and error.code == ALREADY_THERE):
+            elif topic not in there:
                 self._tell(topic, _not_created(topic, error))
         for topic, count in sources.items():
             if topic in there:
                 self._tell(topic, _difference(topic, count, there[topic]))
         return {topic: there[topic] for topic in sources if topic in there}
+
+    def _made_by_others(self, refused: Refused) -> dict[str, int]:
+        """Topics that somebody else, perhaps another source here, has just created. Brokers report them a moment later."""
+        wanted = {
+            topic for topic, error in refused.items() if isinstance(error, AdminError) and error.code == ALREADY_THERE
+        }
+        found: dict[str, int] = {}
+        for _ in range(TRIES if wanted else 0):
+            found = {topic: count for topic, count in self._admin.topics().items() if topic in wanted}
+            if found.keys() == wanted:
+                break
+            time.sleep(PAUSE_S)
+        return found
 
     def _tell(self, topic: str, line: str) -> None:
         if line and self._told.get(topic) != line:
