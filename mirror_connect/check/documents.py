@@ -1,47 +1,20 @@
-"""Reads what is to be checked and tells which kind it is: worker, connectors, or mm2.properties."""
+"""Reads what is to be checked and tells which kind it is: worker, connectors, mm2.properties or Strimzi's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from mirror_connect.app.config.properties import UnreadableFile, read_located_properties
+from mirror_connect.check.document import CLASS, CONNECTOR, MM2, WORKER, Document, UnknownDocument
 from mirror_connect.check.json_lines import Node, read_json
 from mirror_connect.check.judgement import Setting
-from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.check.strimzi import strimzi_documents
+from mirror_connect.check.yaml_lines import read_yaml
 
-CLASS: Final = "connector.class"
-WORKER: Final = "worker"
-CONNECTOR: Final = "connector"
-MM2: Final = "mm2"
+YAML: Final = (".yaml", ".yml")
 _OF_WORKERS: Final = ("group.id", "config.storage.topic", "offset.storage.topic", "key.converter", "value.converter")
-
-
-class UnknownDocument(ConfigError):
-    """A file or URL that is nothing that can be checked. The text is one line."""
-
-    def __init__(self, checked: str, problem: str) -> None:
-        super().__init__(checked, None, problem)
-        self.args = (f"{checked}: {problem}",)
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """One thing to judge. `settings`: by the name that the worker or connector sees. `kind`: WORKER, CONNECTOR or MM2."""
-
-    kind: str
-    name: str
-    settings: Mapping[str, Setting] = field(repr=False)
-
-    def config(self) -> dict[str, str | None]:
-        """Names and values."""
-        return {name: setting.value for name, setting in self.settings.items()}
-
-    def texts(self) -> dict[str, str]:
-        """The same without nulls, which properties files don't have."""
-        return {name: setting.value for name, setting in self.settings.items() if setting.value is not None}
 
 
 def read_documents(path: Path) -> list[Document]:
@@ -52,6 +25,8 @@ def read_documents(path: Path) -> list[Document]:
         raise UnreadableFile("the file", path, getattr(error, "strerror", None) or str(error)) from None
     if head.lstrip()[:1] in (b"{", b"["):
         return _of_json(path, head)
+    if path.suffix in YAML:
+        return _of_yaml(path, head)
     located = read_located_properties(path, what="the file")
     settings = {name: Setting(name, value, located.lines[name]) for name, value in located.values.items()}
     return [Document(_kind_of(path, settings), _name_of(path, settings), settings)]
@@ -87,6 +62,18 @@ def _of_json(path: Path, content: bytes) -> list[Document]:
     if not found:
         raise UnknownDocument(
             str(path), 'there is no connector in it: give {"name": …, "config": {…}}, or the config alone'
+        )
+    return found
+
+
+def _of_yaml(path: Path, content: bytes) -> list[Document]:
+    try:
+        found = [each for node in read_yaml(content.decode("utf-8")) for each in strimzi_documents(node)]
+    except ValueError as error:  # also an encoding
+        raise UnreadableFile("the file", path, str(error)) from None
+    if not found:
+        raise UnknownDocument(
+            str(path), "there is no KafkaConnector, KafkaConnect or KafkaMirrorMaker2 of Strimzi in it"
         )
     return found
 

@@ -8,7 +8,8 @@ from typing import Final
 
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.check.connector_judge import judge_connector
-from mirror_connect.check.documents import CONNECTOR, MM2, WORKER, Document, read_documents
+from mirror_connect.check.document import CONNECTOR, MM2, WORKER, Document
+from mirror_connect.check.documents import YAML, read_documents
 from mirror_connect.check.judgement import Judgement, shown
 from mirror_connect.check.links import DEFAULT_WORKER, connector_link
 from mirror_connect.check.mm2_judge import Mm2File
@@ -26,6 +27,8 @@ def check_file(path: str, worker: str = DEFAULT_WORKER, user: str | None = None)
         return _check_mm2(path, documents[0])
     kinds = {document.kind for document in documents}
     kind = documents[0].kind if len(documents) == 1 else "connectors"
+    if Path(path).suffix in YAML:
+        kind = "strimzi"
     policy = next((override_policy(each.texts()) for each in documents if each.kind == WORKER), None)
     found = [finding for each in documents for finding in _findings(each, policy)]
     parts = [Part(each.name, _described(each)) for each in documents]
@@ -51,14 +54,17 @@ def check_worker(url: str, login: tuple[str, str] | None = None) -> Report:
 
 
 def _findings(document: Document, policy: OverridePolicy | None) -> Iterable[Finding]:
-    judged = judge_worker(document.texts()) if document.kind == WORKER else judge_connector(document.config(), policy)
-    return [_finding(document, each) for each in judged]
+    if document.kind == WORKER:
+        judged = judge_worker({**document.defaults, **document.texts()})
+    else:
+        judged = judge_connector(document.config(), policy)
+    return [_finding(document, each) for each in judged if each.name not in document.defaults]
 
 
 def _finding(document: Document, judged: Judgement) -> Finding:
     setting = document.settings.get(judged.name)
     written = judged.name if setting is None else setting.written
-    value = None if setting is None else shown(judged.name, setting.value)
+    value = None if setting is None or not setting.literal else shown(judged.name, setting.value)
     line = None if setting is None else setting.line
     return Finding(judged.verdict, document.name, line, written, value, judged.text, judged.instead)
 

@@ -41,11 +41,15 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A property in a file: its name there, its value, and its line (from 1 on), None if it has none."""
+    """A property in a file: its name there, its value, and its line (from 1 on), None if it has none.
+
+    `literal`: the file has the value, and not only where it comes from.
+    """
 
     written: str
     value: str | None = field(repr=False)
     line: int | None = None
+    literal: bool = True
 
 
 def shown(name: str, value: str | None) -> str | None:

@@ -57,7 +57,7 @@ class VerifyLink:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Of one file or URL. `kind`: mm2, connector, connectors, worker or running-worker. `notes`: lines for people."""
+    """Of one file or URL. `kind`: as docs/check.md has them. `notes`: lines for people."""
 
     checked: str
     kind: str

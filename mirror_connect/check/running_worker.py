@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from mirror_connect.check.documents import CONNECTOR, Document, UnknownDocument
+from mirror_connect.check.document import CONNECTOR, Document, UnknownDocument
 from mirror_connect.check.judgement import Setting
 
 TIMEOUT_S: Final = 30.0

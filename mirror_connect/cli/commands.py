@@ -105,7 +105,7 @@ lacks something (Java 17, room, a free port), 4 no flow could be started.""",
 Tells of each property, with its line, whether it is the same here as in Kafka
 Connect and MirrorMaker 2, means something else, or is refused, and what to do
 instead. It reads an mm2.properties, a connector's JSON or properties, a
-worker's properties, or a running worker by its URL. It changes nothing.
+worker's properties, Strimzi's YAML, or a running worker. It changes nothing.
   --worker URL            where a file's connectors run (http://localhost:8083)
   --user NAME             REST user; password: $MIRROR_CONNECT_PASSWORD
   --quiet                 leave out what is the same

@@ -7,6 +7,7 @@ config providers hold, which check does not judge, are left out.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -15,14 +16,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+import javaproperties
 import pytest
 from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
 from deploy.local.connect import ConnectWorker
+from mirror_connect.app.config.properties import read_properties
 from mirror_connect.check.connector_judge import judge_connector
-from mirror_connect.check.documents import CONNECTOR, read_documents
+from mirror_connect.check.document import CONNECTOR
+from mirror_connect.check.documents import read_documents
 from mirror_connect.check.judgement import Judgement, Verdict
+from mirror_connect.check.mm2_judge import Mm2File
+from mirror_connect.check.worker_judge import judge_worker
+from tests.e2e.dedicated import QUICK, Dedicated
+from tests.e2e.ends import wait_ends
 from tests.e2e.product import Product
 from tests.paths import ROOT
 from tests.waiting import wait_for_state
@@ -156,6 +164,75 @@ def test_our_own_worker_is_checked_by_its_url(product: Product, source_cluster: 
     assert f"\n{name}: a MirrorSource\n" in done.stdout
     assert "hush-hush" not in done.stdout
     assert f"mirror-connect verify {name} --worker" in done.stdout
+
+
+def test_the_dedicated_mode_runs_what_check_calls_the_same_and_the_printed_command_verifies_it(
+    tmp_path: Path, source_cluster: LocalCluster, target_cluster: LocalCluster, topic_name: Callable[[str], str]
+) -> None:
+    given = read_properties(FIXTURES / "guide-separator.mm2.properties")
+    refused = {each.name for each in Mm2File(FIXTURES / "guide-separator.mm2.properties").judge() if _is_refused(each)}
+    assert refused == {"groups"}
+    topic = topic_name("guide")
+    mapped = {
+        **{name: value for name, value in given.items() if name not in refused},
+        **QUICK,
+        "src.bootstrap.servers": source_cluster.bootstrap_servers,
+        "dst.bootstrap.servers": target_cluster.bootstrap_servers,
+        "topics": topic,
+    }
+    source_cluster.create_topic(topic)
+    producer = Producer(source_cluster.librdkafka())
+    producer.produce(topic, b"copied")
+    assert producer.flush(30) == 0
+    path = tmp_path / "mm2 of the guide.properties"
+    path.write_text(javaproperties.dumps(mapped), "iso-8859-1")
+    with Dedicated(target_cluster, mapped, internal_rest=False, name="checked") as node:
+        node.start()
+        wait_ends(target_cluster, f"src_{topic}", {0: 1}, 60)
+        told = json.loads(_check("--json", str(path)).stdout)
+        assert told["refused"] == told["not_judged"] == 0
+        (link,) = told["links"]
+        environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+        def verified() -> subprocess.CompletedProcess[str] | None:
+            # Source offsets come half a second after the records.
+            done = subprocess.run(
+                ["bash", "-c", link["verify"]],
+                capture_output=True,
+                text=True,
+                timeout=120,
+                env=environment,
+                check=False,
+            )
+            return None if done.returncode == 2 else done
+
+        done = wait_for_state(verified, "the link has committed what it has copied", 60)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_worker_starts_with_what_check_calls_the_same_and_not_with_what_it_calls_refused(
+    target_cluster: LocalCluster, topic_name: Callable[[str], str]
+) -> None:
+    given = read_properties(FIXTURES / "debezium-worker.properties")
+    group = topic_name("debezium")
+    topics = {f"{kind}.storage.topic": f"{group}-{kind}" for kind in ("config", "offset", "status")}
+    factors = {f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")}
+    mapped = {**given, **topics, **factors, "bootstrap.servers": target_cluster.bootstrap_servers, "group.id": group}
+    worker = Product(target_cluster, group=group)
+    worker.properties = {**mapped, "listeners": worker.properties["listeners"]}
+    with worker:
+        assert worker.rest.get("/connectors").json() == []
+        worker.stop()
+        worker.properties |= {"sasl.mechanism": "GSSAPI", "security.protocol": "SASL_SSL"}
+        refused = {each.name for each in judge_worker(worker.properties) if _is_refused(each)}
+        worker.launch()
+        assert worker.wait_ended() == 2
+        assert refused == {"sasl.mechanism"}
+        assert "sasl.mechanism" in worker.log_tail(1)
+
+
+def _is_refused(judged: Judgement) -> bool:
+    return judged.verdict is Verdict.REFUSED
 
 
 def _wait_for_offsets(worker: ConnectWorker) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from mirror_connect.app.config.properties import UnreadableFile
-from mirror_connect.check.documents import UnknownDocument, read_documents
+from mirror_connect.check.document import UnknownDocument
+from mirror_connect.check.documents import read_documents
 
 CONFIG = '{"connector.class": "X",\n "tasks.max": 2, "sync": true, "gone": null}'
 

@@ -12,7 +12,7 @@ from mirror_connect.check.judgement import Verdict
 from tests.paths import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures" / "check"
-FILES = sorted(path for path in FIXTURES.iterdir() if path.suffix in (".json", ".properties"))
+FILES = sorted(path for path in FIXTURES.iterdir() if path.suffix != ".md")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -21,6 +21,7 @@ def test_every_finding_of_a_real_configuration_has_the_line_of_its_property(path
     lines = path.read_text().splitlines()
     assert report.findings
     for finding in report.findings:
+        assert finding.line is not None or finding.name == "name" or finding.value is None
         if finding.line is not None and not (finding.name == "name" and path.suffix == ".json"):
             assert finding.name in lines[finding.line - 1].replace("\\", "")
         if finding.verdict is Verdict.REFUSED:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import javaproperties
@@ -50,6 +53,21 @@ def test_the_dedicated_mode_refuses_each_line_that_is_called_refused_and_takes_t
         with pytest.raises(RefusedFile) as caught:
             read_mm2_config(alone)
         assert {finding.name for finding in caught.value.findings} == {name}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_process_of_the_dedicated_mode_ends_with_the_lines_that_are_called_refused(path: Path) -> None:
+    refused = {each.name for each in Mm2File(path).judge() if each.verdict is Verdict.REFUSED}
+    lines = {Mm2File(path).located.lines[name] for name in refused}
+    command = [sys.executable, "-m", "mirror_connect.app.dedicated", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert set(map(int, re.findall(rf"{re.escape(str(path))}:(\d+): [^\n]*", _errors(done.stderr)))) == lines
+
+
+def _errors(said: str) -> str:
+    """Without the log, which has the warnings."""
+    return "\n".join(line for line in said.splitlines() if not line.startswith("["))
 
 
 def test_a_plain_file_is_the_same(tmp_path: Path) -> None:

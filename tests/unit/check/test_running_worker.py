@@ -16,7 +16,7 @@ import pytest
 
 from deploy.local.tls_material import create_tls_material
 from mirror_connect.check import running_worker
-from mirror_connect.check.documents import UnknownDocument
+from mirror_connect.check.document import UnknownDocument
 from mirror_connect.check.running_worker import ask
 
 ROOT_ANSWER = {"version": "4.3.1", "commit": "x", "kafka_cluster_id": "abc"}

@@ -6,10 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from mirror_connect.app.config.properties import read_properties
+from mirror_connect.app.config.worker_config import worker_config
+from mirror_connect.app.errors import StartupError
+from mirror_connect.app.rest.basic_auth import authenticators
 from mirror_connect.check.judgement import Judgement, Verdict
 from mirror_connect.check.worker_judge import judge_worker, override_policy
+from mirror_connect.connectors.errors import ConfigError
+from tests.paths import ROOT
 
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";'
+FILES = sorted((ROOT / "tests" / "fixtures" / "check").glob("*-worker.properties"))
 WORKER = {
     "bootstrap.servers": "localhost:9092",
     "group.id": "g",
@@ -58,6 +66,28 @@ def test_all_that_is_refused_is_told_although_the_worker_ends_at_the_first() -> 
         "producer.acks",
         "header.converter",
     }
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_worker_loads_a_real_file_without_what_is_refused_and_none_of_that_alone(path: Path) -> None:
+    given = read_properties(path)
+    judged = judge_worker(given)
+    refused = {each.name for each in judged if each.verdict is Verdict.REFUSED}
+    unseen = {each.name for each in judged if each.verdict is Verdict.NOT_JUDGED}
+    # The values that this machine does not see; an https listener needs its key store.
+    seen = {
+        name: value
+        for name, value in given.items()
+        if name not in unseen and not name.startswith(("listeners", "rest.advertised."))
+    }
+    rest = {**WORKER, "sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN}
+    rest |= {name: value for name, value in seen.items() if name not in refused}
+    rest["sasl.jaas.config"] = PLAIN
+    assert worker_config(rest)
+    for name in refused:
+        with pytest.raises((ConfigError, StartupError)) as caught:
+            authenticators(worker_config({**rest, name: given[name]}).rest_extension_classes, {})
+        assert name in str(caught.value)
 
 
 def test_missing_properties_are_refused() -> None:
