@@ -164,7 +164,8 @@ class Root:
             "DIRECTORY": directory,
         }
         unshare = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
-        given = [f"{name}={value}" for name, value in variables.items()]
+        # Where Python is a shared library, it is found by where it was installed, which may be hidden.
+        given = [f"{name}={value}" for name, value in {"LD_LIBRARY_PATH": "/python/lib", **variables}.items()]
         enter = ["env", *(f"{name}={value}" for name, value in settings.items()), "/bin/sh", "-c", _ENTER, "enter"]
         return [*unshare, *enter, str(self.directory), *given, *arguments]
 

@@ -121,9 +121,11 @@ def test_the_worker_takes_the_properties() -> None:
     assert config.offset_storage.replication_factor == -1
 
 
-def test_the_examples_secrets_are_those_that_it_may_read() -> None:
+def test_the_examples_properties_are_written_whole_and_its_secrets_may_be_read() -> None:
     found = objects(EXAMPLE)
     properties = parse_properties(found["ConfigMap"]["data"]["worker.properties"])
+    assert properties["offset.flush.interval.ms"] == "1000000"
+    assert properties["topic.tracking.enable"] == "false"
     (rule,) = found["Role"]["rules"]
     assert rule == {
         "apiGroups": [""],

@@ -39,6 +39,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
   "config.providers.secrets.class" "io.strimzi.kafka.KubernetesSecretConfigProvider"
 -}}
 {{- range $name, $value := mergeOverwrite $own .Values.properties }}
-{{ $name }}={{ $value | toString | replace "\n" "\\n" }}
+{{ $name }}=
+{{- /* Helm reads numbers as fractions, and would write a million as 1e+06. */ -}}
+{{- if and (kindIs "float64" $value) (eq (floor $value) $value) }}{{ int64 $value }}
+{{- else }}{{ $value | toString | replace "\n" "\\n" }}{{ end }}
 {{- end }}
 {{- end -}}
