@@ -120,6 +120,8 @@ def has_effect(place: Place) -> bool:
     name = place.name
     if place.level is Level.FLOW:
         return name in _OF_FLOWS or name.startswith(_OPEN_OF_CONNECTORS) or name in _PREFIXED
+    if place.level is Level.CLUSTER and name.startswith(OF_PROCESS):
+        return False
     if place.level is Level.CLUSTER:
         return name in _OF_CLUSTERS or name in _OF_KINDS or name.startswith(_OPEN_OF_WORKERS)
     return name in _AT_TOP or name.startswith(_OPEN_AT_TOP)
@@ -146,7 +148,7 @@ def better_place(place: Place, targets: Collection[str], flows: Collection[str])
     if place.level is not Level.CLUSTER and name in _OF_CLUSTERS and name not in _AT_TOP:
         alias = flow.partition("->")[2] if flows else next(iter(targets), "TARGET")
         return f"{alias}.{name}"
-    if place.level is Level.FLOW and name in _AT_TOP:
+    if place.level is not Level.TOP and (name in _AT_TOP or name.startswith("spark.")):
         return name
     return _with_kind(place, flow)
 

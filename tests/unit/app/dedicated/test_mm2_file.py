@@ -210,6 +210,9 @@ def test_a_mistake_is_refused_with_file_line_property_value_and_remedy(tmp_path:
         ("A.isolation.level=read_committed", "it has no effect for a cluster; write A.consumer.isolation.level"),
         ("A->B.linger.ms=5", "it has no effect for a flow; write A->B.producer.override.linger.ms"),
         ("A->B.offset.flush.interval.ms=5", "it has no effect for a flow; write B.offset.flush.interval.ms"),
+        ("B.listeners=http://:8083", "it has no effect for a cluster; write listeners"),
+        ("B.spark.driver.memory=1g", "it has no effect for a cluster; write spark.driver.memory"),
+        ("A->B.plugin.path=/x", "it has no effect for a flow; write plugin.path"),
         ("a.producer.acks=1", "it has no effect, because a is not in clusters; did you mean A.producer.acks?"),
         ("A->B.enabled=true", "it is set on line 4, too, and only the last one counts; take out the others"),
         (
