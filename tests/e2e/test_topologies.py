@@ -1,7 +1,8 @@
 """Three clusters and five links between them: active/active, chain, fan-in, fan-out and ring, and no record in a circle.
 
-The links are A → B, B → A, B → C, C → A and A → C, of one worker on B; each is told to copy whatever there is, so that
-the rules alone decide where a topic goes and where it ends. Every cluster has topics of the same names.
+The links are A → B, B → A, B → C, C → A and A → C; each is told to copy whatever there is, so that the rules alone decide
+where a topic goes and where it ends. Every cluster has topics of the same names. The links are connectors of one worker
+on B, or flows of one mm2.properties file.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from deploy.local import LocalCluster
 from deploy.local.kafka_tools import run_tool
 from mirror_connect.connectors.records.heartbeats import Heartbeat
 from tests.brokers import messages, started
+from tests.e2e.dedicated import SOURCE, Dedicated, mm2_properties
 from tests.e2e.ends import wait_ends
 from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, mirror_config
@@ -72,13 +74,14 @@ class Mesh:
         return {name for name in self.clusters[alias].admin().list_topics(timeout=60).topics if name.endswith(topic)}
 
 
-@pytest.fixture(scope="module")
-def mesh() -> Iterator[Mesh]:
+@pytest.fixture(scope="module", params=["connectors", pytest.param("dedicated", marks=pytest.mark.long)])
+def mesh(request: pytest.FixtureRequest) -> Iterator[Mesh]:
     clusters = {alias: LocalCluster(alias) for alias in ALIASES}
     with ExitStack() as stack:
         stack.enter_context(started(*clusters.values()))
         made = Mesh(clusters)
-        product = Product(clusters["B"], group="mesh")
+        connectors = request.param == "connectors"
+        product = Product(clusters["B"], group="mesh") if connectors else dedicated(clusters)
         stack.callback(product.close)
         with ThreadPoolExecutor(1) as pool:
             starting = pool.submit(product.start)
@@ -86,13 +89,10 @@ def mesh() -> Iterator[Mesh]:
                 cluster.create_topic(ORDERS, PARTITIONS)
             made.produce()
             starting.result()
-        for source, target in EMITTERS:
-            config = link_config(clusters, source, target)
-            product.put(f"heartbeats-{source}-{target}", {**config, "connector.class": HEARTBEAT})
+        if connectors:
+            put_connectors(product, clusters)
         for source, target in LINKS:
-            product.put(f"{source}-{target}", link_config(clusters, source, target))
-        for source, target in LINKS:
-            product.wait_running(f"{source}-{target}")
+            product.wait_running(f"{source}-{target}" if connectors else f"{source}/{target}/{SOURCE}")
         made.wait_everywhere(ORDERS, RECORDS // PARTITIONS)
         made.wait_everywhere(HEARTBEATS, 1)
         # Every link that brings the marker has looked for topics after all of the above were there.
@@ -104,6 +104,21 @@ def mesh() -> Iterator[Mesh]:
         made.wait_everywhere(ORDERS, 2 * RECORDS // PARTITIONS)
         made.told = read_by_kafka(clusters)
         yield made
+
+
+def put_connectors(product: Product, clusters: dict[str, LocalCluster]) -> None:
+    for source, target in EMITTERS:
+        config = link_config(clusters, source, target)
+        product.put(f"heartbeats-{source}-{target}", {**config, "connector.class": HEARTBEAT})
+    for source, target in LINKS:
+        product.put(f"{source}-{target}", link_config(clusters, source, target))
+
+
+def dedicated(clusters: dict[str, LocalCluster]) -> Dedicated:
+    emitters = {f"{source}->{target}.emit.heartbeats.enabled": "true" for source, target in EMITTERS}
+    topics = {"topics": f".*{ORDERS},.*{MARKER}", "emit.heartbeats.enabled": "false"}
+    flows = [f"{source}->{target}" for source, target in LINKS]
+    return Dedicated(clusters["B"], mm2_properties(clusters, flows, topics | emitters), name="mesh")
 
 
 def link_config(clusters: dict[str, LocalCluster], source: str, target: str) -> dict[str, str]:

@@ -220,10 +220,13 @@ async def test_a_leader_configures_once_in_a_term_so_that_others_are_not_fought(
     assert by_somebody[SOURCE]["topics"] == "by somebody"
 
 
-@pytest.mark.parametrize("refusal", [NotLeader(None), BadRequest("no")])
-async def test_a_config_that_was_refused_is_tried_again(node: Node, refusal: Exception) -> None:
+@pytest.mark.parametrize(("refusal", "errors"), [(NotLeader(None), 0), (BadRequest("no"), 1)])
+async def test_a_config_that_was_refused_is_tried_again(
+    node: Node, refusal: Exception, errors: int, caplog: pytest.LogCaptureFixture
+) -> None:
     node.cluster.refusals = [refusal]
     worker = await node.up()
     worker.move(1)
     await until(lambda: node.cluster.stored == WANTED)
     assert sorted(node.cluster.writes) == sorted(WANTED)
+    assert [record.levelno for record in caplog.records] == [logging.ERROR] * errors
