@@ -28,6 +28,7 @@ PASSWORD: Final = "MIRROR_CONNECT_PASSWORD"
 # Of all that typer raises for wrong arguments. Its releases have it in different modules.
 _USAGE_ERROR: Final = typer.BadParameter.__mro__[1]
 NOTHING_REFUSED, REFUSED, UNREADABLE = range(3)
+_INTERRUPTED: Final = 130
 
 
 application = typer.Typer(
@@ -98,6 +99,8 @@ def main() -> NoReturn:
     """Entry point. Wrong usage is one line and exit code 2."""
     try:
         code = application(prog_name="mirror-connect check", standalone_mode=False)
+    except (typer.Abort, KeyboardInterrupt):
+        code = _INTERRUPTED
     except Exception as error:
         if not isinstance(error, _USAGE_ERROR):
             raise
@@ -108,10 +111,17 @@ def main() -> NoReturn:
 def _checked(each: str, worker: str, user: str | None) -> Report:
     try:
         if each.startswith(("http://", "https://")):
-            return check_worker(each, None if user is None else (user, os.environ.get(PASSWORD, "")))
+            return check_worker(each, None if user is None else (user, _password(user)))
         return check_file(each, worker, user)
     except ConfigError as error:
         raise typer.Exit(_refuse(str(error))) from None
+
+
+def _password(user: str) -> str:
+    given = os.environ.get(PASSWORD)
+    if given is None and not sys.stdin.isatty():
+        raise typer.Exit(_refuse(f"there is no terminal to ask for the password of {user}: set {PASSWORD}"))
+    return typer.prompt(f"Password of {user}", hide_input=True, err=True) if given is None else given
 
 
 def _print_client(checked: list[str], alias: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.check.connector_judge import judge_connector
@@ -48,7 +49,7 @@ def check_worker(url: str, login: tuple[str, str] | None = None) -> Report:
     found = [finding for each in running.connectors for finding in _findings(each, None)]
     parts = [Part(each.name, _described(each)) for each in running.connectors]
     none = ["It has no connectors."] if not parts else []
-    user = login[0] if login else None
+    user = login[0] if login else urlsplit(url).username
     links = _links(running.connectors, running.url, user)
     return Report(running.url, "running-worker", parts, found, links, [f"{running.about}.", *none, UNSEEN])
 

@@ -31,6 +31,11 @@ EXTENSIONS: Final = "rest.extension.classes"
 REFERENCE: Final = "A config provider holds the value."
 NO_FILE: Final = "There is no such file on this machine."
 THERE: Final = "Run check where the worker runs."
+OFFSETS_FILE: Final = "offset.storage.file.filename"
+STANDALONE: Final = "It is of standalone mode, which is not there."
+DISTRIBUTED: Final = (
+    "Give the worker a group.id and its three storage topics, and the connectors to its REST interface."
+)
 _FILES: Final = (".location", ".allowed.paths")
 _SECURITY: Final = ("security.protocol", "sasl.", "ssl.")
 _STAND_INS: Final[Mapping[str, str]] = {
@@ -51,7 +56,9 @@ def judge_worker(properties: Mapping[str, str]) -> list[Judgement]:
     errors = _errors(properties, unread)
     found = []
     for name, value in properties.items():
-        if name in errors:
+        if name == OFFSETS_FILE and _is_standalone(properties):
+            found.append(Judgement(name, Verdict.REFUSED, STANDALONE, DISTRIBUTED))
+        elif name in errors:
             found.append(_refused(name, errors[name], properties))
         elif name in unread:
             found.append(Judgement(name, Verdict.NOT_JUDGED, unread[name], THERE))
@@ -74,6 +81,10 @@ def override_policy(properties: Mapping[str, str]) -> OverridePolicy | None:
         return OverridePolicy.of(simple, allowed or ())
     except KeyError:
         return None
+
+
+def _is_standalone(properties: Mapping[str, str]) -> bool:
+    return OFFSETS_FILE in properties and "group.id" not in properties
 
 
 def unresolved(properties: Mapping[str, str]) -> list[str]:

@@ -17,7 +17,9 @@ FIXTURES = ROOT / "tests" / "fixtures" / "check"
 
 def _check(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mirror_connect.cli", "check", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, cwd=ROOT, check=False, stdin=subprocess.DEVNULL
+    )
 
 
 def test_a_file_without_refusals_is_0_and_its_table_fits() -> None:
@@ -53,7 +55,7 @@ def test_what_is_unreadable_or_no_worker_is_2_and_one_line(tmp_path: Path) -> No
         done = _check(argument)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
         assert text in done.stderr
-    for wrong in ((), ("--nope", "x")):
+    for wrong in ((), ("--nope", "x"), ("http://127.0.0.1:1", "--user", "ann")):
         done = _check(*wrong)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 

@@ -17,10 +17,11 @@ import pytest
 from deploy.local.tls_material import create_tls_material
 from mirror_connect.check import running_worker
 from mirror_connect.check.document import UnknownDocument
+from mirror_connect.check.judge import check_worker
 from mirror_connect.check.running_worker import ask
 
 ROOT_ANSWER = {"version": "4.3.1", "commit": "x", "kafka_cluster_id": "abc"}
-CONFIG = {"connector.class": "X", "tasks.max": "1"}
+CONFIG = {"connector.class": "MirrorSource", "tasks.max": "1"}
 Answer = Callable[[BaseHTTPRequestHandler], tuple[int, Any]]
 
 
@@ -81,6 +82,8 @@ def test_a_login_by_option_or_url_and_the_line_without_one() -> None:
         assert ask(url, ("ann", "hush-hush")).connectors
         by_url = ask(url.replace("//", "//ann:hush-hush@"))
         assert by_url.url == url
+        report = check_worker(url.replace("//", "//ann:hush-hush@"))
+        assert report.links[0].command.startswith(f"mirror-connect verify a/b --worker {url} --user ann")
         with pytest.raises(UnknownDocument) as caught:
             ask(url)
     assert str(caught.value) == f"{url}: it answered 401: give --user, and the password in MIRROR_CONNECT_PASSWORD"

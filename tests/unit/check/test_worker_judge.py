@@ -164,3 +164,10 @@ def test_the_policy_for_overrides() -> None:
     assert policy.complaint("acks") is None
     assert policy.complaint("linger.ms")
     assert override_policy({"connector.client.config.override.policy": "My"}) is None
+
+
+def test_a_file_of_standalone_mode_is_refused() -> None:
+    standalone = {"bootstrap.servers": "a:1", "offset.storage.file.filename": "/tmp/o", "key.converter": BYTES}
+    found = {each.name: each.verdict for each in judge_worker(standalone)}
+    assert found["offset.storage.file.filename"] is found["group.id"] is Verdict.REFUSED
+    assert found["bootstrap.servers"] is Verdict.SAME
