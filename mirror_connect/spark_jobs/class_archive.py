@@ -63,10 +63,14 @@ def make_archive(archive: Path = ARCHIVE) -> None:
 
 
 def what_it_fits() -> str:
-    """This Java and these jars: with others an archive has no effect. OSError, SubprocessError: there is no Java."""
+    """This Java and these jars: with others an archive has no effect. RuntimeError, SubprocessError: no Java."""
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else "java"
-    version = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=JAVA_ANSWERS_S, check=True)
+    try:
+        version = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=JAVA_ANSWERS_S, check=True)
+    except FileNotFoundError:
+        where = f"in JAVA_HOME={home}" if home else "on the PATH"
+        raise RuntimeError(f"there is no java {where}: install Java 17 or newer, or set JAVA_HOME") from None
     jars = Path(pyspark.__file__).parent / "jars"
     return f"{version.stderr}{jars} {max(jar.stat().st_mtime_ns for jar in jars.glob('*.jar'))}\n"
 

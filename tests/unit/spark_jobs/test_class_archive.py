@@ -81,6 +81,18 @@ def test_the_archive_of_a_package_that_is_read_only_is_in_the_cache(
     assert places[1].read_text() == "classes"
 
 
+@pytest.mark.parametrize(("home", "where"), [("", "on the PATH"), ("/nowhere", "in JAVA_HOME=/nowhere")])
+def test_without_java_the_command_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], home: str, where: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mirror-connect archive"])
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("JAVA_HOME", home)
+    assert command() == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"mirror-connect: no archive of Java's classes: there is no java {where}: install Java 17 ")
+
+
 def test_without_a_place_for_the_archive_the_command_names_them(
     places: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
