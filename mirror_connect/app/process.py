@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final, Protocol
 
 from mirror_connect.app.environment import listen_on
+from mirror_connect.app.errors import StartupError
 from mirror_connect.app.rest.http_servers import HttpServers
 from mirror_connect.app.steps import within
 from mirror_connect.app.supervisor.internal_api import create_internal_application
@@ -64,7 +65,11 @@ class Process:
         self._spark_started = True
         # The first flow that is up calls this, but what begins here is of all flows.
         with log_flow(""):
-            internal = listen_on("127.0.0.1", 0, "the internal HTTP")
+            try:
+                internal = listen_on("127.0.0.1", 0, "the internal HTTP")
+            except StartupError:
+                self._spark_started = False  # the next flow tries again
+                raise
             # Any number of connections: only tasks with tokens connect, with two each.
             self.http.serve(create_internal_application(self.spark), [internal], most_connections=None)
             await self.spark.start(f"http://127.0.0.1:{internal.getsockname()[1]}")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 from collections.abc import Collection
 
 import pytest
 
+from mirror_connect.app import process as process_module
+from mirror_connect.app.errors import StartupError
 from mirror_connect.app.process import Process, forget_unused
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.connectors.log_format import LineFormatter, log_flow
@@ -35,6 +38,26 @@ async def test_secrets_in_use_are_told_again_and_again_also_after_an_error() -> 
     with contextlib.suppress(asyncio.CancelledError):
         await forgetting
     assert told == [{"first"}, {"second"}]
+
+
+async def test_spark_starts_with_the_next_flow_where_the_first_one_got_no_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    urls: list[str] = []
+
+    async def start(_: SparkHost, url: str) -> None:
+        urls.append(url)
+
+    def no_port(*_: object) -> socket.socket:
+        raise StartupError("Can't listen")
+
+    monkeypatch.setattr(SparkHost, "start", start)
+    process = Process({}, lambda _: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(process_module, "listen_on", no_port)
+        with pytest.raises(StartupError):
+            await process.start_spark()
+    await process.start_spark()
+    await process.http.end()
+    assert [url.rpartition(":")[0] for url in urls] == ["http://127.0.0.1"]
 
 
 async def test_spark_belongs_to_no_flow_whichever_starts_it(monkeypatch: pytest.MonkeyPatch) -> None:

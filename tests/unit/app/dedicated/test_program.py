@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 import pytest
+
+from mirror_connect.app.dedicated.flow_runner import FlowRunner
+from mirror_connect.app.dedicated.flows import Flow
+from mirror_connect.app.dedicated.program import DedicatedMirrorMaker
+from mirror_connect.connectors.errors import ClusterUnreachable
 
 COMMAND: Final = (sys.executable, "-m", "mirror_connect.app.dedicated.__main__")
 FILE: Final = """
@@ -92,3 +99,50 @@ def test_a_node_without_rest_has_a_name_of_its_own(file: Path) -> None:
 
 def test_only_flows_to_the_clusters_of_this_node_run(file: Path) -> None:
     assert [flow for _, _, flow, _ in built(file, "B")] == ["A->B"]
+
+
+@dataclass
+class FakeRunner:
+    """A flow that comes up, or can't be started, when a test says so."""
+
+    program: DedicatedMirrorMaker
+    flow: Flow
+    up: bool = False
+    problem: Exception | None = None
+
+    def start(self) -> None: ...
+
+    def settle(self, problem: str | None) -> None:
+        self.up, self.problem = problem is None, None if problem is None else ClusterUnreachable(problem)
+        self.program._settled.set()
+
+
+@pytest.fixture
+async def two_flows() -> tuple[asyncio.Task[None], FakeRunner, FakeRunner]:
+    """The start of a program with two flows that are fakes."""
+    program = DedicatedMirrorMaker.__new__(DedicatedMirrorMaker)
+    program._settled = asyncio.Event()
+    flows = [FakeRunner(program, Flow(*names, True, {}, {})) for names in ("AB", "BA")]
+    program.flows = cast("list[FlowRunner]", cast("Any", flows))
+    return asyncio.ensure_future(program._start()), flows[0], flows[1]
+
+
+async def test_one_flow_is_enough_for_the_program_to_be_up(
+    two_flows: tuple[asyncio.Task[None], FakeRunner, FakeRunner],
+) -> None:
+    start, first, second = two_flows
+    first.settle("A is away")
+    await asyncio.sleep(0.01)
+    assert not start.done()
+    second.settle(None)
+    await asyncio.wait_for(start, 20)
+
+
+async def test_without_any_flow_the_program_ends_with_the_reason_of_the_first(
+    two_flows: tuple[asyncio.Task[None], FakeRunner, FakeRunner],
+) -> None:
+    start, first, second = two_flows
+    second.settle("B is away")
+    first.settle("A is away")
+    with pytest.raises(ClusterUnreachable, match="A is away"):
+        await asyncio.wait_for(start, 20)
