@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import signal
 import subprocess
@@ -28,6 +29,7 @@ JAVA_RELEASE: Final = "3.9.1"
 OURS: Final = (str(ROOT / "bin" / "kafka-mirror-maker.sh"),)
 # Quick enough for a test, and no shorter than brokers allow.
 SESSION_MS: Final = "6000"
+_RUNNING: Final = re.compile(r"Task (\S+) is RUNNING with")
 
 
 def consumer_properties(cluster: LocalCluster, group: str, **more: str) -> dict[str, str]:
@@ -122,6 +124,18 @@ class MirrorMaker:
         """Waits until the log has this text."""
         wait_for_state(lambda: text in self.log_text() or self.process.poll() is not None, f"logged: {text}", seconds)
         assert text in self.log_text(), f"MirrorMaker has ended:\n{self.log_text()}"
+
+    def wait_running(self, tasks: int = 1, seconds: float = 180.0) -> None:
+        """Waits until so many tasks copy: on a busy machine Spark takes most of a minute to start."""
+
+        def running() -> bool:
+            assert self.process.poll() is None, f"MirrorMaker has ended:\n{self.log_text()}"
+            return len(set(_RUNNING.findall(self.log_text()))) >= tasks
+
+        try:
+            wait_for_state(running, f"{tasks} tasks are RUNNING", seconds)
+        except WaitTimedOut as error:
+            raise WaitTimedOut(f"{error}\n{self.log_text()}") from None
 
     def close(self) -> None:
         """Ends it, whatever state it is in, and removes its files."""

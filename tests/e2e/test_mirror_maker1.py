@@ -35,6 +35,7 @@ def test_topics_are_copied_under_their_names_and_the_lag_tool_shows_the_group(
     expected = produce(source_cluster, topic, 0, EACH * PARTITIONS)
     options = (f"--whitelist=nothing,{topic}.*", "--num.streams", "2", "--offset.commit.interval.ms", "1000")
     with MirrorMaker([consumer_properties(source_cluster, group)], target_cluster, *options) as maker:
+        maker.wait_running()
         wait_copied(target_cluster, topic, expected)
         later = f"{topic}.later"
         source_cluster.create_topic(later, 1)
@@ -69,13 +70,14 @@ def test_a_record_that_the_target_refuses_ends_it_with_the_record_named(
     producer.produce(topic, b"x" * 5000, partition=0)
     assert producer.flush(30) == 0
     with MirrorMaker([consumer_properties(source_cluster, group)], target_cluster, "--include", topic) as maker:
-        assert maker.wait_ended() == CLUSTER_REFUSES
+        assert maker.wait_ended(180) == CLUSTER_REFUSES
         last = maker.log_text().strip().splitlines()[-1]
     assert last.startswith(f"mirror-connect: {topic}-0 is stalled at offset 5")
     assert set(values(target_cluster, topic, 1)) == before
     assert offsets(source_cluster, group)[topic, 0][:2] == (5, 1)
     options = ("--include", topic, "--abort.on.send.fail", "false")
     with MirrorMaker([consumer_properties(source_cluster, group)], target_cluster, *options) as maker:
+        maker.wait_running()
         wait_copied(target_cluster, topic, produce(source_cluster, topic, 6, 1, partitions=1), 1)
         assert maker.stop() == 0
     assert offsets(source_cluster, group)[topic, 0][:2] == (7, 0)

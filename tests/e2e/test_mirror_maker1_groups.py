@@ -67,6 +67,8 @@ def test_two_processes_share_a_group_and_one_takes_over_from_a_killed_one(
         MirrorMaker(files, target_cluster, *options) as first,
         MirrorMaker(files, target_cluster, *options) as second,
     ):
+        first.wait_running()
+        second.wait_running()
         wait_copied(target_cluster, topic, expected, PARTITIONS)
         wait_shares(source_cluster, group, topic, [3, 3])
         expected |= produce(source_cluster, topic, COUNT, COUNT, PARTITIONS)
@@ -90,7 +92,8 @@ def test_ours_and_kafkas_share_a_group_and_continue_each_others_work_without_a_r
     topic, group = unique("mm1"), unique("mm")
     for cluster in (source_cluster, target_cluster):
         cluster.create_topic(topic, PARTITIONS)
-    options = ("--whitelist", topic)
+    # The tool shows a member only in partitions with a committed offset.
+    options = ("--whitelist", topic, "--offset.commit.interval.ms", "1000")
     files = [consumer_properties(source_cluster, group)]
     expected = produce(source_cluster, topic, 0, COUNT, PARTITIONS)
 
@@ -103,6 +106,7 @@ def test_ours_and_kafkas_share_a_group_and_continue_each_others_work_without_a_r
         more()
         wait_shares(source_cluster, group, topic, [6])
         with ours:
+            ours.wait_running()
             wait_shares(source_cluster, group, topic, [3, 3])
             more()
             java.stop()
@@ -136,6 +140,8 @@ def test_sources_are_copied_into_topics_with_fewer_partitions(
             expected |= produce(cluster, topic, 0, COUNT, PARTITIONS)
         files = [consumer_properties(cluster, "mm") for cluster in sources]
         with MirrorMaker(files, target_cluster, *options) as maker:
+            # Two tasks for each source: of six partitions two go where others go too.
+            maker.wait_running(2 * len(names))
             wait_copied(target_cluster, topic, expected, 4)
             assert maker.stop() == 0
             log = maker.log_text()
