@@ -186,8 +186,7 @@ def test_the_dedicated_mode_runs_what_check_calls_the_same_and_the_printed_comma
     assert producer.flush(30) == 0
     path = tmp_path / "mm2 of the guide.properties"
     path.write_text(javaproperties.dumps(mapped), "iso-8859-1")
-    with Dedicated(target_cluster, mapped, internal_rest=False, name="checked") as node:
-        node.start()
+    with Dedicated(target_cluster, mapped, internal_rest=False, name="checked"):
         wait_ends(target_cluster, f"src_{topic}", {0: 1}, 60)
         told = json.loads(_check("--json", str(path)).stdout)
         assert told["refused"] == told["not_judged"] == 0
