@@ -27,7 +27,6 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "app/herder/interfaces.py": "tests/unit/app/herder/test_herder.py: protocols only, through tests/fakes/connect_worker.py",
     "app/mirror_maker/__main__.py": "tests/e2e/test_mirror_maker1.py: started by its script",
     "app/mirror_maker/program.py": "tests/e2e/test_mirror_maker1.py: the flows of all sources, with Spark",
-    "app/mirror_maker/source.py": "tests/e2e/test_mirror_maker1.py: a source's group, and its tasks",
     "app/rest/admin.py": "tests/unit/app/rest/test_loggers.py: routes, called over HTTP, through app/rest/application.py",
     "app/rest/bodies.py": "tests/unit/app/rest/test_connectors.py: bodies of the answers, through app/rest/plugins.py",
     "app/rest_listeners.py": "tests/unit/app/test_start_imports.py: opens ports, through app/distributed.py",
