@@ -74,29 +74,42 @@ CONSUME_REPLICA: Final = (
     "--from-beginning --bootstrap-server hostname:9092"
 )
 
+MM2: Final = "bin/connect-mirror-maker.sh connect-mirror-maker.properties"
+MM2_NEAR: Final = f"{MM2} --clusters secondary"
+MM2_US_WEST: Final = f"{MM2} \\\n--clusters us-west"
+MM2_LOCATIONS: Final = [f"{MM2} --clusters {each}-1 {each}-2" for each in ("west", "east", "north")]
+MM2_VENDOR: Final = "/usr/lib/kafka/bin/connect-mirror-maker.sh mm2.properties"
+MM1_INTRO: Final = (
+    "bin/kafka-mirror-maker.sh --consumer.config source-config.properties --producer.config target-config.properties "
+    '--whitelist ".*" --num.streams 4'
+)
+MM1_BEST: Final = (
+    "bin/kafka-run-class.sh kafka.tools.MirrorMaker --consumer.config sourceCluster1Consumer.config "
+    "--consumer.config sourceCluster2Consumer.config --num.streams 2 "
+    '--producer.config targetClusterProducer.config --whitelist=".*"'
+)
+# The examples of its table of options, in one command.
+MM1_OPTIONS: Final = (
+    "bin/kafka-mirror-maker.sh --consumer.config hdp1-consumer.properties --producer.config hdp1-producer.properties "
+    "--whitelist my-topic --num.streams 4 --num.producers 2 --queue.size 2000 --abort.on.send.fail"
+)
+KILL: Final = "kill <MirrorMaker pid>"
 OFFSET_CHECKER: Final = (
     "bin/kafka-run-class.sh kafka.tools.ConsumerOffsetChecker --group KafkaMirror "
     "--zkconnect dc1-zookeeper:2181 --topic test-topic"
 )
 
 _DEMO_TEST: Final = "test_the_demo_of_the_article_works_command_by_command"
+_MM2_TEST: Final = "test_a_dedicated_process_copies_until_it_is_killed"
+_MM1_TEST: Final = "test_mirror_maker_1_copies_as_old_guides_start_it"
 _TOOLS_TEST: Final = "test_the_vendors_tools_show_the_replica"
-_NO_PROGRAM: Final = "not yet: the program is not here"
-_MM2: Final = "bin/connect-mirror-maker.sh connect-mirror-maker.properties"
-_MM1_TEST: Final = "test_sources_are_copied_into_topics_with_fewer_partitions"
-MIRROR_MAKER_1: Final = (
-    "bin/kafka-mirror-maker.sh --consumer.config source-config.properties --producer.config target-config.properties "
-    '--whitelist ".*" --num.streams 4'
-)
 
 COMMANDS: Final = [
-    Told(GEO, f"{_MM2} --clusters secondary", "", _NO_PROGRAM),
-    Told(GEO, f"{_MM2} --clusters west-1 west-2", "", _NO_PROGRAM),
-    Told(GEO, f"{_MM2} --clusters east-1 east-2", "", _NO_PROGRAM),
-    Told(GEO, f"{_MM2} --clusters north-1 north-2", "", _NO_PROGRAM),
-    Told(GEO, _MM2, "", _NO_PROGRAM),
-    Told(GEO, f"{_MM2} \\\n--clusters us-west", "", _NO_PROGRAM),
-    Told(GEO, "kill <MirrorMaker pid>", "", _NO_PROGRAM),
+    Told(GEO, MM2, MM2, _MM2_TEST),
+    Told(GEO, MM2_NEAR, MM2_NEAR, _MM2_TEST),
+    Told(GEO, MM2_US_WEST, MM2_US_WEST, _MM2_TEST),
+    *(Told(GEO, each, each, _MM2_TEST) for each in MM2_LOCATIONS),
+    Told(GEO, KILL, KILL, _MM2_TEST),
     Told(DEMO, CREATE, CREATE, _DEMO_TEST),
     Told(DEMO, BROKER_HEALTH, BROKER_HEALTH, _DEMO_TEST),
     Told(DEMO, WORKER, WORKER, _DEMO_TEST),
@@ -115,22 +128,19 @@ COMMANDS: Final = [
     Told(DEMO, "docker compose up", "", "needs Docker; the other rows have the commands of its containers"),
     Told(DEMO, "wget --no-verbose --tries=1 --spider localhost:8080 || exit 1", "", "asks Kafka-UI for its health"),
     Told(VENDOR, "sudo vim /usr/lib/kafka/bin/mm2.properties", "", "an editor"),
-    Told(VENDOR, "/usr/lib/kafka/bin/connect-mirror-maker.sh mm2.properties", "", _NO_PROGRAM),
+    Told(VENDOR, MM2_VENDOR, MM2_VENDOR, _TOOLS_TEST),
     Told(VENDOR, LIST, LIST, _TOOLS_TEST),
     Told(VENDOR, CREATE_SOURCE, CREATE_SOURCE, _TOOLS_TEST),
     Told(VENDOR, PRODUCE_SOURCE, PRODUCE_SOURCE, _TOOLS_TEST),
     Told(VENDOR, CONSUME_REPLICA, CONSUME_REPLICA, _TOOLS_TEST),
-    Told(INTRO, MIRROR_MAKER_1, MIRROR_MAKER_1, _MM1_TEST),
+    Told(INTRO, MM1_INTRO, MM1_INTRO, _MM1_TEST),
     Told(
         BEST,
-        "bin/kafka-run-class.sh kafka.tools.MirrorMaker --consumer.config sourceCluster1Consumer.config "
-        "--consumer.config sourceCluster2Consumer.config --num.streams 2 "
-        '--producer.config targetClusterProducer.config --whitelist=".*"',
-        "bin/kafka-mirror-maker.sh --consumer.config sourceCluster1Consumer.config "
-        "--consumer.config sourceCluster2Consumer.config --num.streams 2 "
-        '--producer.config targetClusterProducer.config --whitelist=".*"',
+        MM1_BEST,
+        MM1_BEST.replace("kafka-run-class.sh kafka.tools.MirrorMaker", "kafka-mirror-maker.sh"),
         _MM1_TEST,
     ),
+    Told(BEST, MM1_OPTIONS, MM1_OPTIONS, _MM1_TEST),
     Told(
         BEST,
         OFFSET_CHECKER,

@@ -13,10 +13,12 @@ import httpx
 import pytest
 
 from deploy.local import LocalCluster, free_port
-from tests.brokers import committed, started
+from tests.brokers import commit, committed, started
 from tests.e2e.ends import end_offsets, wait_ends
 from tests.e2e.guide_pages import GUIDE, Follower
+from tests.e2e.identity_topics import produce
 from tests.e2e.product import PATIENCE_S
+from tests.e2e.reading import values
 from tests.e2e.users_shell import Shell, Started
 from tests.paths import ROOT
 from tests.waiting import wait_for, wait_for_state
@@ -25,6 +27,8 @@ pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
 GROUP, TOPIC, REMOTE, BACK = "shop-1", "orders", "A.orders", "B.orders"
 PARTITIONS: Final = range(3)
+# Some time in 2020: MirrorMaker 1 keeps timestamps.
+BEGAN_MS: Final = 1_600_000_000_000
 VERIFIED: Final = re.compile(r"[Ee]qual")
 
 
@@ -217,3 +221,29 @@ def test_the_folder_of_a_topology_makes_its_connectors(linked: Walk) -> None:
     for name in names:
         assert linked.rest.delete(f"/connectors/{name}").is_success
     assert not end_offsets(linked.a, "east.west.new-orders")
+
+
+def test_a_connector_goes_on_where_mirror_maker_1_has_committed(linked: Walk) -> None:
+    """What MirrorMaker 1 leaves is a topic of the same name and a group on the source: both are made here by hand."""
+    a, b, topic = linked.a, linked.b, "clicks"
+    for cluster, last in ((a, 150), (b, 100)):
+        cluster.create_topic(topic)
+        rows = ({"value": b"%d" % number, "partition": 0, "timestamp": BEGAN_MS + number} for number in range(last))
+        produce(cluster, topic, rows)
+    commit(a, "mirror-maker-group", topic, 100)
+    page = Follower("from-mirrormaker1", linked.shell)
+    for _ in range(2):
+        assert "PartitionCount: 1" in page.run("kafka-topics.sh")
+    for begins in (
+        "kafka-consumer-groups.sh",
+        "curl -X POST",
+        "kafka-consumer-groups.sh",
+        "curl -X PATCH",
+        "curl -X PUT",
+    ):
+        page.run(begins)
+    wait_ends(b, topic, {0: 150})
+    page.run("curl -s")
+    assert "not copied yet" not in page.run("mirror-connect verify")
+    page.close()
+    assert values(b, topic, 1) == [[b"%d" % number for number in range(150)]]

@@ -15,8 +15,10 @@ from typing import Final, Self
 
 import psutil
 
+from deploy.local import LocalCluster
 from deploy.local.java_process import java_arguments
 from deploy.local.watchdog import watchdog
+from tests.e2e.ends import wait_ends
 from tests.paths import ROOT
 from tests.waiting import WaitTimedOut, wait_for_state
 
@@ -46,6 +48,13 @@ class Started:
     def text(self) -> str:
         """All that it has said, errors behind the rest."""
         return self.output() + errors_file(self._file).read_text(errors="replace")
+
+    def wait_copied(self, cluster: LocalCluster, topic: str, end: int) -> None:
+        """Until partition 0 ends there. AssertionError with the program's last lines if it doesn't."""
+        try:
+            wait_ends(cluster, topic, {0: end})
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.text()[-3000:]}") from None
 
     def check_alive(self) -> None:
         """AssertionError with its last lines if it has ended."""
