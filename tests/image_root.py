@@ -14,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -212,6 +213,8 @@ def _link_environment(home: Path) -> None:
 
 
 def can_enter() -> bool:
-    """Whether this machine lets this user mount an overlay in a namespace."""
-    command = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"]), "true"]
-    return subprocess.run(command, capture_output=True, timeout=20, check=False).returncode == 0
+    """Whether this machine lets this user mount such a root."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        root = Root(Stage("probe", ""), Path(directory))
+        command = root.command(["true"], {"PATH": PATH})
+        return subprocess.run(command, capture_output=True, timeout=20, check=False).returncode == 0
