@@ -103,6 +103,7 @@ class Worker:
                 config.offset_topic,
                 targets.errors,
                 config.converters,
+                derived=bool(flow),
             ),
         )
 

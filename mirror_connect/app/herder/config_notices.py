@@ -10,6 +10,7 @@ from typing import Final
 from mirror_connect.app.herder.client_properties import PREFIXES, split
 from mirror_connect.connectors import DEFINITIONS
 from mirror_connect.connectors.config.converter_settings import unapplied_converters
+from mirror_connect.connectors.config.security_settings import CLUSTER_CLIENT_NAMES
 from mirror_connect.connectors.definition import ConnectorDefinition
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
 from mirror_connect.connectors.secrets import redact
@@ -65,9 +66,18 @@ class ConfigNotices:
     """Logs each line once for a connector, however often its config is written or started, until the lines change.
 
     `offsets_topic` is the worker's. `converters`: the worker's, by their settings, for connectors that name none.
+    `derived`: configs are derived from an mm2.properties file, by which each name has been checked. They have names that
+    nobody reads and nobody wrote, such as `source.cluster.offset.flush.interval.ms`.
     """
 
-    def __init__(self, offsets_topic: str = "", converters: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        offsets_topic: str = "",
+        converters: Mapping[str, str] = MappingProxyType({}),
+        *,
+        derived: bool = False,
+    ) -> None:
+        self._derived = derived
         self._offsets_topic = offsets_topic
         self._converters = converters
         self._logged: dict[str, frozenset[str]] = {}
@@ -81,7 +91,9 @@ class ConfigNotices:
     ) -> None:
         """Checks a resolved config, in any thread. Values from config providers are not shown."""
         provided = {value for setting, value in config.items() if value != as_written.get(setting)}
-        found = [*definition.warnings(config), *self._lines(config)]
+        # In a file, a login at the top level is one of all clusters.
+        own = {each: config[each] for each in config if not self._derived or each not in CLUSTER_CLIENT_NAMES}
+        found = [*definition.warnings(own), *self._lines(config)]
         lines = dict.fromkeys(redact(line, provided) for line in found)
         for line in lines:
             if line not in self._logged.get(name, ()):
@@ -99,7 +111,7 @@ class ConfigNotices:
                 f"{self._offsets_topic or 'the worker’s offset topic'}, and a Java worker that takes over would read "
                 f"older ones in {topic}"
             )
-        unknown, misplaced = names_without_effect(config)
+        unknown, misplaced = names_without_effect(() if self._derived else config)
         line = unknown_names_line(unknown, KNOWN_NAMES, "properties")
         if line is not None:
             yield line

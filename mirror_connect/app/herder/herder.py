@@ -58,7 +58,7 @@ class Herder:
         self._stored_configs = configs
         self._membership = membership
         rules, tracking = rules or ConfigRules(), topic_tracking or TopicTracking()
-        notices = ConfigNotices(rules.offsets_topic, rules.converters)
+        notices = ConfigNotices(rules.offsets_topic, rules.converters, derived=rules.derived)
         self._turn = asyncio.Lock()
         self._book = StatusBook(statuses, worker_id, lambda: membership.generation)
         self._reconciler = Reconciler(

@@ -41,7 +41,7 @@ async def _no_errors(_: Mapping[str, str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRules:
-    """The worker's rules for connectors' configs. `converters`: its own, by their settings.
+    """The worker's rules for connectors' configs. `converters`: its own, by their settings. `derived`: see ConfigNotices.
 
     `target_errors` finds settings of a resolved config that lead to another cluster than the rest; it may ask clusters.
     """
@@ -50,6 +50,7 @@ class ConfigRules:
     offsets_topic: str = ""
     target_errors: Callable[[Mapping[str, str]], Awaitable[list[str]]] = _no_errors
     converters: Mapping[str, str] = field(default_factory=dict)
+    derived: bool = False
 
 
 class Validation:

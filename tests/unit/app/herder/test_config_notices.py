@@ -132,3 +132,15 @@ def test_an_offsets_topic_of_ones_own_is_said_not_to_be_used(caplog: pytest.LogC
 
 def test_the_workers_own_offsets_topic_is_nothing_to_speak_of(caplog: pytest.LogCaptureFixture) -> None:
     assert said(caplog, {**VALID, "offsets.storage.topic": "connect-offsets"}) == []
+
+
+def test_names_that_come_from_a_checked_file_are_not_told_and_all_else_is(caplog: pytest.LogCaptureFixture) -> None:
+    notices = ConfigNotices("connect-offsets", derived=True)
+    names = {
+        "source.cluster.offset.flush.interval.ms": "1",
+        "target.cluster.client.id": "x",
+        "security.protocol": "SSL",
+    }
+    assert said(caplog, {**VALID, **names}, notices) == []
+    (line,) = said(caplog, {**VALID, **names, "errors.tolerance": "all"}, notices)
+    assert "errors.tolerance: no effect" in line
