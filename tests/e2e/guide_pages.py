@@ -27,6 +27,9 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
         "make setup": "the tests run after it",
         ".venv/bin/python -m deploy.local up A:9192 B:9092": "tests/integration/test_local_cluster.py starts clusters so",
     },
+    "from-mirrormaker2": {
+        "$KAFKA_HOME/bin/connect-distributed.sh connect-distributed.properties": "the test starts the class of this script",
+    },
 }
 
 

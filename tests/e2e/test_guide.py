@@ -7,17 +7,19 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import httpx
 import pytest
 
 from deploy.local import LocalCluster, free_port
-from tests.brokers import commit, committed, started
+from deploy.local.connect import ConnectWorker, DedicatedMirrorMaker
+from tests.brokers import commit, committed, messages, started
 from tests.e2e.ends import end_offsets, wait_ends
 from tests.e2e.guide_pages import GUIDE, Follower
 from tests.e2e.identity_topics import produce
-from tests.e2e.product import PATIENCE_S
+from tests.e2e.product import PATIENCE_S, mirror_config
 from tests.e2e.reading import values
 from tests.e2e.users_shell import Shell, Started
 from tests.paths import ROOT
@@ -29,6 +31,12 @@ GROUP, TOPIC, REMOTE, BACK = "shop-1", "orders", "A.orders", "B.orders"
 PARTITIONS: Final = range(3)
 # Some time in 2020: MirrorMaker 1 keeps timestamps.
 BEGAN_MS: Final = 1_600_000_000_000
+DEDICATED: Final = "dedicated"
+MM2_SETTINGS: Final = {
+    "topics": DEDICATED,
+    "refresh.topics.interval.seconds": "1",
+    "B.offset.flush.interval.ms": "1000",
+}
 VERIFIED: Final = re.compile(r"[Ee]qual")
 
 
@@ -247,3 +255,105 @@ def test_a_connector_goes_on_where_mirror_maker_1_has_committed(linked: Walk) ->
     assert "not copied yet" not in page.run("mirror-connect verify")
     page.close()
     assert values(b, topic, 1) == [[b"%d" % number for number in range(150)]]
+
+
+# Java starts three times in it, and our programs twice.
+@pytest.mark.long
+@pytest.mark.mm2
+@pytest.mark.timeout(600)
+def test_a_consumer_reads_on_while_connect_is_replaced_and_comes_back(walk: Walk, tmp_path: Path) -> None:
+    a, b, topic, remote = walk.a, walk.b, "billing", "A.billing"
+    a.create_topic(topic, 3)
+    java = ConnectWorker(b, {"offset.flush.interval.ms": "1000"}, group="moved", heap="512m")
+    with ExitStack() as stack:
+        stack.callback(java.close)
+        places = {"localhost:8083": java.rest_url.removeprefix("http://")}
+        shell = stack.enter_context(Shell(tmp_path, places))
+        page = Follower("from-mirrormaker2", shell)
+        file = "".join(f"{name}={value}\n" for name, value in java.properties.items())
+        shell.write("connect-distributed.properties", file)
+
+        def copy(first: int) -> None:
+            """The next hundred records, until they are on the target and their source offsets are committed."""
+            shell.run(
+                f"seq {first} {first + 99} | kafka-console-producer.sh "
+                f"--bootstrap-server {a.bootstrap_servers} --topic {topic}"
+            )
+            wait_ends(b, remote, end_offsets(a, topic))
+            last = sum(end - 1 for end in end_offsets(a, topic).values() if end)
+            rest = f"{java.rest_url}/connectors/mirror-source/offsets"
+
+            def stored() -> bool:
+                found = httpx.get(rest, timeout=30).json()["offsets"]
+                return sum(int(each["offset"]["offset"]) for each in found) == last
+
+            wait_for(stored, "the source offsets are committed", PATIENCE_S)
+
+        java.start()
+        config = mirror_config(a, b, topic)
+        wait_for_state(
+            lambda: java.request("PUT", "/connectors/mirror-source/config", config)[0] in (200, 201), "it is created"
+        )
+        java.wait_running("mirror-source")
+        copy(1)
+        reader = shell.start(
+            f"kafka-console-consumer.sh --bootstrap-server {b.bootstrap_servers} --topic {remote} "
+            "--group invoices --from-beginning"
+        )
+        mm2 = DedicatedMirrorMaker(a, b, MM2_SETTINGS, aliases=("A", "B"), heap="512m")
+        stack.callback(mm2.close)
+        shell.write("mm2.properties", "".join(f"{name}={value}\n" for name, value in mm2.properties.items()))
+        for begins in ("mirror-connect check http", "mirror-connect check mm2", "mirror-connect verify"):
+            page.run(begins)
+        shell.places["PID"] = str(java.process.pid)
+        page.run("kill PID")
+        wait_for_state(lambda: not java.process.alive, "Java has ended", PATIENCE_S)
+        ours = page.start("bin/connect-distributed.sh")
+        running = f"curl -sf {java.rest_url}/connectors/mirror-source/tasks/0/status | grep RUNNING"
+        wait_for_state(lambda: shell.run(f"{running} || true"), "our task is running", PATIENCE_S)
+        copy(101)
+        assert "mirror-source" in json.loads(page.run("curl -s"))
+        page.run("mirror-connect verify")
+        shell.places["PID"] = str(ours.process.pid)
+        page.run("kill PID")
+        assert ours.wait_ended() == 0
+        java.start()
+        copy(201)
+        java.stop()
+        wait_for(lambda: reader.output().count("\n") >= 300, "the consumer has read everything", PATIENCE_S)
+        reader.interrupt()
+        assert sorted(map(int, reader.output().split())) == list(range(1, 301))
+        replace_dedicated(walk, shell, page, mm2)
+        page.close()
+
+
+def replace_dedicated(walk: Walk, shell: Shell, page: Follower, java: DedicatedMirrorMaker) -> None:
+    """The second half of from-mirrormaker2.md, up to its last command."""
+    a, b, topic = walk.a, walk.b, DEDICATED
+    a.create_topic(topic)
+    shell.places["'orders.*'"] = f"'{topic}.*'"
+
+    def copy(first: int) -> None:
+        produce(a, topic, ({"value": b"%d" % number, "partition": 0} for number in range(first, first + 100)))
+        wait_ends(b, f"A.{topic}", {0: first + 100})
+
+        def stored() -> bool:
+            found = [
+                message.value()
+                for partition in end_offsets(b, "mm2-offsets.A.internal")
+                for message in messages(b, "mm2-offsets.A.internal", partition, isolation="read_committed")
+            ]
+            return b'{"offset":%d}' % (first + 99) in found
+
+        wait_for(stored, "the source offset is committed", PATIENCE_S)
+
+    java.start()
+    copy(0)
+    shell.places["PID"] = str(java.process.pid)
+    page.run("kill PID")
+    wait_for_state(lambda: not java.process.alive, "Java has ended", PATIENCE_S)
+    ours = page.start("bin/connect-mirror-maker.sh")
+    copy(100)
+    page.run("mirror-connect verify --source")
+    assert ours.terminate() == 0
+    assert values(b, f"A.{topic}", 1) == [[b"%d" % number for number in range(200)]]

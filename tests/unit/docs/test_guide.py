@@ -20,6 +20,7 @@ PAGES: Final = sorted(page.stem for page in GUIDE.glob("*.md"))
 RUN_BY: Final = {
     "failover": "test_failover_and_fail_back_skip_nothing_and_repeat_nothing",
     "from-mirrormaker1": "test_a_connector_goes_on_where_mirror_maker_1_has_committed",
+    "from-mirrormaker2": "test_a_consumer_reads_on_while_connect_is_replaced_and_comes_back",
     "from-nothing": "test_from_nothing_ends_with_a_mirrored_topic_and_group",
     "security": "test_a_link_with_tls_logins_and_these_acls_copies",
     "topologies": "test_the_folder_of_a_topology_makes_its_connectors",
