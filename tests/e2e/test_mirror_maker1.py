@@ -59,6 +59,7 @@ def test_topics_are_copied_under_their_names_and_the_lag_tool_shows_the_group(
     assert {shown[topic, partition] for partition in range(PARTITIONS)} == {(EACH + 1, 0, "-")}
 
 
+@pytest.mark.long
 def test_a_record_that_the_target_refuses_ends_it_with_the_record_named(
     source_cluster: LocalCluster, target_cluster: LocalCluster
 ) -> None:
