@@ -22,6 +22,7 @@ from confluent_kafka import Producer
 
 from deploy.local import LocalCluster
 from deploy.local.connect import ConnectWorker
+from mirror_connect.app.config.config_providers import has_reference
 from mirror_connect.app.config.properties import read_properties
 from mirror_connect.check.connector_judge import judge_connector
 from mirror_connect.check.document import CONNECTOR
@@ -40,13 +41,13 @@ FIXTURES: Final = ROOT / "tests" / "fixtures" / "check"
 CONNECTORS: Final = sorted(
     path
     for path in FIXTURES.iterdir()
-    if path.suffix in (".json", ".properties") and "worker" not in path.name and "mm2.properties" not in path.name
+    if path.suffix != ".md" and "worker" not in path.name and "mm2.properties" not in path.name
 )
 
 
 def _mapped(config: Mapping[str, str | None], source: LocalCluster, target: LocalCluster) -> dict[str, str | None]:
     """The config for the brokers of the test."""
-    found = {name: value for name, value in config.items() if value is None or "${file:" not in value}
+    found = {name: value for name, value in config.items() if value is None or not has_reference(value)}
     for name in found:
         if name.endswith("bootstrap.servers"):
             found[name] = (target if name.startswith(("target", "dest", "producer")) else source).bootstrap_servers
@@ -88,7 +89,8 @@ def test_the_worker_refuses_what_check_calls_refused_and_takes_the_rest(
     path: Path, product: Product, source_cluster: LocalCluster, target_cluster: LocalCluster
 ) -> None:
     for document in read_documents(path):
-        assert document.kind == CONNECTOR
+        if document.kind != CONNECTOR:
+            continue  # of Strimzi's resources: their workers are started nowhere here
         config = _mapped(document.config(), source_cluster, target_cluster)
         config["name"] = name = f"checked-{uuid.uuid4().hex[:8]}"
         told: dict[str, Judgement] = {each.name: each for each in judge_connector(config)}
@@ -143,7 +145,7 @@ def test_a_link_that_java_runs_is_checked_by_its_url_and_verified(
         assert others == {"emit.heartbeat.enabled"}
         (link,) = found["links"]
         assert link["verify"] == f"mirror-connect verify mirror --worker {worker.rest_url}"
-        assert link["result"]["outcome"] == "equal" or link["result"]
+        assert (link["result"]["outcome"], len(link["result"]["partitions"])) == ("equal", 1)
         # It has only read.
         assert worker.request("GET", "/connectors?expand=info&expand=status") == before
 
