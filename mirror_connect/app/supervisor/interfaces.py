@@ -46,7 +46,10 @@ class SpecSource(Protocol):
         """The source offsets, read to the end of the offsets topic after this call."""
 
     def copied(self, task: TaskId, offsets: Sequence[SourceOffset]) -> None:
-        """Takes the source offsets that a task has reported (TaskSpec.reports_offsets): the target has all up to them."""
+        """Takes the source offsets that a task has reported (TaskSpec.reports_offsets): the target has all up to them.
+
+        Only those of partitions that the run still owns, and none of a run that may not write any more.
+        """
 
     def keep(self, tasks: Collection[TaskId]) -> None:
         """Forgets the data of all other tasks, above all their resolved secrets."""

@@ -192,9 +192,11 @@ class TaskRequests:
             log.warning("Task %s: %s", run.task, run.events.add(event, run.secrets, time.time()))
         if report.topics and self._runs.events:
             self._runs.events.topics_written(run.task, report.topics)
-        if report.source_offsets:
+        if report.source_offsets and run.may_write:
             # Before anybody hears that the partitions are free.
-            self._specs.copied(run.task, [SourceOffset(*each) for each in report.source_offsets])
+            known = run.owned_up_to(report.assignment_version)
+            offsets = [SourceOffset(*each) for each in report.source_offsets]
+            self._specs.copied(run.task, [each for each in offsets if (each.topic, each.partition) in known])
         freed = run.confirm(report.assignment_version)
         if report.state == FAILED:
             self._runs.fail(run, report.trace or "the task failed without a trace")

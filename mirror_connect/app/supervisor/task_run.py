@@ -104,6 +104,13 @@ class TaskRun:
         """What the task may still be writing: assigned now, or taken away and not yet reported as committed."""
         return frozenset() if self.phase is Phase.ENDED else frozenset().union(*self.versions.values())
 
+    def owned_up_to(self, version: int) -> Partitions:
+        """What it owns of the versions up to this one.
+
+        A report may come twice, the second time much later. Meanwhile others may have had a partition that it owns again.
+        """
+        return frozenset().union(*(owned for known, owned in self.versions.items() if known <= version))
+
     @property
     def unsettled(self) -> Partitions:
         """To which partitions something may still be written from now on if the present attempt is at its end."""

@@ -228,3 +228,33 @@ async def test_reported_source_offsets_are_taken_before_their_partitions_are_fre
     await process.say("RUNNING", source_offsets=[["t", 0, 41]])
     assert world.specs.reported == [(SourceOffset("t", 0, 41), frozenset({TopicPartition("t", 0)}))]
     assert process.run.owned == frozenset()
+
+
+async def test_source_offsets_of_a_run_that_may_not_write_any_more_are_not_taken(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.supervisor.retire()
+    world.supervisor.want({A: wanted("t-0")})
+    await process.say("FINISHED", source_offsets=[["t", 0, 41]])
+    assert world.specs.reported == []
+
+
+async def test_source_offsets_of_partitions_that_the_run_does_not_own_are_not_taken(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    await process.say("RUNNING", source_offsets=[["t", 0, 41], ["t", 1, 41]])
+    assert [each for each, _ in world.specs.reported] == [SourceOffset("t", 0, 41)]
+
+
+async def test_a_report_whose_answer_was_lost_comes_again_without_harm(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    process = await world.running(A)
+    world.supervisor.want({A: wanted()})
+    given_away = process.run.version
+    await process.say("RUNNING", source_offsets=[["t", 0, 41]])
+    # Another member has had the partition meanwhile, and this one has it again.
+    world.supervisor.want({A: wanted("t-0")})
+    await process.say("RUNNING", given_away, source_offsets=[["t", 0, 41]])
+    once = list(world.specs.reported)
+    await process.say("RUNNING", source_offsets=[["t", 0, 90]])
+    assert [len(once), *(each.offset for each, _ in world.specs.reported)] == [1, 41, 90]
