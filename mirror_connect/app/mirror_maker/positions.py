@@ -43,6 +43,11 @@ class Positions:
         """The partitions without a position."""
         return sorted(partition for partition, offset in self._next.items() if offset is None)
 
+    @property
+    def uncommitted(self) -> frozenset[TopicPartition]:
+        """The partitions for which the group has no offset."""
+        return frozenset(self._next.keys() - self._committed.keys())
+
     def next_offset(self, partition: TopicPartition) -> int | None:
         """The offset to read next; None if unknown. KeyError for a partition that this member does not have."""
         return self._next[partition]

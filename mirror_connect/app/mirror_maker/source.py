@@ -50,10 +50,13 @@ T = TypeVar("T")
 
 RETRY_S: Final = 0.5
 LATE_START_S: Final = 1.0
+COMMIT_AGAIN_S: Final = 0.2
 POLL_S: Final = 0.02
 TASKS_PATIENCE_S: Final = 3.0
 # Kept of the time that a rebalance leaves, for the commit and the answer.
 REBALANCE_MARGIN_S: Final = 5.0
+# At the least, for that commit.
+LAST_COMMIT_S: Final = 1.5
 FAILED_AGAIN_S: Final = 30.0
 # What MirrorMaker counts as a failed send: trying again doesn't help.
 SEND_FAILURES: Final = frozenset(
@@ -151,7 +154,7 @@ class MirroredSource:
             await asyncio.gather(self._membership, return_exceptions=True)
         await within(self._supervisor.stop(TASKS_PATIENCE_S), "stopping the tasks", TASKS_PATIENCE_S + 0.5)
         with contextlib.suppress(MembershipLost, RebalanceNeeded):
-            await within(self._commit(), "committing the offsets")
+            await within(self._commit_until_done(), "committing the offsets")
 
     async def leave(self) -> None:
         """Leaves the group."""
@@ -209,14 +212,19 @@ class MirroredSource:
         """See GroupWork."""
         self._want(dict.fromkeys(self._task_numbers(), ()))
         limit = max(1.0, self._file.rebalance_timeout_ms / 1000 - REBALANCE_MARGIN_S)
+        until = asyncio.get_running_loop().time() + limit
         try:
-            async with asyncio.timeout(limit):
+            async with asyncio.timeout_at(until):
                 while any(run.owned for run in self._supervisor.runs):
                     await asyncio.sleep(POLL_S)
         except TimeoutError:
             log.warning("Some partitions were not given away within %g s; their records may come twice", limit)
             self._supervisor.retire()
-        await self._commit()
+        try:
+            async with asyncio.timeout_at(max(until, asyncio.get_running_loop().time() + LAST_COMMIT_S)):
+                await self._commit_until_done()
+        except TimeoutError:
+            log.warning("Group %s: offsets were not committed in time; records may come twice", self._file.group_id)
         self._positions.drop()
 
     def lost(self) -> None:
@@ -237,8 +245,8 @@ class MirroredSource:
         return {0, *(run.task.task for run in self._supervisor.runs)}
 
     def _want_assigned(self) -> None:
-        """Copies the partitions of this member. Those whose start is not known yet wait for it."""
-        waiting = set(self._positions.unknown) if self._resets else set()
+        """Copies the partitions of this member, each after its start is committed: its next owner might begin elsewhere."""
+        waiting = self._positions.uncommitted if self._resets else frozenset()
         self._want(tasks_of(self._positions.partitions - waiting, self._specs.counts))
 
     @property
@@ -247,23 +255,22 @@ class MirroredSource:
 
     async def _find_starts(self) -> None:
         """Finds where auto.offset.reset leads, and commits it: else what is written before the first commit may be lost."""
-        unknown = self._positions.unknown
-        if not unknown or not self._resets:
+        if not self._positions.uncommitted or not self._resets:
             return
         try:
-            self._positions.begin(await start_offsets(self._cluster, unknown, self._fetching))
+            self._positions.begin(await start_offsets(self._cluster, self._positions.unknown, self._fetching))
         except ClusterUnreachable as problem:
             self._tell("start", f"Group {self._file.group_id} can't begin: {problem}")
         await self._commit()
 
     async def _find_late_starts(self) -> None:
-        """A partition without a leader must keep no other one waiting."""
+        """A partition without a leader, or a coordinator that is away, must keep no other one waiting."""
         while True:
             await asyncio.sleep(LATE_START_S)
-            before = self._positions.unknown
+            before = self._positions.uncommitted
             with contextlib.suppress(RebalanceNeeded):
                 await self._find_starts()
-            if self._positions.unknown != before:
+            if self._positions.uncommitted != before:
                 self._want_assigned()
 
     async def _prepare_target(self) -> None:
@@ -306,16 +313,21 @@ class MirroredSource:
             with contextlib.suppress(RebalanceNeeded):
                 await self._commit()
 
-    async def _commit(self) -> None:
-        """Commits what has changed. Raises MembershipLost, RebalanceNeeded; a silent coordinator is asked again later."""
+    async def _commit_until_done(self) -> None:
+        """Commits what has changed, as soon as the coordinator answers. Raises MembershipLost, RebalanceNeeded."""
+        while not await self._commit():
+            await asyncio.sleep(COMMIT_AGAIN_S)
+
+    async def _commit(self) -> bool:
+        """Commits what has changed; whether the coordinator has answered. Raises MembershipLost, RebalanceNeeded."""
         offsets = self._positions.to_commit()
         if not offsets:
-            return
+            return True
         try:
             refused = await self.member.commit(offsets)
         except CoordinatorLost as problem:
             self._tell("commit", f"Group {self._file.group_id}: offsets are not committed yet: {problem}")
-            return
+            return False
         self._positions.committed({each: offset for each, offset in offsets.items() if each not in refused})
         codes = {code for code in refused.values() if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
         if codes:
@@ -324,6 +336,7 @@ class MirroredSource:
             self._tell("commit", f"Group {self._file.group_id}: offsets of {count} were refused with {names}")
         else:
             self._told.pop("commit", None)
+        return True
 
     # --- tasks ------------------------------------------------------------------------------------------------------
 

@@ -160,6 +160,51 @@ async def test_a_start_at_the_end_is_committed_at_once_and_one_that_is_unknown_k
     assert world.member.commits == [{T0: 90}, {T1: 5}]
 
 
+async def test_nothing_is_copied_before_its_start_is_committed(
+    world: SourceWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def starts(_cluster: object, wanted: Collection[TopicPartition], _settings: object) -> object:
+        return dict.fromkeys(wanted, 90)
+
+    monkeypatch.setattr(source_module, "start_offsets", starts)
+    monkeypatch.setattr(source_module, "LATE_START_S", 0.01)
+    world.member.offsets = {T1: 7}
+    world.member.silent = True
+    async with world.working(T0, T1) as process:
+        assert process.run.assigned == {T1}
+        world.member.silent = False
+        await eventually(lambda: process.run.assigned == {T0, T1})
+    assert world.member.commits == [{T0: 90}]
+
+
+async def test_a_release_waits_for_a_coordinator_that_is_away(world: SourceWorld) -> None:
+    async with world.working(T0) as process:
+        pass
+    releasing = asyncio.create_task(world.source.release())
+    await eventually(lambda: process.run.assigned == frozenset())
+    world.member.silent = True
+    await process.say("RUNNING", source_offsets=[["t", 0, 44]])
+    await asyncio.sleep(0.1)
+    assert not releasing.done()
+    world.member.silent = False
+    await releasing
+    assert world.member.commits == [{T0: 45}]
+
+
+async def test_the_last_commit_waits_for_a_coordinator_that_is_away(
+    world: SourceWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "TASKS_PATIENCE_S", 0.1)
+    async with world.working(T0) as process:
+        await process.say("RUNNING", source_offsets=[["t", 0, 41]])
+    world.member.silent = True
+    ending = asyncio.create_task(world.source.end_tasks())
+    await asyncio.sleep(0.3)
+    world.member.silent = False
+    await ending
+    assert world.member.commits == [{T0: 42}]
+
+
 async def test_a_record_that_the_target_refuses_is_named_with_what_to_do(world: SourceWorld) -> None:
     async with world.working(T0) as process:
         await process.say("RUNNING", problems=[TOO_LARGE.to_json()])
