@@ -52,10 +52,12 @@ class Positions:
         """The offset to read next; None if unknown. KeyError for a partition that this member does not have."""
         return self._next[partition]
 
-    def copied(self, partition: TopicPartition, offset: int) -> None:
-        """The target has all records up to this offset. Lower than before after the topic was made again."""
-        if partition in self._next:
-            self._next[partition] = offset + 1
+    def copied(self, partition: TopicPartition, offset: int) -> bool:
+        """The target has all records up to this offset. Whether it is lower than before: the topic was made again."""
+        if partition not in self._next:
+            return False
+        before, self._next[partition] = self._next[partition], offset + 1
+        return before is not None and offset + 1 < before
 
     def to_commit(self) -> dict[TopicPartition, int]:
         """The offsets that have changed since they were committed."""

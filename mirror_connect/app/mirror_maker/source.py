@@ -308,10 +308,23 @@ class MirroredSource:
     # --- commits ----------------------------------------------------------------------------------------------------
 
     async def _commit_for_ever(self) -> None:
+        """In each interval, and at once when a position goes back.
+
+        The broker deletes the offsets of a topic with it. When the new one has grown to the old position, nothing would
+        seem to have changed.
+        """
+        back = self._specs.went_back
         while True:
-            await asyncio.sleep(self._commit_s)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._commit_s):
+                    await back.wait()
+            went_back = back.is_set()
+            back.clear()
             with contextlib.suppress(RebalanceNeeded):
-                await self._commit()
+                if went_back:
+                    await self._commit_until_done()
+                else:
+                    await self._commit()
 
     async def _commit_until_done(self) -> None:
         """Commits what has changed, as soon as the coordinator answers. Raises MembershipLost, RebalanceNeeded."""

@@ -6,6 +6,7 @@ offsets, no transactional id. So a user who may write the topics needs no furthe
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -29,7 +30,10 @@ OF_THE_MEMBER: Final = frozenset(
 
 
 class GroupTaskSpecs:
-    """See supervisor.SpecSource. `counts`: the partitions of the target's topics, kept up to date by the caller."""
+    """See supervisor.SpecSource. `counts`: the partitions of the target's topics, kept up to date by the caller.
+
+    `went_back` is set when a source offset is lower than the one before.
+    """
 
     def __init__(
         self,
@@ -45,6 +49,7 @@ class GroupTaskSpecs:
         self._producer = producer
         self._positions = positions
         self.counts: dict[str, int] = {}
+        self.went_back: Final = asyncio.Event()
         self._config: dict[str, str] = {
             "name": name,
             "connector.class": SOURCE_CONNECTOR,
@@ -99,8 +104,10 @@ class GroupTaskSpecs:
     def copied(self, task: TaskId, offsets: Sequence[SourceOffset]) -> None:
         """See SpecSource."""
         for each in offsets:
-            if each.offset is not None:
-                self._positions.copied(TopicPartition(each.topic, each.partition), each.offset)
+            if each.offset is not None and self._positions.copied(
+                TopicPartition(each.topic, each.partition), each.offset
+            ):
+                self.went_back.set()
 
     def keep(self, tasks: Collection[TaskId]) -> None:
         """See SpecSource. Nothing is kept of a task."""

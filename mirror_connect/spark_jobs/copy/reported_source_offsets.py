@@ -10,6 +10,7 @@ import asyncio
 
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.spark_jobs.copy.partition_flow import NOTHING_YET
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
 from mirror_connect.spark_jobs.task_context import WorkerLink
 
@@ -29,9 +30,9 @@ class ReportedSourceOffsets:
         self._noted[partition] = position.offset
 
     def commit(self) -> bool:
-        """Passes on the offsets that changed since the last commit."""
+        """Passes on the offsets that changed since the last commit; -1 for a topic that was made again and is empty."""
         noted, self._noted = self._noted, {}
-        changed = {each: offset for each, offset in noted.items() if offset >= 0 and self._reported.get(each) != offset}
+        changed = {each: offset for each, offset in noted.items() if self._reported.get(each, NOTHING_YET) != offset}
         for partition, offset in changed.items():
             self._link.copied(partition, offset)
         self._reported |= changed

@@ -42,6 +42,11 @@ def test_where_a_partition_begins_without_a_position_is_committed_too(positions:
     assert (positions.next_offset(A), positions.to_commit()) == (5, {B: 70})
 
 
+def test_a_position_that_goes_back_is_named_and_committed(positions: Positions) -> None:
+    assert [positions.copied(B, 3), positions.copied(A, 8), positions.copied(A, -1)] == [False, False, True]
+    assert positions.to_commit() == {A: 0, B: 4}
+
+
 def test_reports_about_partitions_of_others_change_nothing(positions: Positions) -> None:
     positions.assign([B], {B: 3})
     positions.copied(A, 8)

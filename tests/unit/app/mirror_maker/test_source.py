@@ -177,6 +177,12 @@ async def test_nothing_is_copied_before_its_start_is_committed(
     assert world.member.commits == [{T0: 90}]
 
 
+async def test_a_position_that_goes_back_is_committed_at_once(world: SourceWorld) -> None:
+    async with world.working(T0) as process:
+        await process.say("RUNNING", source_offsets=[["t", 0, -1]])
+        await eventually(lambda: world.member.commits == [{T0: 0}])
+
+
 async def test_a_release_waits_for_a_coordinator_that_is_away(world: SourceWorld) -> None:
     async with world.working(T0) as process:
         pass

@@ -7,7 +7,10 @@ from dataclasses import replace
 import pytest
 
 from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.spark_jobs.copy.reported_source_offsets import ReportedSourceOffsets
+from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
 from tests.fakes.source_task import OFFSETS, SourceTaskWorld
+from tests.fakes.worker_link import FakeWorkerLink
 
 COPIED = TaskPartition("orders", 1, "orders", remote_partition=0)
 CONFIG = {"emit.offset-syncs.enabled": "false"}
@@ -61,3 +64,16 @@ async def test_nothing_is_reported_that_the_target_has_not_acknowledged(world: S
         assert world.link.copied_to == {}
         world.target.away = False
         await world.until(lambda: world.link.copied_to == {("orders", 1): 3})
+
+
+async def test_a_new_topic_of_the_same_name_is_reported_although_it_is_empty(world: SourceTaskWorld) -> None:
+    link = FakeWorkerLink(world.spec_of([COPIED], CONFIG))
+    offsets = ReportedSourceOffsets(link)
+    offsets.note(COPIED, LastOffset(-1, None))
+    offsets.commit()
+    # Nothing is known of a partition without a position.
+    assert link.copied_to == {}
+    offsets.known(COPIED, LastOffset(999, None))
+    offsets.note(COPIED, LastOffset(-1, None))
+    offsets.commit()
+    assert link.copied_to == {("orders", 1): -1}
