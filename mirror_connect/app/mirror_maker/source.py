@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 from mirror_connect.app.mirror_maker.client_files import SourceFile, TargetFile
 from mirror_connect.app.mirror_maker.group_member import GroupMember
 from mirror_connect.app.mirror_maker.positions import Positions
+from mirror_connect.app.mirror_maker.source_topics import SourceTopics
 from mirror_connect.app.mirror_maker.target_topics import TargetTopics, tasks_of
 from mirror_connect.app.mirror_maker.task_specs import GroupTaskSpecs
 from mirror_connect.app.mirror_maker.topic_choice import TopicChoice
@@ -43,7 +44,6 @@ from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
 from mirror_connect.kafka_io.consumer.start_offsets import start_offsets
 from mirror_connect.kafka_io.protocol.consumer_protocol import PROTOCOL_TYPE
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, error_name
-from mirror_connect.kafka_io.protocol.metadata import Metadata
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -92,7 +92,6 @@ class MirroredSource:
         aborted: Callable[[str], None],
     ) -> None:
         self._file = file
-        self._choice = topics
         self._targets = targets
         self._spark = spark
         self._commit_s = commit_interval_ms / 1000
@@ -106,8 +105,7 @@ class MirroredSource:
         self._specs = GroupTaskSpecs(
             file.name, file.consumer, target.producer, self._positions, skips_oversize=skips_oversize
         )
-        # Topics of the source that are chosen, with their partitions.
-        self._sources: dict[str, int] = {}
+        self._source_topics = SourceTopics(self._cluster, topics)
         self._told: dict[str, str] = {}
         self.member: Final = GroupMember(
             GroupClient(
@@ -169,19 +167,11 @@ class MirroredSource:
 
     async def topics(self) -> frozenset[str]:
         """See GroupWork."""
-        self._sources = await self._chosen()
-        return frozenset(self._sources)
+        return await self._source_topics.choose()
 
     async def partition_counts(self, topics: frozenset[str]) -> Mapping[str, int]:
         """See GroupWork. Of other members' topics too: each may have topics of its own."""
-        found = await self._cluster.any_node(Metadata(sorted(topics)))
-        return {each.name: len(each.partitions) for each in found.topics if not each.error}
-
-    async def _chosen(self) -> dict[str, int]:
-        found = await self._cluster.any_node(Metadata(None))
-        counts = {each.name: len(each.partitions) for each in found.topics if not each.error and each.partitions}
-        chosen = await asyncio.to_thread(self._choice.chosen, counts)
-        return {topic: counts[topic] for topic in sorted(chosen)}
+        return await self._source_topics.share(topics)
 
     # --- copying ----------------------------------------------------------------------------------------------------
 
@@ -276,7 +266,7 @@ class MirroredSource:
     async def _prepare_target(self) -> None:
         """Creates absent topics on the target, and reads how many partitions each has."""
         wanted = {each.topic for each in self._positions.partitions}
-        sources = {topic: count for topic, count in self._sources.items() if topic in wanted}
+        sources = {topic: count for topic, count in self._source_topics.counts.items() if topic in wanted}
 
         async def prepared() -> dict[str, int]:
             return await asyncio.to_thread(self._targets.prepared, sources)
@@ -288,7 +278,7 @@ class MirroredSource:
         while True:
             await asyncio.sleep(self._file.metadata_max_age_ms / 1000)
             with contextlib.suppress(ClusterUnreachable):
-                if await self._chosen() != self._sources:
+                if await self._source_topics.have_changed():
                     log.info("Group %s: topics or partitions have changed; it rebalances", self._file.group_id)
                     return
             before = self._specs.counts

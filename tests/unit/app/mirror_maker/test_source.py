@@ -72,7 +72,7 @@ class SourceWorld(World):
             aborted=self.aborted.append,
         )
         self.source.member = self.member  # type: ignore[assignment,misc]
-        self.source._sources = {"t": 2}
+        self.source._source_topics.counts = {"t": 2}
         self.supervisor = self.source._supervisor
 
     @contextlib.asynccontextmanager
