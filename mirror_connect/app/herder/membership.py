@@ -253,11 +253,10 @@ class Membership:
             with contextlib.suppress(asyncio.CancelledError):
                 await keeper
         self._end_lease()
-        if self._member_id:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LEAVE_SECONDS):
-                    await self._steps.leave(self._member_id)
-            self._member_id = ""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LEAVE_SECONDS):
+                await self._steps.leave(self._member_id)
+        self._member_id = ""
         await self._steps.close()
 
     async def _warn_of_consumers(self) -> None:

@@ -130,10 +130,9 @@ class GroupMember:
     async def leave(self) -> None:
         """Leaves, so that others take over at once. Call it when nothing is copied any more."""
         self._lease_until = float("-inf")
-        if self._member_id:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LEAVE_S):
-                    await self._steps.leave(self._member_id)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_S):
+                await self._steps.leave(self._member_id)
         await self._steps.close()
 
     async def committed(self) -> dict[TopicPartition, int]:

@@ -94,15 +94,19 @@ class GroupClient:
         self._quick = Cluster({**settings, **once, "request.timeout.ms": str(quick)}, client_id)
         self._patient = Cluster({**settings, **once, "request.timeout.ms": str(patient)}, client_id)
         self._coordinator: int | None = None
+        # The id that the broker has given to a new member whose first join has no answer yet; else "".
+        self._new_id = ""
 
     async def join(
         self, member_id: str, metadata: bytes, others: Mapping[str, bytes] | None = None
     ) -> JoinGroupResponse:
         """Joins as `member_id` ("" for a new member). Raises GroupRefusedError, HeldByOthers, MembershipLost.
 
-        `others`: further protocols of this member, with their metadata.
+        `others`: further protocols of this member, with their metadata. A new member whose join got no answer is the same
+        one when it tries again: the group would wait for the other one until its session ends.
         """
         group = self._group
+        member_id = member_id or self._new_id
         while True:
             joined = await self._ask(
                 JoinGroup(
@@ -117,10 +121,13 @@ class GroupClient:
                 ),
                 patient=True,
             )
-            if joined.error != ErrorCode.MEMBER_ID_REQUIRED:
-                self._check(joined.error)
-                return joined
-            member_id = joined.member_id
+            if joined.error == ErrorCode.MEMBER_ID_REQUIRED:
+                member_id = self._new_id = joined.member_id
+                continue
+            if joined.error not in COORDINATOR_MOVED:
+                self._new_id = ""
+            self._check(joined.error)
+            return joined
 
     async def sync(self, joined: JoinGroupResponse, assignments: Mapping[str, bytes]) -> bytes:
         """Sends the assignments (leader only) and returns this member's. Raises RebalanceNeeded, MembershipLost."""
@@ -134,9 +141,14 @@ class GroupClient:
         self._check((await self._ask(Heartbeat(self._group.group_id, generation, member_id))).error)
 
     async def leave(self, member_id: str) -> None:
-        """Leaves at once. A failure needs no action: the session then expires."""
-        with contextlib.suppress(CoordinatorLost, NotAuthorized):
-            await self._ask(LeaveGroup(self._group.group_id, member_id))
+        """Leaves at once; with "", as the new member whose join has no answer yet, if there is one.
+
+        A failure needs no action: the session then expires.
+        """
+        if member_id := member_id or self._new_id:
+            self._new_id = ""
+            with contextlib.suppress(CoordinatorLost, NotAuthorized):
+                await self._ask(LeaveGroup(self._group.group_id, member_id))
 
     async def consumed_topics(self) -> list[str]:
         """Topics with committed offsets of the group. Workers never commit any, so another kind of member did."""

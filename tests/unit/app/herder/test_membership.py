@@ -81,7 +81,8 @@ class FakeGroup:
             raise self.beat_failures.pop(0)
 
     async def leave(self, member_id: str) -> None:
-        self.left.append(member_id)
+        if member_id:
+            self.left.append(member_id)
 
     async def consumed_topics(self) -> list[str]:
         if isinstance(self.consumed, Exception):
