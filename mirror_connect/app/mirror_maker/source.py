@@ -53,8 +53,11 @@ LATE_START_S: Final = 1.0
 COMMIT_AGAIN_S: Final = 0.2
 POLL_S: Final = 0.02
 TASKS_PATIENCE_S: Final = 3.0
-# Kept of the time that a rebalance leaves, for the commit and the answer.
+# Kept of the time that a rebalance leaves, for tasks that must be killed, the commit and the answer.
 REBALANCE_MARGIN_S: Final = 5.0
+LEAST_RELEASE_S: Final = 2.0
+# The supervisor kills tasks that don't end earlier.
+TASKS_END_S: Final = 2.5
 # At the least, for that commit.
 LAST_COMMIT_S: Final = 1.5
 FAILED_AGAIN_S: Final = 30.0
@@ -201,14 +204,14 @@ class MirroredSource:
     async def release(self) -> None:
         """See GroupWork."""
         self._want(dict.fromkeys(self._task_numbers(), ()))
-        limit = max(1.0, self._file.rebalance_timeout_ms / 1000 - REBALANCE_MARGIN_S)
+        margin = REBALANCE_MARGIN_S + self._file.heartbeat_interval_ms / 1000
+        limit = max(LEAST_RELEASE_S, self._file.rebalance_timeout_ms / 1000 - margin)
         until = asyncio.get_running_loop().time() + limit
-        try:
-            async with asyncio.timeout_at(until):
-                while any(run.owned for run in self._supervisor.runs):
-                    await asyncio.sleep(POLL_S)
-        except TimeoutError:
+        if not await self._nothing_is_owned(limit):
             log.warning("Some partitions were not given away within %g s; their records may come twice", limit)
+            # Tasks end, or are killed, before the next owner writes. What they report meanwhile still counts.
+            self._want({})
+            await self._nothing_is_owned(TASKS_END_S)
             self._supervisor.retire()
         try:
             async with asyncio.timeout_at(max(until, asyncio.get_running_loop().time() + LAST_COMMIT_S)):
@@ -216,6 +219,15 @@ class MirroredSource:
         except TimeoutError:
             log.warning("Group %s: offsets were not committed in time; records may come twice", self._file.group_id)
         self._positions.drop()
+
+    async def _nothing_is_owned(self, seconds: float) -> bool:
+        """Waits for that, so long at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while any(run.owned for run in self._supervisor.runs):
+                    await asyncio.sleep(POLL_S)
+                return True
+        return False
 
     def lost(self) -> None:
         """See GroupWork. What the target has and the group has not is copied again, by whoever has the partitions now."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from mirror_connect.app.mirror_maker import source as source_module
 from mirror_connect.app.mirror_maker.client_files import read_sources, read_target
 from mirror_connect.app.mirror_maker.source import MirroredSource
 from mirror_connect.app.mirror_maker.topic_choice import TopicChoice
+from mirror_connect.app.supervisor import task_runs
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.task_protocol import TaskId
@@ -195,6 +197,36 @@ async def test_a_release_waits_for_a_coordinator_that_is_away(world: SourceWorld
     world.member.silent = False
     await releasing
     assert world.member.commits == [{T0: 45}]
+
+
+async def test_a_process_that_keeps_its_partitions_is_killed_before_the_member_joins_again(
+    world: SourceWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.source._file = replace(world.source._file, rebalance_timeout_ms=1)
+    monkeypatch.setattr(source_module, "LEAST_RELEASE_S", 0.05)
+    monkeypatch.setattr(task_runs, "FINISH_PATIENCE_S", 0.2)
+    world.supervisor.start()
+    async with world.working(T0) as process:
+        pass
+    releasing = asyncio.create_task(world.source.release())
+    await eventually(lambda: process.run.is_over)
+    # Its last words count: the member is still one of the old generation.
+    await process.say("RUNNING", version=process.run.version - 1, source_offsets=[["t", 0, 43]])
+    await releasing
+    assert (world.application.killed, world.member.commits) == ([process.pid], [{T0: 44}])
+
+
+async def test_a_process_that_cannot_be_killed_keeps_nobody_waiting_and_writes_no_more(
+    world: SourceWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.source._file = replace(world.source._file, rebalance_timeout_ms=1)
+    monkeypatch.setattr(source_module, "LEAST_RELEASE_S", 0.05)
+    monkeypatch.setattr(source_module, "TASKS_END_S", 0.05)
+    async with world.working(T0) as process:
+        pass
+    await world.source.release()
+    orders = await process.say("RUNNING", version=process.run.version - 1, source_offsets=[["t", 0, 43]])
+    assert (orders.lease_ms, orders.finish, world.member.commits) == (0, True, [])
 
 
 async def test_the_last_commit_waits_for_a_coordinator_that_is_away(
