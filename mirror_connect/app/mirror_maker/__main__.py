@@ -38,9 +38,8 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], M
     options = parse(arguments)
     if isinstance(options, Asked):
         raise TypeError("help and version are answered before")
-    target = read_target(options.producer_file)
-    sources = read_sources(options.consumer_files)
-    hiding.keep(target.secrets.union(*(source.secrets for source in sources)))
+    target = read_target(options.producer_file, hiding.keep)
+    sources = read_sources(options.consumer_files, hiding.keep)
     spark = with_heap({}, os.environ)
     from_files = (*target.notices, *(line for source in sources for line in source.notices))
     for line in (*options.notices, *from_files, *notices({}, os.environ)):

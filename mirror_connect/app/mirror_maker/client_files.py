@@ -6,17 +6,18 @@ and named in one line for each file. What no Kafka client knows is named by the 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from mirror_connect.app.config.config_providers import resolve_own
+from mirror_connect.app.config.config_providers import Resolved, resolve_own
 from mirror_connect.app.config.properties import read_properties
 from mirror_connect.app.mirror_maker.assignors import SETTING as ASSIGNMENT
 from mirror_connect.app.mirror_maker.assignors import configured_assignors
-from mirror_connect.connectors.config.table import Settings
+from mirror_connect.connectors.config.table import RefusedConfig, Settings
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.secrets import resolved_secrets
 from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS
@@ -136,11 +137,16 @@ class TargetFile:
     notices: tuple[str, ...]
 
 
-def read_sources(paths: Collection[str]) -> list[SourceFile]:
+# Gets the secrets of a file before an error can show one.
+Hide = Callable[[frozenset[str]], None]
+
+
+def read_sources(paths: Collection[str], hide: Hide) -> list[SourceFile]:
     """The sources of these files; their names are unique. ConfigError."""
     sources: list[SourceFile] = []
     for path in paths:
-        source = _source(path, {each.name for each in sources})
+        with _read(path, "consumer", hide) as (given, secrets):
+            source = _source(path, given, secrets, {each.name for each in sources})
         for other in sources:
             same = (other.group_id, other.consumer[BOOTSTRAP]) == (source.group_id, source.consumer[BOOTSTRAP])
             if same:
@@ -151,18 +157,17 @@ def read_sources(paths: Collection[str]) -> list[SourceFile]:
     return sources
 
 
-def read_target(path: str) -> TargetFile:
+def read_target(path: str, hide: Hide) -> TargetFile:
     """The target of this file. ConfigError."""
-    given, secrets = _read(path, "producer")
-    _check_bootstrap(given, "target", "metadata.broker.list")
-    kept, notices = _without(given, _OLD_PRODUCER, f"{path}: the target's producer")
-    CLIENT_KEYS["producer"].parse_all(kept)
-    producer_settings(kept)
-    return TargetFile(kept, secrets, notices)
+    with _read(path, "producer", hide) as (given, secrets):
+        _check_bootstrap(given, "target", "metadata.broker.list")
+        kept, notices = _without(given, _OLD_PRODUCER, f"{path}: the target's producer")
+        CLIENT_KEYS["producer"].parse_all(kept)
+        producer_settings(kept)
+        return TargetFile(kept, secrets, notices)
 
 
-def _source(path: str, names: Collection[str]) -> SourceFile:
-    given, secrets = _read(path, "consumer")
+def _source(path: str, given: Mapping[str, str], secrets: frozenset[str], names: Collection[str]) -> SourceFile:
     _check_bootstrap(given, "source", "zookeeper.connect")
     if not given.get(GROUP):
         wrong = f" in the place of groupid={given['groupid']}" if "groupid" in given else ""
@@ -200,11 +205,28 @@ def _source(path: str, names: Collection[str]) -> SourceFile:
     )
 
 
-def _read(path: str, kind: str) -> tuple[dict[str, str], frozenset[str]]:
-    """The properties with the values of their config providers, as Kafka's clients read them; and what is secret of them."""
+@contextlib.contextmanager
+def _read(path: str, kind: str, hide: Hide) -> Iterator[tuple[dict[str, str], frozenset[str]]]:
+    """The properties with the values of their config providers, as Kafka's clients read them; and what is secret of them.
+
+    A ConfigError within quotes a reference as it is written: it may name the wrong secret.
+    """
     _, resolved = resolve_own(read_properties(path, what=f"the file of --{kind}.config"))
     given = {name: value for name, value in resolved.values.items() if name.partition(".providers")[0] != "config"}
-    return given, resolved_secrets(resolved.as_written, resolved.values)
+    secrets = resolved_secrets(resolved.as_written, resolved.values)
+    hide(secrets)
+    try:
+        yield given, secrets
+    except ConfigError as error:
+        if not resolved.referenced(error.name) or error.name not in given:
+            raise
+        raise RefusedConfig(error.name, _as_written(str(error), error.name, resolved)) from None
+
+
+def _as_written(text: str, name: str, resolved: Resolved) -> str:
+    for value in (resolved.values[name], resolved.values[name].strip()):
+        text = text.replace(value, resolved.as_written[name]) if value else text
+    return text
 
 
 def _check_bootstrap(given: Mapping[str, str], side: str, former: str) -> None:

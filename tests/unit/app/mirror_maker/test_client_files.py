@@ -13,10 +13,16 @@ from mirror_connect.connectors.errors import ConfigError
 NEEDED = "bootstrap.servers=a:9092\ngroup.id=mm\n"
 
 
+PROVIDER = "config.providers=f\nconfig.providers.f.class=org.apache.kafka.common.config.provider.FileConfigProvider\n"
+
+
+def ignored(secrets: frozenset[str]) -> None: ...
+
+
 def source(directory: Path, text: str) -> SourceFile:
     path = directory / "source.properties"
     path.write_text(text)
-    return read_sources([str(path)])[0]
+    return read_sources([str(path)], ignored)[0]
 
 
 def test_a_consumers_file_has_mirrormakers_defaults(tmp_path: Path) -> None:
@@ -73,9 +79,9 @@ def test_a_consumers_file_that_cannot_be_used_is_refused_with_the_property(
 
 def test_a_missing_file_is_named_with_its_option(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match=r"--consumer\.config"):
-        read_sources([str(tmp_path / "none.properties")])
+        read_sources([str(tmp_path / "none.properties")], ignored)
     with pytest.raises(UnreadableFile, match=r"--producer\.config"):
-        read_target(str(tmp_path / "none.properties"))
+        read_target(str(tmp_path / "none.properties"), ignored)
 
 
 def test_several_sources_have_names_of_their_own(tmp_path: Path) -> None:
@@ -85,20 +91,20 @@ def test_several_sources_have_names_of_their_own(tmp_path: Path) -> None:
         path.parent.mkdir()
         path.write_text(NEEDED.replace("a:", f"a{number}:"))
         paths.append(str(path))
-    assert [each.name for each in read_sources(paths)] == ["consumer", "consumer-2", "consumer-3"]
+    assert [each.name for each in read_sources(paths, ignored)] == ["consumer", "consumer-2", "consumer-3"]
 
 
 def test_one_group_of_one_cluster_is_no_two_sources(tmp_path: Path) -> None:
     path = tmp_path / "consumer.properties"
     path.write_text(NEEDED)
     with pytest.raises(ConfigError, match=r"group\.id.*two --consumer\.config files"):
-        read_sources([str(path), str(path)])
+        read_sources([str(path), str(path)], ignored)
 
 
 def test_a_producers_file_is_read_likewise(tmp_path: Path) -> None:
     path = tmp_path / "target.properties"
     path.write_text("bootstrap.servers=b:1\nacks=1\nblock.on.buffer.full=true\nproducer.type=sync\n")
-    found = read_target(str(path))
+    found = read_target(str(path), ignored)
     assert found.producer == {"bootstrap.servers": "b:1", "acks": "1"}
     assert found.notices[0].endswith(": block.on.buffer.full, producer.type")
 
@@ -115,7 +121,7 @@ def test_a_producers_file_that_cannot_be_used_is_refused(tmp_path: Path, text: s
     path = tmp_path / "target.properties"
     path.write_text(text)
     with pytest.raises(ConfigError, match=named):
-        read_target(str(path))
+        read_target(str(path), ignored)
 
 
 def test_logins_are_not_shown_by_repr(tmp_path: Path) -> None:
@@ -124,10 +130,34 @@ def test_logins_are_not_shown_by_repr(tmp_path: Path) -> None:
 
 def test_values_of_config_providers_are_resolved_and_hidden(tmp_path: Path) -> None:
     (tmp_path / "secrets").write_text("host=a:9092\n")
-    provider = (
-        "config.providers=f\nconfig.providers.f.class=org.apache.kafka.common.config.provider.FileConfigProvider\n"
-    )
-    found = source(tmp_path, f"group.id=mm\n{provider}bootstrap.servers=${{f:{tmp_path}/secrets:host}}\n")
+    found = source(tmp_path, f"group.id=mm\n{PROVIDER}bootstrap.servers=${{f:{tmp_path}/secrets:host}}\n")
     assert found.consumer["bootstrap.servers"] == "a:9092"
     assert "a:9092" in found.secrets
     assert not [name for name in found.consumer if name.startswith("config.")]
+
+
+@pytest.mark.parametrize("setting", ["session.timeout.ms", "auto.offset.reset", "partition.assignment.strategy"])
+def test_a_reference_to_the_wrong_secret_is_quoted_as_written_and_its_value_hidden(
+    tmp_path: Path, setting: str
+) -> None:
+    (tmp_path / "secrets").write_text("password=hunter2\n")
+    path, hidden = tmp_path / "wrong.properties", list[str]()
+    reference = f"${{f:{tmp_path}/secrets:password}}"
+    path.write_text(f"{NEEDED}{PROVIDER}{setting}={reference}\n")
+    with pytest.raises(ConfigError) as refused:
+        read_sources([str(path)], hidden.extend)
+    assert reference in str(refused.value)
+    assert "hunter2" not in f"{refused.value}{refused.value.value}"
+    assert "hunter2" in hidden
+
+
+def test_a_targets_reference_to_the_wrong_secret_is_quoted_as_written_and_its_value_hidden(tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text("password=hunter2\n")
+    path, hidden = tmp_path / "wrong.properties", list[str]()
+    reference = f"${{f:{tmp_path}/secrets:password}}"
+    path.write_text(f"bootstrap.servers=b:1\n{PROVIDER}max.request.size={reference}\n")
+    with pytest.raises(ConfigError) as refused:
+        read_target(str(path), hidden.extend)
+    assert reference in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+    assert "hunter2" in hidden

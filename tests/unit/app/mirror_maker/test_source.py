@@ -63,8 +63,8 @@ class SourceWorld(World):
         self.aborted: list[str] = []
         self.member = Member()
         self.source = MirroredSource(
-            read_sources([str(directory / "mm.properties")])[0],
-            read_target(str(directory / "target.properties")),
+            read_sources([str(directory / "mm.properties")], lambda _: None)[0],
+            read_target(str(directory / "target.properties"), lambda _: None),
             TopicChoice("t", excludes=False),
             Targets(),  # type: ignore[arg-type]
             self.spark,
