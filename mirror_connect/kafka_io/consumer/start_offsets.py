@@ -33,7 +33,8 @@ async def start_offsets(
     found = await _listed(cluster, partitions, timestamp, settings)
     # No record is so young: the end, as Java's consumer takes it.
     late = [partition for partition, offset in found.items() if offset == UNKNOWN]
-    return {**found, **await _listed(cluster, late, LATEST, settings)}
+    found |= await _listed(cluster, late, LATEST, settings)
+    return {partition: offset for partition, offset in found.items() if offset != UNKNOWN}
 
 
 async def _listed(

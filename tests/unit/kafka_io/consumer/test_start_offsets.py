@@ -19,11 +19,12 @@ LEADERS = {FIRST: 1, SECOND: 2}
 
 
 class Brokers:
-    """The leaders of two partitions; a third one has none. `away`: nodes that don't answer."""
+    """The leaders of two partitions; a third one has none. `away`: nodes that don't answer. `silent_at`: a timestamp."""
 
     def __init__(self) -> None:
         self.away: set[int] = set()
         self.refused: set[TopicPartition] = set()
+        self.silent_at: int | None = None
         self.asked: list[int] = []
 
     async def refresh(self, topics: Any) -> None: ...
@@ -38,6 +39,8 @@ class Brokers:
         found = []
         for (topic, partition), (timestamp, _) in request.wanted.items():
             self.asked.append(timestamp)
+            if timestamp == self.silent_at:
+                raise ConnectionLost("away")
             error = 6 if TopicPartition(topic, partition) in self.refused else 0
             # The records of the second partition are older than any timestamp that is asked for.
             at_time = -1 if partition else 50
@@ -60,6 +63,12 @@ async def test_it_begins_so_long_ago_or_at_the_end_if_no_record_is_so_young() ->
     brokers = Brokers()
     assert await starts(brokers, "by_duration:PT1H") == {FIRST: 50, SECOND: 90}
     assert abs(brokers.asked[0] / 1000 - (time.time() - 3600)) < 60
+
+
+async def test_who_does_not_answer_the_second_question_is_asked_again_later() -> None:
+    brokers = Brokers()
+    brokers.silent_at = LATEST
+    assert await starts(brokers, "by_duration:PT1H") == {FIRST: 50}
 
 
 async def test_none_begins_nowhere() -> None:
