@@ -149,7 +149,9 @@ class OffsetCommit(Request[OffsetCommitResponse]):
             writer.string(None)
         if version <= 4:
             writer.int64(-1)  # retention: the broker's
-        topics = sorted({topic for topic, _ in self.offsets})
+        topics: dict[str, list[int]] = {}
+        for topic, number in sorted(self.offsets):
+            topics.setdefault(topic, []).append(number)
 
         def of_topic(topic: str) -> None:
             def of_partition(number: int) -> None:
@@ -162,7 +164,7 @@ class OffsetCommit(Request[OffsetCommitResponse]):
                 writer.tags()
 
             writer.string(topic)
-            writer.array(sorted(number for name, number in self.offsets if name == topic), of_partition)
+            writer.array(topics[topic], of_partition)
             writer.tags()
 
         writer.array(topics, of_topic)

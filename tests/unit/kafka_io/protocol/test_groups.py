@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from aiokafka.protocol.admin import ListGroupsRequest_v2, ListGroupsResponse_v2
 from aiokafka.protocol.commit import (
     OffsetCommitRequest_v3,
@@ -10,6 +12,7 @@ from aiokafka.protocol.commit import (
     OffsetFetchResponse_v3,
 )
 
+from mirror_connect.connectors.partitions import CommittedOffset, TopicPartition
 from mirror_connect.kafka_io.protocol.groups import (
     FetchedOffset,
     GroupEntry,
@@ -78,3 +81,16 @@ def test_groups_of_version_5_have_a_state_and_a_type() -> None:
     body = bytes.fromhex("00000000 0000 02 0267 09") + b"consumer\x07Stable\x08Classic\0\0"
     listed = ListGroupsResponse(0, 0, [GroupEntry("g", "consumer", "Stable", "Classic")])
     assert (encoded(ListGroups(), 5), decoded(ListGroups(), 5, body)) == (bytes.fromhex("01 01 00"), listed)
+
+
+def test_a_commit_of_many_topics_looks_at_each_of_them_once() -> None:
+    class Counted(dict[TopicPartition, CommittedOffset]):
+        looks = 0
+
+        def __iter__(self) -> Iterator[TopicPartition]:
+            self.looks += 1
+            return super().__iter__()
+
+    offsets = Counted({TopicPartition(f"t{number}", 0): CommittedOffset(number) for number in range(100)})
+    encoded(OffsetCommit("g", offsets), 3)
+    assert offsets.looks == 1
