@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
 from mirror_connect.app.mirror_maker.client_files import SourceFile, TargetFile
@@ -69,6 +69,8 @@ SEND_FAILURES: Final = frozenset(
         ProblemCode.PARTITION_WRITE_DENIED,
     }
 )
+# What ends it if nothing else can be copied.
+REFUSALS: Final = SEND_FAILURES | {ProblemCode.PARTITION_READ_DENIED}
 GIVE_UP: Final = "raise max.message.bytes of the topic, or give such records up with --abort.on.send.failure false"
 OTHERS: Final = (
     "members with other assignors, or of another kind: set the same partition.assignment.strategy for all of them"
@@ -358,8 +360,8 @@ class MirroredSource:
     def task_state(self, task: TaskId, state: str, trace: str | None) -> None:
         """See TaskEvents. A failed task is started again: there is nobody who would do it by REST."""
         if state == FAILED:
-            if not self._end_at_failed_sends():
-                self._aborted(f"Task {task} has failed: {(trace or '').partition(chr(10))[0]}")
+            if not self._end_at(REFUSALS):
+                log.warning("Task %s is started again in %g s", task, FAILED_AGAIN_S)
             asyncio.get_running_loop().call_later(FAILED_AGAIN_S, self._supervisor.restart, task)
 
     def task_ended(self, task: TaskId) -> None:
@@ -371,11 +373,12 @@ class MirroredSource:
     async def _watch_tasks(self) -> None:
         while True:
             await asyncio.sleep(RETRY_S)
-            self._end_at_failed_sends()
+            self._end_at(SEND_FAILURES)
 
-    def _end_at_failed_sends(self) -> bool:
+    def _end_at(self, codes: Collection[ProblemCode]) -> bool:
+        """Ends the process if a task has such a problem and the user wants that; whether a task has one."""
         reports = [run.report for run in self._supervisor.runs if run.report is not None]
-        failed = next((each for report in reports for each in report.problems if each.code in SEND_FAILURES), None)
+        failed = next((each for report in reports for each in report.problems if each.code in codes), None)
         if failed is None:
             return False
         advice = GIVE_UP if failed.code is ProblemCode.PARTITION_STALLED_RECORD_TOO_LARGE else failed.advice

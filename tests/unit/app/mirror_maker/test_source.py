@@ -24,6 +24,7 @@ from tests.fakes.supervised import Process, World, eventually
 TASK = TaskId("mm", 0)
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 TOO_LARGE = Problem("t-0", ProblemCode.PARTITION_STALLED_RECORD_TOO_LARGE, "t-0 is stalled at offset 9", "too large")
+DENIED = Problem("t-0", ProblemCode.PARTITION_READ_DENIED, "t-0 can't be read", "denied")
 
 
 class Member:
@@ -246,13 +247,25 @@ async def test_the_last_commit_waits_for_a_coordinator_that_is_away(
 async def test_a_record_that_the_target_refuses_is_named_with_what_to_do(world: SourceWorld) -> None:
     async with world.working(T0) as process:
         await process.say("RUNNING", problems=[TOO_LARGE.to_json()])
-        world.source._end_at_failed_sends()
+        world.source._end_at(source_module.SEND_FAILURES)
     (line,) = world.aborted
     assert line.startswith("t-0 is stalled at offset 9: too large; ")
     assert line.endswith("--abort.on.send.failure false")
 
 
-async def test_a_failed_task_is_named_by_the_record_or_else_by_its_trace(world: SourceWorld) -> None:
+async def test_a_task_that_cannot_read_any_topic_ends_the_process(world: SourceWorld) -> None:
+    async with world.working(T0) as process:
+        await process.say("FAILED", trace="PartitionRefusedError: all", problems=[DENIED.to_json()])
+    assert world.aborted == ["t-0 can't be read: denied"]
+
+
+async def test_a_task_that_fails_for_another_reason_is_started_again(
+    world: SourceWorld, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(source_module, "FAILED_AGAIN_S", 0.01)
     async with world.working(T0) as process:
         await process.say("FAILED", trace="SomeError: the first line\nothers")
-    assert world.aborted == ["Task mm-0 has failed: SomeError: the first line"]
+        await eventually(lambda: world.tasks() == [TASK])
+        assert world.run(TASK) is not process.run
+    assert world.aborted == []
+    assert "Task mm-0 is FAILED: SomeError: the first line" in caplog.messages
