@@ -1,24 +1,25 @@
 """The internal REST of dedicated mode: one herder's resources for each flow, below /SOURCE/TARGET.
 
 Kafka's has only the two resources that its workers call, which are signed. Here everything that reads is served too. A
-connector's config comes from the file, so nothing here changes one.
+connector's config comes from the file, so nothing here changes one: a flow's application has no such routes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from starlette.responses import JSONResponse
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from mirror_connect.app.errors import Unauthorized
+from mirror_connect.app.rest.basic_auth import Authenticator
 from mirror_connect.app.storage.status import CONNECT_VERSION
 from mirror_connect.app.version import COMMIT
 
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-# What Kafka's workers call: their signature is checked, and they are refused.
-_SIGNED: Final = frozenset({("POST", b"tasks"), ("PUT", b"fence")})
 
 # The application of a flow's herder; None while the flow is not up.
 ApplicationOf = Callable[[], ASGIApp | None]
@@ -30,10 +31,16 @@ def flow_path(source: str, target: str) -> str:
 
 
 class FlowsApplication:
-    """See the module. `flows`: name → its path and application, as (`A->B`, (`/A/B`, application))."""
+    """See the module. `flows`: name → its path and application, as (`A->B`, (`/A/B`, application)).
 
-    def __init__(self, flows: Mapping[str, tuple[str, ApplicationOf]]) -> None:
+    Every one of `authenticators` must accept the credentials; a flow's application asks them by itself.
+    """
+
+    def __init__(
+        self, flows: Mapping[str, tuple[str, ApplicationOf]], authenticators: Sequence[Authenticator] = ()
+    ) -> None:
         self._flows = flows
+        self._authenticators = authenticators
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
@@ -41,20 +48,30 @@ class FlowsApplication:
 
     def _answer(self, scope: Scope) -> ASGIApp:
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
-        if raw == b"/":
-            return self._root() if scope["method"] in READING else _error(405, "HTTP 405 Method Not Allowed")
-        for name, (path, application_of) in self._flows.items():
-            own = path.encode()
-            if raw != own and not raw.startswith(own + b"/"):
-                continue
-            if scope["method"] not in READING and (scope["method"], raw.rpartition(b"/")[2]) not in _SIGNED:
-                return _error(
-                    405, f"The connectors of flow {name} are configured by its file; change that and start again"
-                )
-            if (application := application_of()) is None:
-                return _error(503, f"Flow {name} is not up. The log of this process says why")
-            return _below(application, len(own))
-        return _error(404, "HTTP 404 Not Found")
+        path = raw.partition(b"#")[0]
+        for name, (beginning, application_of) in self._flows.items():
+            own = beginning.encode()
+            if path == own or path.startswith(own + b"/"):
+                application = application_of()
+                return self._not_up(scope, name) if application is None else _below(application, len(own))
+        if path != b"/":
+            return self._checked(scope, _error(404, "HTTP 404 Not Found"))
+        if scope["method"] not in READING:
+            return self._checked(scope, _error(405, "HTTP 405 Method Not Allowed"))
+        return self._checked(scope, self._root())
+
+    def _not_up(self, scope: Scope, name: str) -> Response:
+        return self._checked(scope, _error(503, f"Flow {name} is not up. The log of this process says why"))
+
+    def _checked(self, scope: Scope, answer: Response) -> Response:
+        """The answer for those who may see it: it names clusters."""
+        credentials = Headers(scope=scope).get("authorization")
+        try:
+            for authenticator in self._authenticators:
+                authenticator.check(credentials)
+        except Unauthorized as refused:
+            return Response(str(refused), status_code=401, media_type="application/json")
+        return answer
 
     def _root(self) -> JSONResponse:
         flows = {name: path for name, (path, _) in self._flows.items()}

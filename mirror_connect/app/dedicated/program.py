@@ -11,7 +11,6 @@ import socket
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 
 from starlette.types import ASGIApp
 
@@ -20,7 +19,7 @@ from mirror_connect.app.dedicated.flow_rest import FlowsApplication, flow_path
 from mirror_connect.app.dedicated.flow_runner import FlowRunner
 from mirror_connect.app.dedicated.flows import Flow, Mm2Config
 from mirror_connect.app.process import Process
-from mirror_connect.app.rest.application import create_application
+from mirror_connect.app.rest.application import Surface, create_application, with_headers
 from mirror_connect.app.rest_listeners import RestListeners
 
 log = logging.getLogger(__name__)
@@ -50,7 +49,8 @@ class DedicatedMirrorMaker:
                 each.flow.name: (flow_path(each.flow.source, each.flow.target), _ApplicationOf(each, listeners))
                 for each in self.flows
             }
-            listeners.serve(self._process.http, FlowsApplication(served))
+            application = FlowsApplication(served, listeners.checks)
+            listeners.serve(self._process.http, with_headers(application, listeners.surface))
 
     def _runner(self, flow: Flow, config: WorkerConfig, path: str, listeners: RestListeners | None) -> FlowRunner:
         if listeners is None:
@@ -104,7 +104,7 @@ class _ApplicationOf:
         if worker is None:
             return None
         if self._made is None or self._made[0] is not worker:
-            surface = replace(self._listeners.surface, admin=False, docs=False)
+            surface = Surface(admin=False, docs=False, read_only=True, budget=self._listeners.surface.budget)
             self._made = (worker, create_application(worker.herder, self._listeners.checks, surface))
         return self._made[1]
 

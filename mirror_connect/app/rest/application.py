@@ -16,7 +16,7 @@ from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
-from starlette.routing import Match, Route
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp
 
 from mirror_connect.app.config.cross_origins import CrossOrigins
@@ -35,20 +35,25 @@ from mirror_connect.app.rest.offsets import add_offset_routes
 from mirror_connect.app.rest.plugins import add_plugin_routes
 from mirror_connect.app.rest.server import add_server_routes
 from mirror_connect.app.rest.uris import UriGate, whole_names
-from mirror_connect.app.rest.worker_requests import add_worker_routes, is_signed
+from mirror_connect.app.rest.worker_requests import SIGNED_PATHS, add_worker_routes, is_signed
 from mirror_connect.app.version import API_VERSION
 
 log = logging.getLogger(__name__)
 
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _REASONS = {413: "Request Entity Too Large"}
 
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """What the main listeners serve besides Connect's resources, and what they add to every answer."""
+    """What the main listeners serve besides Connect's resources, and what they add to every answer.
+
+    `read_only`: no route changes anything. What Connect's workers call stays: its signature is checked, and it is refused.
+    """
 
     admin: bool = True
     docs: bool = True
+    read_only: bool = False
     header_rules: tuple[HeaderRule, ...] = ()
     cross_origins: CrossOrigins | None = None
     # Shared with the other listeners; None: a budget of its own.
@@ -60,7 +65,13 @@ def create_application(
 ) -> ASGIApp:
     """The REST interface. Every one of `authenticators` must accept the credentials (app/rest/basic_auth.py)."""
     budget = BodyBudget() if surface.budget is None else surface.budget
-    application: ASGIApp = budget.guard(UriGate(create_api(herder, authenticators, surface), herder.connectors.has))
+    return with_headers(
+        budget.guard(UriGate(create_api(herder, authenticators, surface), herder.connectors.has)), surface
+    )
+
+
+def with_headers(application: ASGIApp, surface: Surface) -> ASGIApp:
+    """With the headers that the surface adds to every answer."""
     if surface.cross_origins is not None:
         application = CrossOrigin(application, surface.cross_origins)
     return ConfiguredHeaders(application, surface.header_rules) if surface.header_rules else application
@@ -87,7 +98,13 @@ def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), sur
         add_admin_routes(application, herder)
     if surface.docs:
         add_docs_routes(application, lambda request: _authenticate(authenticators, request))
+    if surface.read_only:
+        application.router.routes[:] = [each for each in application.routes if _changes_nothing(each)]
     return application
+
+
+def _changes_nothing(route: BaseRoute) -> bool:
+    return isinstance(route, Route) and ((route.methods or set()) <= _READING or route.path in SIGNED_PATHS)
 
 
 def _without_routes(authenticators: Sequence[Authenticator]) -> FastAPI:

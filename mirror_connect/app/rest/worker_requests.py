@@ -18,6 +18,8 @@ ALGORITHM: Final = "X-Connect-Request-Signature-Algorithm"
 SIGNED_LIMIT: Final = 256 << 10
 # The same paths as in Connect's Basic authentication extension: there the signature replaces the credentials.
 _SIGNED: Final = re.compile(r"POST /connectors/[^/]+/tasks|PUT /connectors/[^/]+/fence")
+# The routes of both.
+SIGNED_PATHS: Final = frozenset({"/connectors/{name}/tasks", "/connectors/{name}/fence"})
 
 
 def is_signed(request: Request) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from unittest.mock import MagicMock
 
 import httpx
 import pytest
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mirror_connect.app.dedicated.flow_rest import FlowsApplication, flow_path
+from mirror_connect.app.errors import Unauthorized
+from mirror_connect.app.rest.application import Surface, create_application
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,12 +56,78 @@ async def test_a_flow_that_is_not_up_says_so(client: httpx.AsyncClient) -> None:
     assert (answer.status_code, "Flow A->B 2 is not up" in answer.json()["message"]) == (503, True)
 
 
+class Recorded:
+    """What a herder was asked to change, through the real application of a flow."""
+
+    def __init__(self) -> None:
+        self.applications = FlowsApplication({"A->B": (flow_path("A", "B"), self._application)})
+        self.herder = MagicMock()
+
+    def _application(self) -> ASGIApp:
+        return create_application(self.herder, (), Surface(admin=False, docs=False, read_only=True))
+
+    async def status(self, method: str, target: str) -> int:
+        """Of a request whose target arrives as it is, like that of a client that follows no rules."""
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b'{"name": "c"}', "more_body": False}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"node"), (b"content-type", b"application/json")]
+        raw = target.encode()
+        scope = {
+            "type": "http",
+            "method": method,
+            "raw_path": raw,
+            "path": target,
+            "headers": headers,
+            "query_string": b"",
+        }
+        await self.applications({**scope, "http_version": "1.1", "scheme": "http", "root_path": ""}, receive, send)
+        return int(sent[0]["status"])
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("PUT", "/A/B/connectors/c/config"), ("DELETE", "/A/B/connectors/c"), ("POST", "/A/B/connectors"), ("POST", "/")],
+    [
+        ("PUT", "/connectors/c/config"),
+        ("PUT", "/connectors/c/config#/fence"),
+        ("PUT", "/connectors/c/stop#/fence"),
+        ("PUT", "/connectors/c/pause"),
+        ("PATCH", "/connectors/c/offsets"),
+        ("DELETE", "/connectors/c"),
+        ("POST", "/connectors"),
+        ("POST", "/connectors#/tasks"),
+        ("POST", "/connectors/c/restart"),
+        ("POST", "/connectors/c/tasks/0/restart"),
+        ("PUT", "/connectors/c/topics/reset"),
+        ("PUT", "/connector-plugins/MirrorSourceConnector/config/validate#/fence"),
+    ],
 )
-async def test_nothing_changes_a_connector(client: httpx.AsyncClient, method: str, path: str) -> None:
-    assert (await client.request(method, path)).status_code == 405
+async def test_nothing_changes_a_connector(method: str, path: str) -> None:
+    recorded = Recorded()
+    status = await recorded.status(method, f"/A/B{path}")
+    changes = [call for call in recorded.herder.mock_calls if not call[0].startswith("connectors.has")]
+    assert (status in (404, 405), changes) == (True, [])
+
+
+async def test_the_root_changes_nothing(client: httpx.AsyncClient) -> None:
+    assert (await client.post("/")).status_code == 405
+
+
+async def test_who_may_not_see_the_clusters_sees_none() -> None:
+    class Nobody:
+        def check(self, _authorization: str | None) -> None:
+            raise Unauthorized
+
+    application = FlowsApplication({"A->B": (flow_path("A", "B"), lambda: None)}, [Nobody()])
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://node") as made:
+        answers = [await made.get(path) for path in ("/", "/A/B/connectors", "/nothing")]
+    assert [answer.status_code for answer in answers] == [401, 401, 401]
+    assert "A" not in "".join(answer.text for answer in answers).replace("User cannot access the resource", "")
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/connectors/c/tasks"), ("PUT", "/connectors/c/fence")])
