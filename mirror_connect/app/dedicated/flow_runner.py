@@ -15,6 +15,7 @@ from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.dedicated.stored_configs import different_connectors, leading_line, standby_line
 from mirror_connect.app.errors import ConnectError, NotLeader, StartupError
+from mirror_connect.app.steps import within
 from mirror_connect.app.storage.config_view import Change, ConnectorUpdated
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.worker import Worker
@@ -64,6 +65,8 @@ class FlowRunner:
         # What was logged last about a difference.
         self._told: str | None = None
         self._configured_term: int | None = None
+        # Connector → why its config is refused, as it was logged last.
+        self._refused: dict[str, str] = {}
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -77,10 +80,11 @@ class FlowRunner:
 
     async def end_tasks(self) -> None:
         """See process.Part."""
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
         with log_flow(self.flow.name):
+            if self._running is not None:
+                self._running.cancel()
+                # A start that is cancelled closes what it had opened, which may wait for a cluster.
+                await within(asyncio.wait([self._running]), "ending the flow's start")
             if self.worker is not None:
                 await self.worker.end_tasks()
 
@@ -100,14 +104,15 @@ class FlowRunner:
 
     async def _run(self) -> None:
         while True:
-            worker = self.worker = self._new_worker()
             try:
+                # Its key stores are read again, which may fail while somebody replaces them.
+                worker = self.worker = self._new_worker()
                 await worker.start(self._start_spark)
                 break
             except Exception as error:  # noqa: BLE001 — whatever it is must not end the other flows; it is logged
                 cause = first_cause(error)
                 self._tell_of(cause)
-                await self._end(worker)
+                await self._end()
                 self.problem = cause
                 self._settled()
             await asyncio.sleep(RETRY_S)
@@ -131,11 +136,12 @@ class FlowRunner:
         else:
             log.error("The flow is not up because of an unexpected error; it is tried again", exc_info=cause)
 
-    async def _end(self, worker: Worker) -> None:
-        await worker.end_tasks()
-        await worker.leave()
-        await worker.close()
-        self.worker = None
+    async def _end(self) -> None:
+        if (worker := self.worker) is not None:
+            await worker.end_tasks()
+            await worker.leave()
+            await worker.close()
+            self.worker = None
 
     # --- the connectors' configs ------------------------------------------------------------------------------------
 
@@ -170,18 +176,21 @@ class FlowRunner:
             self._changed.set()
 
     async def _configure(self, worker: Worker) -> bool:
-        """Writes the configs that differ; False if that has to be tried again."""
+        """Writes the configs that differ; False if that has to be tried again. A refused one keeps none from the others."""
         stored = worker.configs.snapshot().connectors
         self._tell(leading_line(self.flow, stored, self._worker_id))
+        refused = {}
         for name in different_connectors(self.flow, stored):
             try:
                 await worker.herder.configs.put(name, self.flow.connectors[name])
             except NotLeader:
                 return False
-            except ConnectError as error:
-                log.error("Connector %s can't be configured, and is tried again: %s", name, error)
-                return False
-        return True
+            except (ConnectError, ConfigError) as error:
+                refused[name] = str(error)
+                if self._refused.get(name) != refused[name]:
+                    log.error("Connector %s can't be configured, and is tried again: %s", name, error)
+        self._refused = refused
+        return not refused
 
     def _compare(self, worker: Worker) -> None:
         leader = worker.herder.leadership.leader

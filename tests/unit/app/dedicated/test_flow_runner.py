@@ -14,7 +14,7 @@ from mirror_connect.app.dedicated.flow_runner import FlowRunner
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.errors import BadRequest, NotLeader
 from mirror_connect.app.storage.config_view import Change, ConnectorUpdated
-from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
 from tests.waiting import state_reached
 
 SOURCE = "MirrorSourceConnector"
@@ -118,7 +118,13 @@ class Node:
             url="http://me/A/B",
             path="mm2.properties",
         )
-        self.runner._new_worker = lambda: FakeWorker(cluster)  # type: ignore[method-assign, assignment, return-value]
+        self.construction_problems: list[Exception] = []
+        self.runner._new_worker = self._new_worker  # type: ignore[method-assign, assignment]
+
+    def _new_worker(self) -> FakeWorker:
+        if self.construction_problems:
+            raise self.construction_problems.pop(0)
+        return FakeWorker(self.cluster)
 
     async def _start_spark(self) -> None: ...
 
@@ -160,6 +166,36 @@ async def test_a_flow_that_cannot_start_is_ended_and_tried_again_and_told_once(
         "The flow is not up because of an unexpected error",
     ]
     assert (node.settled, node.runner.problem) == (4, None)
+
+
+async def test_a_flow_whose_key_store_is_away_for_a_moment_is_tried_again(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    node.cluster.problems = [ClusterUnreachable("B is away")]
+    node.construction_problems = [ConfigError("ssl.keystore.location", "b.p12", "it can't be read")]
+    await node.up()
+    assert [worker.ended for worker in node.cluster.workers] == [["tasks", "leave", "close"], []]
+    assert ("ssl.keystore.location" in caplog.text, node.settled) == (True, 3)
+
+
+async def test_a_start_that_does_not_end_delays_the_end_of_no_other_flow(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = asyncio.Event()
+
+    async def start(self: FakeWorker, answers: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await release.wait()
+
+    monkeypatch.setattr(FakeWorker, "start", start)
+    node.runner.start()
+    await until(lambda: bool(node.cluster.workers))
+    async with asyncio.timeout(20):
+        await node.runner.end_tasks()
+    assert node.worker.ended == ["tasks"]
+    release.set()
 
 
 async def test_the_problem_of_a_flow_is_the_first_one_of_its_steps(node: Node) -> None:
@@ -230,3 +266,23 @@ async def test_a_config_that_was_refused_is_tried_again(
     await until(lambda: node.cluster.stored == WANTED)
     assert sorted(node.cluster.writes) == sorted(WANTED)
     assert [record.levelno for record in caplog.records] == [logging.ERROR] * errors
+
+
+async def test_a_refused_connector_keeps_none_of_the_others_out_and_is_told_once(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker = await node.up()
+    tries = 0
+
+    async def put(name: str, config: Config) -> None:
+        nonlocal tries
+        if name == SOURCE:
+            tries += 1
+            raise ConfigError("topic.filter.class", "com.acme.Filter", "there is no such class")
+        worker.store(name, config)
+
+    worker.configs.put = put  # type: ignore[method-assign]
+    worker.move(1)
+    await until(lambda: tries > 2)
+    assert list(node.cluster.stored) == ["MirrorHeartbeatConnector"]
+    assert caplog.text.count("com.acme.Filter") == 1
