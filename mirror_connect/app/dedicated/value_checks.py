@@ -116,7 +116,12 @@ def _of_worker(file: Mm2Properties, flow: Flow) -> Iterator[Finding]:
             checked_settings(resolved)
     except ConfigError as error:
         at = origin(error.name) or ""
-        yield file.error(FindingCode.VALUE_INVALID, at, _plain(str(error), error.name, at, file), _remedy(file, at))
+        problem = str(error)
+        value = resolved.values.get(error.name)
+        if value and resolved.referenced(error.name):
+            # A provider's value may be a secret: the text quotes the reference instead.
+            problem = problem.replace(value, resolved.as_written[error.name])
+        yield file.error(FindingCode.VALUE_INVALID, at, _plain(problem, error.name, at, file), _remedy(file, at))
 
 
 def _errors(file: Mm2Properties, result: ValidatedKey, origin: _Origin) -> Iterator[Finding]:

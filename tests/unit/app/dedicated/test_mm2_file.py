@@ -359,6 +359,17 @@ def test_a_value_of_a_provider_is_not_in_a_finding(tmp_path: Path) -> None:
     assert lines == ["ERROR :7: tasks.max=${env:MM2_SECRET}: Not a number of type INT; write a whole number"]
 
 
+def test_a_value_of_a_provider_that_only_all_settings_together_refuse_is_not_in_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text("topic=SeCret77value\n")
+    provider = "config.providers=file\nconfig.providers.file.class="
+    provider += "org.apache.kafka.common.config.provider.FileConfigProvider\n"
+    reference = f"${{file:{tmp_path}/secrets:topic}}"
+    topics = "".join(f"{kind}.storage.topic={reference}\n" for kind in ("config", "offset", "status"))
+    lines = _lines(tmp_path, f"{ONE_FLOW}{provider}{topics}")
+    assert [reference in line for line in lines if "different" in line]
+    assert "SeCret77value" not in "".join(lines)
+
+
 def test_the_whole_process_has_its_properties(tmp_path: Path) -> None:
     rest = "dedicated.mode.enable.internal.rest = TRUE\nlisteners=http://:0\nspark.driver.memory=1g\nrest.advertised.port=1\n"
     config = read_mm2_config(_file(tmp_path, ONE_FLOW + rest))
