@@ -44,7 +44,7 @@ def find_access(environment: Mapping[str, str], service_account: Path = SERVICE_
     config = _kube_config(environment)
     if config is not None:
         return _from_kube_config(config)
-    if not (service_account / "token").exists():
+    if not _is_there(service_account / "token"):
         raise NoAccess(
             f"there is neither a service account in {service_account} nor a kube config (KUBECONFIG, ~/.kube/config): "
             "run the worker in a pod with a service account, or set KUBECONFIG"
@@ -57,7 +57,7 @@ def _from_service_account(environment: Mapping[str, str], directory: Path) -> Ac
     port = environment.get("KUBERNETES_SERVICE_PORT", "443")
     if ":" in host:
         host = f"[{host}]"
-    namespace = _text(directory / "namespace") if (directory / "namespace").exists() else "default"
+    namespace = _text(directory / "namespace") if _is_there(directory / "namespace") else "default"
     tls = _context(_text(directory / "ca.crt"), str(directory / "ca.crt"))
     token = _text(directory / "token")
     return Access(f"https://{host}:{port}", namespace, tls, _bearer(token), f"the token {directory / 'token'}")
@@ -67,7 +67,14 @@ def _kube_config(environment: Mapping[str, str]) -> Path | None:
     named = [Path(each) for each in environment.get("KUBECONFIG", "").split(os.pathsep) if each]
     home = environment.get("HOME")
     places = named or ([Path(home, ".kube", "config")] if home else [])
-    return next((each for each in places if each.exists()), None)
+    return next((each for each in places if _is_there(each)), None)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # in a directory that this user may not look into, like another user's home
+        return False
 
 
 def _from_kube_config(path: Path) -> Access:

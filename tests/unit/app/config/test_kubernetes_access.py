@@ -90,6 +90,11 @@ def test_the_config_of_the_home_directory_is_found(account: Path, tmp_path: Path
     assert find_access({"HOME": str(tmp_path)}, account).url == "https://api.example:6443"
 
 
+def test_a_home_directory_that_can_not_be_looked_into_is_no_reason_to_fail(account: Path) -> None:
+    # The system refuses to look at all, as it does in another user's home.
+    assert "token" in find_access({"HOME": f"/{'x' * 300}"}, account).login
+
+
 def test_tls_can_be_loosened_by_the_config_alone(account: Path, tmp_path: Path) -> None:
     given = kube_config(tmp_path / "config", {}, **{"insecure-skip-tls-verify": True, "tls-server-name": "inner"})
     found = find_access(given, account)
