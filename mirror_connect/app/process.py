@@ -101,7 +101,7 @@ class Process:
         """Ends tasks, then Spark; then workers leave their groups: the next leaders find all that was written."""
         parts = self._parts
         await asyncio.gather(*(part.end_tasks() for part in parts))
-        await within(self.spark.end(SPARK_ENDS_S), "ending Spark", SPARK_ENDS_S + 0.5)
+        await within(self.spark.end(SPARK_ENDS_S), "ending Spark", SPARK_ENDS_S + 1.0)
         await asyncio.gather(*(part.leave() for part in parts))
         await asyncio.gather(*(part.close() for part in parts), within(self.http.end(), "closing the HTTP servers"))
 

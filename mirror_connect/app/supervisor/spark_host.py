@@ -181,7 +181,10 @@ class SparkHost:
             if (found := self.find(run_id)) is not None:
                 owner, run = found
                 with log_flow(owner.flow):
-                    owner.query_reported(run, said["state"] or "", said["error"])
+                    try:
+                        owner.query_reported(run, said["state"] or "", said["error"])
+                    except Exception:  # a bug with one run must not keep the reports from the others
+                        log.exception("A bug while the state of a query was reported")
 
     def find(self, run_id: str) -> tuple[RunOwner, TaskRun] | None:
         """A run that has not ended, and whose it is."""

@@ -80,6 +80,21 @@ async def test_a_report_of_a_query_goes_to_the_flow_of_its_run(flows: tuple[Flow
     assert [flow.run(A) is process.run for flow, process in zip(flows, processes, strict=True)] == [True, False]
 
 
+async def test_a_bug_with_one_run_keeps_no_report_from_the_others(
+    flows: tuple[Flow, Flow], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    processes = [await flow.running(A) for flow in flows]
+    flows[1].application.alive.discard(processes[1].pid)
+
+    def fail(*_: object) -> None:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(flows[0].supervisor, "query_reported", fail)
+    flows[0].spark.driver_report(2, {each.run.run_id: {"state": "ENDED", "error": "exit 139"} for each in processes})
+    assert flows[1].run(A) is not processes[1].run
+    assert "A bug while the state of a query was reported" in caplog.text
+
+
 async def test_a_process_that_works_for_another_flow_now_is_not_killed_for_its_former_one(
     flows: tuple[Flow, Flow],
 ) -> None:
