@@ -11,6 +11,8 @@ import socket
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 from starlette.types import ASGIApp
 
@@ -23,6 +25,9 @@ from mirror_connect.app.rest.application import Surface, create_application, wit
 from mirror_connect.app.rest_listeners import RestListeners
 
 log = logging.getLogger(__name__)
+
+THREADS: Final = 8
+THREADS_OF_A_FLOW: Final = 4
 
 
 class DedicatedMirrorMaker:
@@ -80,6 +85,10 @@ class DedicatedMirrorMaker:
         await self._process.run(self._start)
 
     async def _start(self) -> None:
+        # Each step of a start that waits for a cluster has a thread. Those of clusters that are away must not take all of
+        # the loop's, which the other flows need.
+        threads = ThreadPoolExecutor(max_workers=THREADS + THREADS_OF_A_FLOW * len(self.flows))
+        asyncio.get_running_loop().set_default_executor(threads)
         for runner in self.flows:
             runner.start()
         while not any(runner.up for runner in self.flows):

@@ -7,11 +7,14 @@ a process of its own, with limits: two thousand million iterations would block t
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
@@ -34,6 +37,10 @@ _PASSED_ON: Final = (
     "OPENSSL_MODULES",
     "CRYPTOGRAPHY_OPENSSL_NO_LEGACY",
 )
+# Digest of a store's content and passwords → what was in it. A store whose file has changed has another digest.
+_answered: OrderedDict[bytes, Any] = OrderedDict()
+_answered_lock = threading.Lock()
+_MOST_ANSWERED: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +90,32 @@ def private_key(setting: str, text: str, password: str | None) -> str:
 
 
 def _answer(job: Mapping[str, Any], setting: str, value: str | None) -> Any:
-    """The result of the process. ConfigError with its problem, or with the limit that it reached."""
+    """The result of the process, or what one answered before. ConfigError with its problem, or the limit that it reached.
+
+    Every client of a cluster opens the same stores, several of them on an event loop that others need meanwhile.
+    """
+    asked = json.dumps({**job, "processor_s": PROCESSOR_S, "memory": MEMORY}).encode()
+    digest = hashlib.sha256(asked).digest()
+    with _answered_lock:
+        if digest in _answered:
+            _answered.move_to_end(digest)
+            return _answered[digest]
+    answer = _asked_process(asked, setting, value)
+    with _answered_lock:
+        _answered[digest] = answer
+        while len(_answered) > _MOST_ANSWERED:
+            _answered.popitem(last=False)
+    return answer
+
+
+def _asked_process(asked: bytes, setting: str, value: str | None) -> Any:
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     # The module path of this process: on an executor, the modules were sent to it.
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    limits = {"processor_s": PROCESSOR_S, "memory": MEMORY}
     try:
         ended = subprocess.run(
             [sys.executable, "-P", "-m", _MODULE],
-            input=json.dumps({**job, **limits}).encode(),
+            input=asked,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=environment,

@@ -13,7 +13,7 @@ import pytest
 
 from mirror_connect.app.dedicated.flow_runner import FlowRunner
 from mirror_connect.app.dedicated.flows import Flow
-from mirror_connect.app.dedicated.program import DedicatedMirrorMaker
+from mirror_connect.app.dedicated.program import THREADS, THREADS_OF_A_FLOW, DedicatedMirrorMaker
 from mirror_connect.connectors.errors import ClusterUnreachable
 
 COMMAND: Final = (sys.executable, "-m", "mirror_connect.app.dedicated.__main__")
@@ -146,3 +146,13 @@ async def test_without_any_flow_the_program_ends_with_the_reason_of_the_first(
     first.settle("A is away")
     with pytest.raises(ClusterUnreachable, match="A is away"):
         await asyncio.wait_for(start, 20)
+
+
+async def test_the_program_has_the_threads_of_all_flows(
+    two_flows: tuple[asyncio.Task[None], FakeRunner, FakeRunner],
+) -> None:
+    start, _, second = two_flows
+    second.settle(None)
+    await asyncio.wait_for(start, 20)
+    threads = cast("Any", asyncio.get_running_loop())._default_executor
+    assert threads._max_workers == THREADS + 2 * THREADS_OF_A_FLOW

@@ -10,6 +10,7 @@ import pytest
 
 from mirror_connect.connectors.config.bounded_file import UNREADABLE
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.kafka_io.client import stores
 from mirror_connect.kafka_io.client.stores import KeyPair, Store, certificates, private_key
 from tests.fakes.certificates import party
 from tests.fakes.encrypted_stores import PASSWORD, TWO_THOUSAND_MILLION, by_pbkdf2, opened, pem
@@ -23,6 +24,48 @@ def test_a_trust_store_and_a_key_store_are_read_as_pem(tmp_path: Path) -> None:
     assert Store("ssl.truststore", str(tmp_path / "trust.pem"), "PEM", None).trusted() == own.pem
     pair = Store("ssl.keystore", str(tmp_path / "own.p12"), "PKCS12", PASSWORD).key_pair()
     assert pair == KeyPair(own.key_pem(), own.pem)
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Gets an entry for each process that opens a store."""
+    started: list[Any] = []
+    run = subprocess.run
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        started.append(args)
+        return run(*args, **kwargs)
+
+    monkeypatch.setattr(subprocess, "run", counted)
+    return started
+
+
+def test_a_store_is_opened_once_until_its_file_or_password_changes(tmp_path: Path, processes: list[Any]) -> None:
+    first, second = party("first", None, ca=True), party("second", None, ca=True)
+    file = tmp_path / "own.p12"
+    file.write_bytes(first.p12(PASSWORD))
+    store = Store("ssl.keystore", str(file), "PKCS12", PASSWORD)
+    assert [store.key_pair().chain, store.key_pair().chain, len(processes)] == [first.pem, first.pem, 1]
+    with pytest.raises(ConfigError):
+        Store("ssl.keystore", str(file), "PKCS12", "wrong").key_pair()
+    file.write_bytes(second.p12(PASSWORD))
+    assert [store.key_pair().chain, len(processes)] == [second.pem, 3]
+
+
+def test_a_store_that_could_not_be_opened_is_opened_again(tmp_path: Path, processes: list[Any]) -> None:
+    file = tmp_path / "empty"
+    file.write_text("nothing")
+    for _ in range(2):
+        with pytest.raises(ConfigError):
+            Store("ssl.truststore", str(file), "PEM", None).trusted()
+    assert len(processes) == 2
+
+
+def test_only_so_many_stores_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "_MOST_ANSWERED", 1)
+    for name in ("a", "b"):
+        certificates("ssl.truststore.certificates", party(name, None, ca=True).pem)
+    assert len(stores._answered) == 1
 
 
 def test_pem_texts_of_settings_are_read_the_same_way() -> None:
