@@ -51,7 +51,8 @@ _FIRST_TOKEN_S: Final = 10.0
 _STATISTICS_MS: Final = 500
 _RIGHTS: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 _LOGIN: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
-# The consumer looks for the group's coordinator although it never joins. Errors of that do not matter here.
+# The consumer looks for the group's coordinator although it never joins. Errors of that do not matter here: such a request
+# may be under way while the client logs in anew. A refused login is reported by the callback for errors.
 _OF_GROUPS: Final = frozenset(
     {
         KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -148,6 +149,8 @@ class RecordReader:
 
     def begin(self, topic: str, partition: int, offset: int) -> None:
         """Reads this partition from `offset` on, and no other."""
+        # What was refused before: a later login may have worked since, which nothing reports.
+        self._last_error = None
         self._consumer.assign([TopicPartition(topic, partition, offset)])
 
     def rest(self) -> None:
@@ -232,9 +235,9 @@ def _judge(message: Message, found: Found, user: str) -> None:
     elif code in _RIGHTS:
         denied = f"the cluster denied it ({error.str().rstrip('.')})"
         found.refused = str(MissingRight(denied, on_topic("READ", str(message.topic())), user))
-    elif code in _LOGIN:
+    elif code in _LOGIN and message.topic() is not None:
         raise NotAuthorized(f"the cluster refused the login: {error.str()}")
-    elif code not in _OF_GROUPS:
+    elif code not in _OF_GROUPS and code not in _LOGIN:
         found.problem = error.str()
 
 
