@@ -277,7 +277,7 @@ async def test_told_to_stop_at_a_topic_made_again_a_partition_stands_still_and_o
     source.log("a", batches=3)
     source.log("b", batches=1)
     source.ids.update(a=b"old", b=b"other")
-    async with copying(source, stop_at_new_topic="So it is asked for.") as copy:
+    async with copying(source, stop_at_new_topic="so it is asked for.") as copy:
         copy.fetcher.add(A0, 0)
         copy.fetcher.add(B0, 0)
         await until(lambda: copy.reached(A0) == 30 and copy.reached(B0) == 10)
@@ -289,7 +289,7 @@ async def test_told_to_stop_at_a_topic_made_again_a_partition_stands_still_and_o
         state = copy.fetcher.state(A0)
     assert copy.notices == [
         "source topic a was deleted and created again (its id was b2xk and is bmV3): "
-        "partition 0 is stalled; So it is asked for."
+        "partition 0 is stalled; so it is asked for."
     ]
     assert state.problem is not None
     assert (state.problem.line, state.position, state.topic_id, copy.reached(A0)) == (copy.notices[0], 30, b"old", 30)
