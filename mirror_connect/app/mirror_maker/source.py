@@ -24,6 +24,7 @@ from mirror_connect.app.steps import within
 from mirror_connect.app.supervisor.interfaces import WantedTask
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.supervisor import Supervisor
+from mirror_connect.app.supervisor.task_run import Phase
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.mirror.assignment import assigned_partitions_text
 from mirror_connect.connectors.partitions import TopicPartition
@@ -55,6 +56,7 @@ POLL_S: Final = 0.02
 TASKS_PATIENCE_S: Final = 3.0
 # Kept of the time that a rebalance leaves, for tasks that must be killed, the commit and the answer.
 REBALANCE_MARGIN_S: Final = 5.0
+STARTING_PATIENCE_S: Final = 2.0
 LEAST_RELEASE_S: Final = 2.0
 # The supervisor kills tasks that don't end earlier.
 TASKS_END_S: Final = 2.5
@@ -206,26 +208,32 @@ class MirroredSource:
     async def release(self) -> None:
         """See GroupWork."""
         self._want(dict.fromkeys(self._task_numbers(), ()))
-        margin = REBALANCE_MARGIN_S + self._file.heartbeat_interval_ms / 1000
-        limit = max(LEAST_RELEASE_S, self._file.rebalance_timeout_ms / 1000 - margin)
-        until = asyncio.get_running_loop().time() + limit
-        if not await self._nothing_is_owned(limit):
+        allowed_s = (self._file.rebalance_timeout_ms - self._file.heartbeat_interval_ms) / 1000
+        limit = max(LEAST_RELEASE_S, allowed_s - REBALANCE_MARGIN_S)
+        now = asyncio.get_running_loop().time
+        until = now() + limit
+        if not await self._nothing_is_owned(min(until, now() + STARTING_PATIENCE_S)):
+            # Who starts hears of no new assignment before it runs, and its clusters may be away for long.
+            for run in self._supervisor.runs:
+                if run.owned and run.phase is Phase.STARTED:
+                    self._supervisor.restart(run.task)
+        if not await self._nothing_is_owned(until):
             log.warning("Some partitions were not given away within %g s; their records may come twice", limit)
             # Tasks end, or are killed, before the next owner writes. What they report meanwhile still counts.
             self._want({})
-            await self._nothing_is_owned(TASKS_END_S)
+            await self._nothing_is_owned(now() + TASKS_END_S)
             self._supervisor.retire()
         try:
-            async with asyncio.timeout_at(max(until, asyncio.get_running_loop().time() + LAST_COMMIT_S)):
+            async with asyncio.timeout_at(max(until, now() + LAST_COMMIT_S)):
                 await self._commit_until_done()
         except TimeoutError:
             log.warning("Group %s: offsets were not committed in time; records may come twice", self._file.group_id)
         self._positions.drop()
 
-    async def _nothing_is_owned(self, seconds: float) -> bool:
-        """Waits for that, so long at most."""
+    async def _nothing_is_owned(self, until: float) -> bool:
+        """Waits for that, until this time of the loop at most."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout_at(until):
                 while any(run.owned for run in self._supervisor.runs):
                     await asyncio.sleep(POLL_S)
                 return True

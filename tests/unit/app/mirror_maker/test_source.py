@@ -217,6 +217,23 @@ async def test_a_process_that_keeps_its_partitions_is_killed_before_the_member_j
     assert (world.application.killed, world.member.commits) == ([process.pid], [{T0: 44}])
 
 
+async def test_a_task_that_is_starting_keeps_the_group_waiting_for_a_moment_only(
+    world: SourceWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "STARTING_PATIENCE_S", 0.05)
+    monkeypatch.setattr(task_runs, "FINISH_PATIENCE_S", 0.2)
+    world.supervisor.start()
+    working = asyncio.create_task(world.source.work([T0]))
+    await eventually(lambda: bool(world.tasks()))
+    process = Process(world, world.run(TASK))
+    await process.ask()
+    await process.say("STARTING", 0)
+    working.cancel()
+    async with asyncio.timeout(30):
+        await world.source.release()
+    assert world.application.killed == [process.pid]
+
+
 async def test_a_process_that_cannot_be_killed_keeps_nobody_waiting_and_writes_no_more(
     world: SourceWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
