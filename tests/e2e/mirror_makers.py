@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,6 +31,8 @@ OURS: Final = (str(ROOT / "bin" / "kafka-mirror-maker.sh"),)
 # Quick enough for a test, and no shorter than brokers allow.
 SESSION_MS: Final = "6000"
 _RUNNING: Final = re.compile(r"Task (\S+) is RUNNING with")
+# Recent: brokers delete old records as soon as they look, half a minute after their start.
+_FIRST_MS: Final = int(time.time() * 1000)
 
 
 def consumer_properties(cluster: LocalCluster, group: str, **more: str) -> dict[str, str]:
@@ -165,7 +168,12 @@ def produce(cluster: LocalCluster, topic: str, first: int, count: int, partition
     values = [b"%s-%d" % (cluster.name.encode(), number) for number in range(first, first + count)]
     for number, value in enumerate(values, first):
         producer.produce(
-            topic, value, b"k%d" % (number % 7), number % partitions, timestamp=1_000 + number, headers=[("h", value)]
+            topic,
+            value,
+            b"k%d" % (number % 7),
+            number % partitions,
+            timestamp=_FIRST_MS + number,
+            headers=[("h", value)],
         )
     assert producer.flush(30) == 0
     return set(values)
