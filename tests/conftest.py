@@ -8,10 +8,15 @@ import random
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from deploy.local import LocalCluster
 from tests.brokers import UNHURRIED
 from tests.seeds import chance
+
+# How long a made-up example takes says how busy the machine is.
+settings.register_profile("any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any_machine")
 
 
 @pytest.fixture(scope="session")
