@@ -24,7 +24,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.rights import MissingRight, on_group, on_transactional_id
 from mirror_connect.kafka_io.client.addresses import CANONICAL, canonical_names
 from mirror_connect.kafka_io.client.broker_link import BrokerLink
@@ -73,7 +72,7 @@ class Cluster:
         self._topics: dict[str, TopicEntry] = {}
         self._newest_ids: dict[str, bytes] = {}
         self._former_ids: dict[str, set[bytes]] = {}
-        self._partitions: dict[TopicPartition, PartitionEntry] = {}
+        self._partitions: dict[str, dict[int, PartitionEntry]] = {}
         self._closed = False
 
     async def connect(self) -> None:
@@ -87,7 +86,7 @@ class Cluster:
 
     def leader(self, topic: str, partition: int) -> Leader | None:
         """The leader in the last metadata; None if unknown or if there is none."""
-        entry = self._partitions.get(TopicPartition(topic, partition))
+        entry = self._partitions.get(topic, {}).get(partition)
         return None if entry is None or entry.leader < 0 else Leader(entry.leader, entry.leader_epoch)
 
     def topic_error(self, topic: str) -> int:
@@ -232,13 +231,13 @@ class Cluster:
             same = former is not None and former.topic_id == topic.topic_id
             self._topics[topic.name] = topic
             if not same or topic.error:
-                self._forget_partitions(topic.name)
+                self._partitions.pop(topic.name, None)
+            partitions = self._partitions.setdefault(topic.name, {})
             for entry in topic.partitions:
-                key = TopicPartition(topic.name, entry.partition)
-                known = self._partitions.get(key)
+                known = partitions.get(entry.partition)
                 # A broker that lags behind names an older leader: the higher epoch is right (KIP-320).
                 if known is None or entry.leader_epoch < 0 or entry.leader_epoch >= known.leader_epoch:
-                    self._partitions[key] = entry
+                    partitions[entry.partition] = entry
 
     def _is_current(self, topic: TopicEntry) -> bool:
         """False for a topic that has been created again: the broker lags behind, because no id is used twice."""
@@ -253,9 +252,6 @@ class Cluster:
         former.add(newest)
         self._newest_ids[topic.name] = topic.topic_id
         return True
-
-    def _forget_partitions(self, topic: str) -> None:
-        self._partitions = {key: entry for key, entry in self._partitions.items() if key[0] != topic}
 
     def _drop_stale_links(self) -> None:
         bootstrap = self._bootstrap or self._settings.bootstrap_servers
