@@ -92,6 +92,7 @@ class FakeSource:
         self.refused: set[tuple[int, str]] = set()
         self.unreachable = False
         self.refreshes = 0
+        self.refreshed: list[set[str]] = []
         # By node and connection.
         self.sessions: dict[tuple[int, str], dict[Key, FetchPartition]] = {}
         self.session_error = 0
@@ -119,9 +120,12 @@ class FakeSource:
     async def refresh(self, topics: set[str]) -> None:
         await asyncio.sleep(0)
         self.refreshes += 1
+        self.refreshed.append(set(topics))
         if self.unreachable:
             raise ClusterUnreachable("no broker answers at fake:1: Connection refused")
-        self.known = {key: Log(log.leader, log.epoch, log.start) for key, log in self.logs.items() if key[0] in topics}
+        self.known = {key: log for key, log in self.known.items() if key[0] not in topics} | {
+            key: Log(log.leader, log.epoch, log.start) for key, log in self.logs.items() if key[0] in topics
+        }
         self.known_ids.update({topic: self.ids[topic] for topic in topics if topic in self.ids})
 
     async def send(self, node: int, request: Any, *, purpose: str = "control") -> Any:

@@ -96,7 +96,7 @@ class FakeTarget:
         # Topic without leaders → its error in metadata.
         self.missing: dict[str, int] = {}
         self.throttle_ms = 0
-        self.refreshes = 0
+        self.refreshed: list[set[str]] = []
         self.transactional_id_error = 0
         self.round_trip = 0.0
 
@@ -110,7 +110,7 @@ class FakeTarget:
         return self.missing.get(topic, 0)
 
     async def refresh(self, topics: Iterable[str]) -> None:
-        self.refreshes += 1
+        self.refreshed.append(set(topics))
         await asyncio.sleep(0)
 
     async def any_node(self, request: Any) -> Any:

@@ -29,9 +29,9 @@ RESET: Final = "source.consumer.auto.offset.reset"
 
 
 class Upkeep(Protocol):
-    """What FetchPositions needs of FetchUpkeep. `refreshed`: how often metadata has been read."""
+    """What FetchPositions needs of FetchUpkeep. `refreshed`: how often the metadata of a topic was read; none if never."""
 
-    refreshed: int
+    refreshed: dict[str, int]
 
     def note_error(self, state: PartitionFetchState, code: int) -> None:
         """A broker has answered with an error for this partition."""
@@ -127,9 +127,9 @@ class FetchPositions:
             state.checked, state.suspected = leader_epoch, None
             if state.out_of_range:
                 self.reset(state)
-        elif state.suspected in (None, self._upkeep.refreshed):
+        elif state.suspected in (None, refreshed := self._upkeep.refreshed.get(state.key.topic, 0)):
             # The request had the topic's name, and another topic may have that name now. The metadata shows it.
-            state.suspected = self._upkeep.refreshed
+            state.suspected = refreshed
             self._upkeep.want_metadata()
             return
         elif at is None:

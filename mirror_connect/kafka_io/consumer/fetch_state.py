@@ -72,7 +72,7 @@ class PartitionFetchState:
     nothing after that has been read yet. Times are those of time.monotonic().
 
     `epochs`: of what was read up to `position`. `checked`: the leader epoch in which the log still had what was read; None:
-    not known. `suspected`: how often metadata had been read when the leader first denied that; None: it hasn't.
+    not known. `suspected`: how often the topic's metadata had been read when the leader first denied that; None: it hasn't.
     `out_of_range`: it is checked only because the broker has nothing at `position`. `without_epochs`: the leader does not
     know the epochs in its own log, so they prove nothing.
     """

@@ -12,8 +12,9 @@ metadata.max.age.ms at worst.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable
@@ -34,7 +35,7 @@ _MADE_AGAIN: Final = "topics that were deleted and created again"
 class FetchUpkeep:
     """`added`: the fetcher's partitions. `problems`, `side`, `stop_at_new_topic`: those of the fetcher.
 
-    `run` does what is due; the other methods note what has happened.
+    `run` does what is due; the other methods note what has happened. `refreshed`: how often each topic's metadata was read.
     """
 
     def __init__(
@@ -59,15 +60,17 @@ class FetchUpkeep:
         self._stop_at_new_topic = stop_at_new_topic
         self._wanted = asyncio.Event()
         self._refresh_at = 0.0
-        self.refreshed = 0
+        # When metadata of a topic is read again of which a partition could not be placed.
+        self._topics_at: dict[str, float] = {}
+        self.refreshed: dict[str, int] = {}
         self._positions = FetchPositions(cluster, settings, added, queues, self, problems=problems, side=side)
 
     async def run(self) -> None:
         """Runs until cancelled. Raises NotAuthorized when the cluster refuses the credentials, nothing else."""
         while True:
             self._wanted.clear()
-            if self._added and time.monotonic() >= self._refresh_at:
-                await self._refresh()
+            if self._added and (topics := self._topics_due()):
+                await self._refresh(topics)
             await self._positions.check()
             await self._positions.look_up()
             if time.monotonic() >= self._queues.sort_at:
@@ -93,7 +96,8 @@ class FetchUpkeep:
         ]
         if self._positions.is_due:
             return 0.0
-        return max(0.0, min([self._refresh_at - now, self._queues.sort_at - now, *due]))
+        topics = min(self._topics_at.values(), default=math.inf)
+        return max(0.0, min([min(self._refresh_at, topics, self._queues.sort_at) - now, *due]))
 
     def begin(self, state: PartitionFetchState) -> None:
         """Called for a partition that has just been added."""
@@ -181,17 +185,29 @@ class FetchUpkeep:
 
     # Leaders and topic ids.
 
-    async def _refresh(self) -> None:
-        self._refresh_at = time.monotonic() + self._settings.metadata_max_age_s
+    def _topics_due(self) -> set[str]:
+        """All topics, or those alone of which a partition waits for its leader."""
+        now = time.monotonic()
+        if now >= self._refresh_at:
+            self._refresh_at = now + self._settings.metadata_max_age_s
+            self._topics_at.clear()
+            return {key.topic for key in self._added}
+        due = {topic for topic, at in self._topics_at.items() if at <= now}
+        for topic in due:
+            del self._topics_at[topic]
+        return due
+
+    async def _refresh(self, topics: Set[str]) -> None:
         try:
-            await self._cluster.refresh({key[0] for key in self._added})
+            await self._cluster.refresh(topics)
         except ClusterUnreachable as error:
             self._refresh_at = time.monotonic() + self._settings.retry_backoff_max_s
             self._reachability.cluster_fails(str(error))
             return
         self._reachability.cluster_answers()
-        self.refreshed += 1
-        for state in list(self._added.values()):
+        for topic in topics:
+            self.refreshed[topic] = self.refreshed.get(topic, 0) + 1
+        for state in [each for each in self._added.values() if each.key.topic in topics]:
             self._check_incarnation(state)
             code = self._metadata_error(state)
             if code == ErrorCode.NONE:
@@ -201,7 +217,8 @@ class FetchUpkeep:
                 self._queues.move(state, NOWHERE)
                 if state.is_due():
                     self.note_error(state, code)
-                self._refresh_at = min(self._refresh_at, state.retry_at)
+                topic = state.key.topic
+                self._topics_at[topic] = min(self._topics_at.get(topic, math.inf), state.retry_at)
 
     def _metadata_error(self, state: PartitionFetchState) -> int:
         code = self._cluster.topic_error(state.key.topic)

@@ -8,7 +8,6 @@ task.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Final
 
@@ -28,6 +27,7 @@ from mirror_connect.kafka_io.producer.target_partition import (
     TargetPartition,
 )
 from mirror_connect.kafka_io.producer.task_lease import LeaseCheck, LeaseLostError
+from mirror_connect.kafka_io.producer.wanted_metadata import WantedMetadata
 from mirror_connect.kafka_io.producer.write_problems import (
     NOT_ANSWERED,
     batch_refused,
@@ -88,7 +88,9 @@ class Sender:
         self._closed = False
         self._bump_wanted = False
         self._pump_scheduled = False
-        self._stale = asyncio.Event()
+        self._wanted = WantedMetadata(
+            settings.retry_backoff_s, settings.retry_backoff_max_s, settings.metadata_max_age_s
+        )
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
@@ -132,7 +134,7 @@ class Sender:
             if leader is None or leader.node_id < 0:
                 self.leaderless[target] = None
                 self._fails(target)
-                self._stale.set()
+                self._wanted.want(target.topic)
                 return
             target.node = leader.node_id
             if target.failures_in_row == 0:
@@ -141,7 +143,7 @@ class Sender:
         if node is None:
             node = self._nodes[target.node] = TargetBroker(target.node)
             # A producer with nothing to send notices a broker's absence only this way.
-            self.spawn(node.keep_round_trip(self._cluster, self._stale.set))
+            self.spawn(node.keep_round_trip(self._cluster, self._wanted.want_all))
         node.row(target)[target] = None
         self._schedule_pump()
 
@@ -158,7 +160,7 @@ class Sender:
             self._nodes[target.node].row(target).pop(target, None)
         if elsewhere:
             target.node = None
-            self._stale.set()
+            self._wanted.want(target.topic)
         self._loop.call_at(target.blocked_until + 0.001, self._make_ready, target)
 
     def _schedule_pump(self) -> None:
@@ -340,34 +342,34 @@ class Sender:
         self._schedule_pump()
 
     async def _keep_metadata(self) -> None:
-        """Reads metadata when a leader is missing or has moved, and periodically."""
+        """Reads metadata where a leader is missing or has moved, and periodically that of all topics."""
         unreachable = 0
         while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._settings.metadata_max_age_s):
-                    await self._stale.wait()
-            self._stale.clear()
+            wanted = await self._wanted.due()
+            topics = {target.topic for target in self.partitions.values()} if wanted is None else wanted
             try:
-                await self._cluster.refresh({target.topic for target in self.partitions.values()})
+                await self._cluster.refresh(topics)
                 unreachable = 0
                 self._problems.resolve(self._unreachable.subject, ProblemCode.CLUSTER_UNREACHABLE)
             except ClusterUnreachable as error:
                 unreachable += 1
                 problem = self._unreachable.because(str(error))
                 self._problems.report(problem, logged=unreachable >= QUIET_RETRIES, shown=True)
-                self._stale.set()
+                self._wanted.want_all()
             except NotAuthorized as error:
                 self.fail(error)
                 return
-            waiting, self.leaderless = self.leaderless, {}
+            waiting = [target for target in self.leaderless if target.topic in topics]
             for target in waiting:
+                del self.leaderless[target]
                 code = self._cluster.topic_error(target.topic)
                 if unreachable == 0 and code in _NEEDS_USER and target.sendable():
                     # Without a leader no request is sent, so no answer would show why nothing is written.
                     self._retry(target, code, "", elsewhere=True)
                 else:
                     self._make_ready(target)
-            # A partition without a leader would request metadata again at once: limit that.
+            self._wanted.was_read(topics, {target.topic for target in self.leaderless})
+            # Many topics that miss their leaders one after the other are read together.
             pause = self._settings.retry_backoff_s * 2 ** min(unreachable, 10)
             await asyncio.sleep(min(self._settings.retry_backoff_max_s, pause))
 

@@ -98,6 +98,22 @@ async def test_a_partition_that_has_no_leader_for_long_is_named_until_it_has_one
         assert copy.fetcher.state(A0).problem is None
 
 
+async def test_for_a_partition_without_a_leader_no_other_topics_are_asked_for() -> None:
+    source = FakeSource()
+    others = [TopicPartition(f"b{number}", 0) for number in range(50)]
+    for key in others:
+        source.log(key.topic, batches=1)
+    async with copying(source) as copy:
+        for key in others:
+            copy.fetcher.add(key, 0)
+        copy.fetcher.add(A0, 0)
+        await until(lambda: len(source.refreshed) > 4 and all(copy.reached(key) == 10 for key in others))
+        assert source.refreshed[0] == {"a", *(key.topic for key in others)}
+        assert source.refreshed[1:] == [{"a"}] * (len(source.refreshed) - 1)
+        source.log("a", batches=1)
+        await until(lambda: copy.reached(A0) == 10)
+
+
 @pytest.mark.parametrize(("code", "words"), [(29, "grant READ on topic"), (2, "CORRUPT_MESSAGE")])
 async def test_trouble_of_one_partition_is_told_once_and_others_go_on(code: int, words: str) -> None:
     source = FakeSource()

@@ -312,9 +312,20 @@ async def test_a_partition_without_a_leader_waits_for_one(rig: Rig) -> None:
     rig.target.missing["a.orders"] = NO_LEADER
     feed = Feed(batches(2))
     rig.feed(feed)
-    await until(lambda: rig.target.refreshes > 3)
+    await until(lambda: len(rig.target.refreshed) > 3)
     rig.target.missing.clear()
     await until(lambda: len(feed.acknowledged) == 6)
+
+
+async def test_for_a_partition_without_a_leader_no_other_topics_are_asked_for(rig: Rig) -> None:
+    for number in range(50):
+        feed = Feed(batches(1))
+        rig.feed(feed, topic=f"a.others-{number}")
+    await until(lambda: len(feed.acknowledged) == 3)
+    rig.target.missing["a.orders"] = NO_LEADER
+    rig.feed(Feed(batches(2)))
+    await until(lambda: len(rig.target.refreshed) > 3)
+    assert set().union(*rig.target.refreshed) == {"a.orders"}
 
 
 @pytest.mark.parametrize(
