@@ -20,6 +20,7 @@ from mirror_connect.check.judge import check_file, check_worker
 from mirror_connect.check.judgement import Verdict
 from mirror_connect.check.links import DEFAULT_WORKER
 from mirror_connect.check.mm2_judge import Mm2File
+from mirror_connect.check.own_command import own_command
 from mirror_connect.check.report import Report, VerifyLink
 from mirror_connect.check.table import WIDTH, print_report
 from mirror_connect.connectors.errors import ConfigError
@@ -78,12 +79,13 @@ def check(  # noqa: PLR0917 — typer makes options of them, nobody calls it
     if client is not None:
         raise typer.Exit(_print_client(checked, client))
     codes, results = [], []
+    program = own_command(sys.orig_argv)
     for each in checked:
         report = _checked(each, worker, user)
         codes.append(REFUSED if report.count(Verdict.REFUSED) else NOTHING_REFUSED)
-        result = report.as_json()
+        result = report.as_json(program)
         if not as_json:
-            print_report(report, _console(), quiet=quiet)
+            print_report(report, _console(), quiet=quiet, program=program)
         if verifying:
             for number, link in enumerate(report.links):
                 code, outcome = _verify(link, as_json=as_json)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from mirror_connect.check.judgement import Verdict
+
+# As an installed package has it.
+PROGRAM: Final = ("mirror-connect",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +48,13 @@ class VerifyLink:
     clients: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
 
-    @property
-    def command(self) -> str:
-        """For a shell."""
+    def command(self, program: Sequence[str] = PROGRAM) -> str:
+        """For a shell. `program`: the words that start `mirror-connect`."""
         clients = (
-            f"{option} <({shlex.join(('mirror-connect', 'check', self.file, '--client', alias))})"
+            f"{option} <({shlex.join((*program, 'check', self.file, '--client', alias))})"
             for option, alias in self.clients.items()
         )
-        return " ".join((shlex.join(("mirror-connect", "verify", *self.options)), *clients))
+        return " ".join((shlex.join((*program, "verify", *self.options)), *clients))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,8 @@ class Report:
         """How many findings there are of a verdict."""
         return sum(finding.verdict is verdict for finding in self.findings)
 
-    def as_json(self) -> dict[str, Any]:
-        """See docs/check.md."""
+    def as_json(self, program: Sequence[str] = PROGRAM) -> dict[str, Any]:
+        """See docs/check.md. `program`: the words that start `mirror-connect`."""
         return {
             "checked": self.checked,
             "kind": self.kind,
@@ -88,7 +90,9 @@ class Report:
                 }
                 for part in self.parts
             ],
-            "links": [{"name": link.name, "verify": link.command, "first": link.note or None} for link in self.links],
+            "links": [
+                {"name": link.name, "verify": link.command(program), "first": link.note or None} for link in self.links
+            ],
         }
 
 

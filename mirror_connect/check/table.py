@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mirror_connect.check.judgement import Verdict
-from mirror_connect.check.report import Finding, Part, Report
+from mirror_connect.check.report import PROGRAM, Finding, Part, Report
 from mirror_connect.connectors.wording import counted
 
 WIDTH: Final = 100
@@ -24,8 +24,8 @@ _COLOURS: Final = {
 }
 
 
-def print_report(report: Report, console: Console, *, quiet: bool = False) -> None:
-    """`quiet`: without what is the same."""
+def print_report(report: Report, console: Console, *, quiet: bool = False, program: Sequence[str] = PROGRAM) -> None:
+    """`quiet`: without what is the same. `program`: the words that start `mirror-connect`."""
     # By lines of its own, for rich would break a long path or URL.
     console.print(Text(report.checked, style="bold"), soft_wrap=True)
     for note in report.notes:
@@ -41,7 +41,7 @@ def print_report(report: Report, console: Console, *, quiet: bool = False) -> No
         if link.note:
             console.print(escape(link.note))
         # A command is one line, to be copied.
-        console.print(Text(f"  {link.command}"), soft_wrap=True)
+        console.print(Text(f"  {link.command(program)}"), soft_wrap=True)
 
 
 def _print_part(part: Part, findings: Iterable[Finding], console: Console, *, quiet: bool) -> None:

@@ -144,7 +144,7 @@ def test_a_link_that_java_runs_is_checked_by_its_url_and_verified(
         others = {each["property"] for each in found["parts"][0]["properties"] if each["here"] == "otherwise"}
         assert others == {"emit.heartbeat.enabled"}
         (link,) = found["links"]
-        assert link["verify"] == f"mirror-connect verify mirror --worker {worker.rest_url}"
+        assert link["verify"] == f"{sys.executable} -m mirror_connect.cli verify mirror --worker {worker.rest_url}"
         assert (link["result"]["outcome"], len(link["result"]["partitions"])) == ("equal", 1)
         # It has only read.
         assert worker.request("GET", "/connectors?expand=info&expand=status") == before
@@ -165,7 +165,7 @@ def test_our_own_worker_is_checked_by_its_url(product: Product, source_cluster: 
     assert done.returncode == 0, done.stderr
     assert f"\n{name}: a MirrorSource\n" in done.stdout
     assert "hush-hush" not in done.stdout
-    assert f"mirror-connect verify {name} --worker" in done.stdout
+    assert f"mirror_connect.cli verify {name} --worker" in done.stdout
 
 
 def test_the_dedicated_mode_runs_what_check_calls_the_same_and_the_printed_command_verifies_it(

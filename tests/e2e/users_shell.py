@@ -103,7 +103,7 @@ def errors_file(file: Path) -> Path:
 
 
 class Shell:
-    """Runs commands in `directory`, whose bin/ has this repository's scripts and Kafka's tools.
+    """Runs commands in `directory`, whose bin/ has this repository's scripts and Kafka's tools, and whose .venv is its own.
 
     `places`: text of a command → what stands there on this machine; the longest is replaced first. A context manager, which
     ends what was started.
@@ -118,6 +118,7 @@ class Shell:
         self._started: list[Started] = []
         binaries = directory / "bin"
         binaries.mkdir(exist_ok=True)
+        (directory / ".venv").symlink_to(ROOT / ".venv")
         for script in (ROOT / "bin").iterdir():
             (binaries / script.name).symlink_to(script)
         for name, main_class in KAFKAS_TOOLS.items():

@@ -12,13 +12,13 @@ def test_a_config_that_says_all_needs_no_files() -> None:
     config = {**SOURCE, "target.cluster.bootstrap.servers": "b:1"}
     link = connector_link("my link", config, "http://w:8083", "ann")
     assert link == VerifyLink("my link", ("my link", "--worker", "http://w:8083", "--user", "ann"))
-    assert link.command == "mirror-connect verify 'my link' --worker http://w:8083 --user ann"
+    assert link.command() == "mirror-connect verify 'my link' --worker http://w:8083 --user ann"
 
 
 def test_what_the_config_does_not_say_is_a_file_of_the_users() -> None:
     link = connector_link("a", {**SOURCE, "target.cluster.sasl.jaas.config": "${file:x:y}"})
     assert link is not None
-    assert link.command == "mirror-connect verify a --worker http://localhost:8083 --target target.properties"
+    assert link.command() == "mirror-connect verify a --worker http://localhost:8083 --target target.properties"
     assert link.note.startswith("First write target.properties: the client properties of the target cluster")
 
 
@@ -29,7 +29,7 @@ def test_other_connectors_copy_nothing() -> None:
 
 def test_client_properties_of_a_checked_file_are_printed_for_the_shell() -> None:
     link = VerifyLink("A->B", ("--source-alias", "A"), "my mm2.properties", {"--source": "A", "--target": "B"})
-    assert link.command == (
+    assert link.command() == (
         "mirror-connect verify --source-alias A --source <(mirror-connect check 'my mm2.properties' --client A) "
         "--target <(mirror-connect check 'my mm2.properties' --client B)"
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import javaproperties
+import pytest
 
 from tests.paths import ROOT
 
@@ -36,7 +38,25 @@ def test_a_file_with_refusals_is_1_and_quiet_leaves_out_what_is_the_same() -> No
     done = _check("--quiet", FIXTURES / "msk-iam-source.json")
     assert done.returncode == 1
     assert "\nsame " not in done.stdout
-    assert "mirror-connect verify msk-iam-source --worker http://localhost:8083" in done.stdout
+    assert f"{sys.executable} -m mirror_connect.cli verify msk-iam-source --worker http://localhost:8083" in done.stdout
+
+
+@pytest.mark.parametrize("on_path", [True, False])
+def test_the_command_of_verify_begins_as_this_one_was_started(on_path: bool) -> None:
+    directory = Path(sys.executable).parent
+    path = f"{directory}{os.pathsep}" if on_path else ""
+    command = "mirror-connect" if on_path else str(directory / "mirror-connect")
+    done = subprocess.run(
+        [command, "check", "--json", FIXTURES / "cloud-migration.mm2.properties"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PATH": f"{path}{os.defpath}"},
+    )
+    (link,) = json.loads(done.stdout)["links"]
+    assert link["verify"].startswith(f"{command} verify ")
+    assert link["verify"].count(f"<({command} check ") == 2
 
 
 def test_json_of_several_files() -> None:

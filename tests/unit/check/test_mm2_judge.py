@@ -132,7 +132,7 @@ def test_an_enabled_flow_has_its_command_and_its_clusters_their_client_propertie
     file = Mm2File(path)
     (link,) = file.links()
     assert link.name == "A->B"
-    assert link.command == (
+    assert link.command() == (
         "mirror-connect verify --source-alias A --target-alias B --topics 'orders.*' --separator _ "
         f"--offsets-topic mm2-offsets.A.internal --source <(mirror-connect check {path} --client A) "
         f"--target <(mirror-connect check {path} --client B)"

@@ -83,7 +83,7 @@ def test_a_login_by_option_or_url_and_the_line_without_one() -> None:
         by_url = ask(url.replace("//", "//ann:hush-hush@"))
         assert by_url.url == url
         report = check_worker(url.replace("//", "//ann:hush-hush@"))
-        assert report.links[0].command.startswith(f"mirror-connect verify a/b --worker {url} --user ann")
+        assert report.links[0].command().startswith(f"mirror-connect verify a/b --worker {url} --user ann")
         with pytest.raises(UnknownDocument) as caught:
             ask(url)
     assert str(caught.value) == f"{url}: it answered 401: give --user, and the password in MIRROR_CONNECT_PASSWORD"

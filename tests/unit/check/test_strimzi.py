@@ -50,7 +50,7 @@ def test_logins_are_the_operators_and_verify_needs_them_from_the_user() -> None:
     unseen = [each for each in report.findings if each.verdict is Verdict.NOT_JUDGED]
     assert {(each.name, each.value) for each in unseen} == {("authentication", None), ("tls", None)}
     (link,) = report.links
-    assert "--source source.properties" in link.command
+    assert "--source source.properties" in link.command()
     assert link.note
 
 

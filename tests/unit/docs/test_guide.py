@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +35,13 @@ CONNECTORS: Final = [
 def test_every_page_is_listed() -> None:
     listed = (ROOT / "docs" / "README.md").read_text("utf-8")
     assert [page for page in PAGES if f"(guide/{page}.md)" not in listed] == []
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(GUIDE.glob("*.md"))], ids=lambda page: page.stem)
+def test_commands_are_those_of_a_checkout(page: Path) -> None:
+    # `make setup` puts the command into .venv/bin, which is not in the PATH.
+    blocks = re.findall(r"^ *```sh\n(.*?)^ *```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert re.findall(r"(?:^ *|<\()mirror-connect .*", "\n".join(blocks), re.MULTILINE) == []
 
 
 def test_every_page_with_commands_is_followed_by_a_test() -> None:
