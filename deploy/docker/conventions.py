@@ -132,8 +132,11 @@ def _of_properties(environment: Mapping[str, str]) -> list[str]:
 
 
 def _dashed(name: str) -> str:
-    """As Confluent's image does it: `_` is a dot, `__` an underscore, `___` a dash."""
-    name = re.sub(r"(?<!_)_(?!_)", ".", name.lower())
+    """As Confluent's image does it: `_` between others is a dot, `__` an underscore, `___` a dash.
+
+    The rule is that of env_to_props() in its dub.py, up to 8.0, and of ConvertKey() in its ub, since 8.1.
+    """
+    name = re.sub(r"(?<=[^_])_(?=[^_])", ".", name.lower())
     return name.replace("___", "-").replace("__", "_")
 
 

@@ -52,18 +52,28 @@ def test_confluents_variables_are_a_worker() -> None:
     assert found.notes == ["Without effect here: CONNECT_LOG4J_LOGGERS"]
 
 
+# Answers of dub.py 0.0.171 and of ub 1.0.11, the tools of Confluent's images. ub alone leaves the underscore behind a part of
+# one letter, as in A_B_C, which its release 1.0.15 mended.
 @pytest.mark.parametrize(
     ("variable", "name"),
     [
-        pytest.param("CONNECT_PRODUCER_MAX_REQUEST_SIZE", "producer.max.request.size", id="one_is_a_dot"),
-        pytest.param("CONNECT_CONFIG_PROVIDERS_MY__FILE_CLASS", "config.providers.my_file.class", id="two_stay_one"),
-        pytest.param(
-            "CONNECT_CONFIG_PROVIDERS_MY___FILE_CLASS", "config.providers.my-file.class", id="three_are_a_dash"
-        ),
+        pytest.param("PRODUCER_MAX_REQUEST_SIZE", "producer.max.request.size", id="one_is_a_dot"),
+        pytest.param("Offset_Flush_Timeout_ms", "offset.flush.timeout.ms", id="small_letters"),
+        pytest.param("CONFIG_PROVIDERS_MY__FILE_CLASS", "config.providers.my_file.class", id="two_stay_one"),
+        pytest.param("CONFIG_PROVIDERS_MY___FILE_CLASS", "config.providers.my-file.class", id="three_are_a_dash"),
+        pytest.param("A__B___C_D", "a_b-c.d", id="all"),
+        pytest.param("X____Y", "x-_y", id="four"),
+        pytest.param("X_____Y", "x-_y", id="five"),
+        pytest.param("X______Y", "x--y", id="six"),
+        pytest.param("X_", "x_", id="one_at_the_end"),
+        pytest.param("_X", "_x", id="one_at_the_beginning"),
+        pytest.param("__X", "_x", id="two_at_the_beginning"),
+        pytest.param("X___", "x-", id="three_at_the_end"),
+        pytest.param("CONFIG_PROVIDERS_A_CLASS", "config.providers.a.class", id="a_part_of_one_letter"),
     ],
 )
 def test_underscores_are_read_as_confluents_image_reads_them(variable: str, name: str) -> None:
-    assert given({**CONFLUENT, variable: "x"}).properties[name] == "x"
+    assert given({**CONFLUENT, f"CONNECT_{variable}": "a value"}).properties[name] == "a value"
 
 
 def test_a_name_with_several_underscores_is_shown_with_its_property_but_without_its_value() -> None:
