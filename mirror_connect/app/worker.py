@@ -30,6 +30,7 @@ from mirror_connect.app.worker_connectors.target_choice import Target, TargetCho
 from mirror_connect.app.worker_connectors.task_specs import TaskSpecs
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.rights import PRODUCING_USER, WORKER_USER
+from mirror_connect.connectors.task_protocol import CONNECT, DEDICATED
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
 from mirror_connect.kafka_io.client.worker_lease import WorkerLease
@@ -84,7 +85,7 @@ class Worker:
         self._offsets = OffsetStore(self._offsets_log)
         targets = TargetChooser(config)
         self._stores = OffsetStores(lambda: OpenStore(self._offsets, self._offsets_log.partitions), self._open_other)
-        specs = TaskSpecs(config, config.resolver.resolve, targets, self._stores)
+        specs = TaskSpecs(config, config.resolver.resolve, targets, self._stores, DEDICATED if flow else CONNECT)
         self._supervisor = Supervisor(spark, specs, self._membership.leads_for, flow=flow)
         self.herder: Final = Herder(
             configs=self.configs,

@@ -19,6 +19,10 @@ EPOCH_ENDED: Final = "EPOCH_ENDED"
 FINISHED: Final = "FINISHED"
 FAILED: Final = "FAILED"
 FENCED: Final = "FENCED"
+# What runs a task, and so what a user does to restart it or to set its source offsets: see TaskSpec.program.
+CONNECT: Final = "Connect"
+DEDICATED: Final = "dedicated MirrorMaker"
+MIRROR_MAKER_1: Final = "MirrorMaker 1"
 # Of TaskPartition.remote_partition.
 SAME: Final = -1
 
@@ -82,6 +86,7 @@ class TaskSpec:
     `transactional_id` fences the previous owner (InitProducerId), also without transactions.
     It may be empty: then only the lease keeps a former owner from writing.
     `offsets_topic` is empty for a task that reports its source offsets to the worker, which stores them.
+    `program`: CONNECT, DEDICATED or MIRROR_MAKER_1; only for the advice in problems.
     `assignment_version` grows with every change of `assigned`; nothing else of a run's spec ever changes.
     """
 
@@ -104,6 +109,7 @@ class TaskSpec:
     source_admin: Mapping[str, str] = field(default_factory=dict, repr=False)
     target_admin: Mapping[str, str] = field(default_factory=dict, repr=False)
     target_consumer: Mapping[str, str] = field(default_factory=dict, repr=False)
+    program: str = CONNECT
 
     @property
     def reports_offsets(self) -> bool:

@@ -16,7 +16,7 @@ from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, parse_assigned_partitions
 from mirror_connect.connectors.mirror.mirror_source import OVERSIZE_RECORDS, SKIP, WAIT
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskSpec
+from mirror_connect.connectors.task_protocol import MIRROR_MAKER_1, SourceOffset, TaskId, TaskSpec
 
 SOURCE_CONNECTOR: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 # At the longest between two reports of source offsets; how often they are committed is the group member's matter.
@@ -88,6 +88,7 @@ class GroupTaskSpecs:
             offsets_topic="",
             offsets_partitions=0,
             commit_interval_ms=REPORT_MS,
+            program=MIRROR_MAKER_1,
         )
 
     async def source_offsets(self, spec: TaskSpec, partitions: Sequence[TopicPartition]) -> list[SourceOffset]:

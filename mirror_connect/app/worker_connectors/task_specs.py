@@ -27,7 +27,7 @@ from mirror_connect.connectors.records.internal_json import is_integer
 from mirror_connect.connectors.records.source_offsets import MAX_OFFSET
 from mirror_connect.connectors.records.topic_ids import topic_id_text
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, replication_policy
-from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskPartition, TaskSpec
+from mirror_connect.connectors.task_protocol import CONNECT, SourceOffset, TaskId, TaskPartition, TaskSpec
 
 log = logging.getLogger(__name__)
 
@@ -35,10 +35,18 @@ Resolve = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 class TaskSpecs:
-    """Builds specs and reads source offsets for the supervisor (supervisor.SpecSource)."""
+    """Builds specs and reads source offsets for the supervisor (supervisor.SpecSource). `program`: see TaskSpec."""
 
-    def __init__(self, worker: WorkerConfig, resolve: Resolve, targets: TargetChooser, stores: OffsetStores) -> None:
+    def __init__(
+        self,
+        worker: WorkerConfig,
+        resolve: Resolve,
+        targets: TargetChooser,
+        stores: OffsetStores,
+        program: str = CONNECT,
+    ) -> None:
         self._worker = worker
+        self._program = program
         self._resolved = ResolvedTaskConfigs(resolve)
         self._targets = targets
         self._stores = stores
@@ -90,6 +98,7 @@ class TaskSpecs:
             source_admin=source_admin(resolved),
             target_admin=target.admin,
             target_consumer=target.consumer,
+            program=self._program,
         )
 
     async def offsets_of(self, resolved: Mapping[str, str]) -> OffsetStore:

@@ -24,7 +24,7 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem, Problems, cluster_unreachable
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
-from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
+from mirror_connect.kafka_io.producer.producer_identity import RESTART_TASK, ProducerIdentity
 from mirror_connect.kafka_io.producer.sender import Sender
 from mirror_connect.kafka_io.producer.target_partition import (
     MERGE_LIMIT,
@@ -41,7 +41,7 @@ class BatchProducer:
     """Sends what its partitions' feeds hold. One event loop; `start` first, `close` last.
 
     `lease()`: whether the target may be written to. `problems` gets what a user should know; `unreachable` is the problem of
-    the whole target, without its cause. `failed` gets what ends the producer.
+    the whole target, without its cause. `restart`: how a user restarts its owner. `failed` gets what ends the producer.
     """
 
     def __init__(
@@ -53,9 +53,12 @@ class BatchProducer:
         problems: Problems,
         *,
         unreachable: Problem | None = None,
+        restart: str = RESTART_TASK,
     ) -> None:
         self._settings = settings
-        self._identity = ProducerIdentity(cluster, transactional_id, lease, problems, idempotent=settings.idempotent)
+        self._identity = ProducerIdentity(
+            cluster, transactional_id, lease, problems, idempotent=settings.idempotent, restart=restart
+        )
         self._sender = Sender(
             cluster,
             settings,

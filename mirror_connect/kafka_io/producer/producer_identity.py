@@ -41,12 +41,13 @@ _LONGEST_WAIT_S: Final = 1.0
 _LEASE_POLL_S: Final = 0.05
 _QUIET_TRIES: Final = 8
 _TRANSACTION: Final = 1
+RESTART_TASK: Final = "restart the task"
 
 
 class ProducerIdentity:
     """Requests producer ids. `fenced_by_others`: whether an epoch error means another owner, not an earlier epoch of ours.
 
-    `problem`: set if the right to use the transactional id is missing.
+    `problem`: set if the right to use the transactional id is missing. `restart`: how a user then restarts its owner.
     """
 
     def __init__(
@@ -57,12 +58,14 @@ class ProducerIdentity:
         problems: Problems,
         *,
         idempotent: bool,
+        restart: str = RESTART_TASK,
     ) -> None:
         self._cluster = cluster
         self._transactional_id: str | None = transactional_id or None
         self._lease = lease
         self._problems = problems
         self._idempotent = idempotent
+        self._restart = restart
         self.problem: Problem | None = None
 
     @property
@@ -141,7 +144,7 @@ class ProducerIdentity:
                 f"transactional id {self._transactional_id}",
                 ProblemCode.TRANSACTIONAL_ID_DENIED,
                 what,
-                advice=f"{grant}, and restart the task. Until then only the lease stops a replaced task from writing",
+                advice=f"{grant}, and {self._restart}. Until then only the lease stops a replaced task from writing",
             )
             self._problems.report(self.problem)
             self._transactional_id = None

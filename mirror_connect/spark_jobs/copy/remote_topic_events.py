@@ -8,10 +8,11 @@ from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 
 
 class RemoteTopicEvents:
-    """The events of one task."""
+    """The events of one task. `set_offsets`: what a user does to set its source offsets."""
 
-    def __init__(self, problems: Problems) -> None:
+    def __init__(self, problems: Problems, set_offsets: str) -> None:
         self._problems = problems
+        self._set_offsets = set_offsets
         self._others_reported = False
         self._losses_reported: set[str] = set()
 
@@ -42,6 +43,6 @@ class RemoteTopicEvents:
             ProblemCode.TARGET_RECORDS_LOST,
             f"Topic {copied.remote_topic} on the target was deleted and created again, or has lost records. Partition "
             f"{copied.partition} continues with offset {offset} of {copied.topic}",
-            advice="to copy lost records again, stop the connector and reset its offsets by REST",
+            advice=f"to copy lost records again, {self._set_offsets}",
         )
         self._problems.event(event)

@@ -47,6 +47,7 @@ from mirror_connect.spark_jobs.copy.stalled_partitions import StalledPartitions
 from mirror_connect.spark_jobs.mapping.offset_mapping import offset_mapping
 from mirror_connect.spark_jobs.mapping.offset_ranges_writer import WRITE_WAIT_S
 from mirror_connect.spark_jobs.task_context import WorkerLink
+from mirror_connect.spark_jobs.tasks.advice import RESTART, SET_OFFSETS
 from mirror_connect.spark_jobs.tasks.task_frame import Running, TaskFrame, cancelled
 
 COMMIT_S: Final = 0.5
@@ -57,10 +58,9 @@ EPOCH_SETTLE_S: Final = 60.0
 LAST_RANGES_S: Final = 0.15
 LAST_COMMIT_S: Final = 0.25
 FETCH_BUFFER: Final = 32 << 20
-ALL_STALLED: Final = "All partitions of this task are blocked. Fix the causes above, then restart the task."
+ALL_STALLED: Final = "All partitions of this task are blocked. Fix the causes above, then"
 STOP_AT_NEW_TOPIC: Final = (
-    f"to copy the new one from its beginning, set {NEW_TOPICS}={COPY}. To continue elsewhere in it, stop the connector and "
-    "set the offset by REST"
+    f"to copy the new one from its beginning, set {NEW_TOPICS}={COPY}. To continue elsewhere in it,"
 )
 
 
@@ -81,6 +81,7 @@ class SourceTask:
         self._link = link
         self._consumer_settings = consumer_settings(spec.source)
         settings = MirrorSource().settings(spec.config)
+        set_offsets = SET_OFFSETS[spec.program]
         self._frame = frame = TaskFrame(spec, link, spec.source)
         name = f"{spec.source_alias}->{spec.target_alias}|{spec.connector}-{spec.task}|replication-consumer"
         configured = spec.source.get("client.id")
@@ -104,7 +105,7 @@ class SourceTask:
             on_records=self._put,
             problems=frame.problems,
             buffer_limit_bytes=FETCH_BUFFER,
-            stop_at_new_topic=STOP_AT_NEW_TOPIC if settings.text(NEW_TOPICS) == STOP else None,
+            stop_at_new_topic=f"{STOP_AT_NEW_TOPIC} {set_offsets}" if settings.text(NEW_TOPICS) == STOP else None,
         )
         self._flows: dict[TopicPartition, PartitionFlow] = {}
         self._targets: dict[TopicPartition, TargetPartition] = {}
@@ -120,7 +121,7 @@ class SourceTask:
             skips_corrupt=settings.text(CORRUPT_BATCHES) == SKIP,
             skips_oversize=settings.text(OVERSIZE_RECORDS) == SKIP,
         )
-        self._remote_topics = RemoteTopicEvents(frame.problems)
+        self._remote_topics = RemoteTopicEvents(frame.problems, set_offsets)
 
     # The whole task.
 
@@ -129,7 +130,9 @@ class SourceTask:
         self._link.settled = False
         await self._frame.run(self)
         if self._stalled.all_stalled.is_set():
-            raise PartitionRefusedError("\n".join((*status_lines(self._link.problems), ALL_STALLED)))
+            raise PartitionRefusedError(
+                "\n".join((*status_lines(self._link.problems), f"{ALL_STALLED} {RESTART[self._spec.program]}."))
+            )
 
     async def start(self) -> None:
         """See TaskWork."""

@@ -17,6 +17,7 @@ from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.copier_settings import notices, producer_settings
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.task_context import WorkerLink
+from mirror_connect.spark_jobs.tasks.advice import RESTART
 from mirror_connect.spark_jobs.tasks.connecting import until_connected
 
 Running = Mapping[str, asyncio.Task[Any]]
@@ -69,6 +70,7 @@ class TaskFrame:
             link.lease_valid,
             self.problems,
             unreachable=self.target_unreachable,
+            restart=RESTART[spec.program],
         )
         self.failures: list[asyncio.Future[None]] = [self.producer.failed]
         self.show_problems: Callable[[], None] = self._show_unreachable

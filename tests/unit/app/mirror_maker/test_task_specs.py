@@ -9,7 +9,7 @@ from mirror_connect.app.mirror_maker.task_specs import GroupTaskSpecs
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.mirror.mirror_source import OVERSIZE_RECORDS, MirrorSource
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskPartition, TaskSpec
+from mirror_connect.connectors.task_protocol import MIRROR_MAKER_1, SourceOffset, TaskId, TaskPartition, TaskSpec
 
 TASK = TaskId("mm", 0)
 FIRST, FIFTH, NEW = TopicPartition("t", 0), TopicPartition("t", 5), TopicPartition("u", 0)
@@ -35,6 +35,7 @@ async def test_a_spec_has_the_same_topics_and_the_partitions_of_the_target(posit
     # Topic u is not on the target yet.
     assert spec.assigned == (TaskPartition("t", 0, "t"), TaskPartition("t", 5, "t", remote_partition=1))
     assert (spec.assignment_version, spec.reports_offsets, spec.transactional_id) == (3, True, "")
+    assert spec.program == MIRROR_MAKER_1
     assert spec.source == {"bootstrap.servers": "a:1", "fetch.max.bytes": "9"}
 
 

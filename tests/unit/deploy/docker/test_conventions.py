@@ -52,8 +52,8 @@ def test_confluents_variables_are_a_worker() -> None:
     assert found.notes == ["Without effect here: CONNECT_LOG4J_LOGGERS"]
 
 
-# Answers of dub.py 0.0.171 and of ub 1.0.11, the tools of Confluent's images. ub alone leaves the underscore behind a part of
-# one letter, as in A_B_C, which its release 1.0.15 mended.
+# Answers of dub.py 0.0.171 and of ub 1.0.11, the tools of Confluent's images. Only the last one is other for that ub: it
+# leaves the underscore behind a part of one letter.
 @pytest.mark.parametrize(
     ("variable", "name"),
     [

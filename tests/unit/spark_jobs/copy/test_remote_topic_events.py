@@ -7,9 +7,10 @@ from typing import cast
 import pytest
 
 from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
-from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.connectors.task_protocol import CONNECT, DEDICATED, MIRROR_MAKER_1, TaskPartition
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.copy.remote_topic_events import RemoteTopicEvents
+from mirror_connect.spark_jobs.tasks.advice import SET_OFFSETS
 
 
 class Flow:
@@ -24,7 +25,7 @@ def found() -> list[Problem]:
 
 @pytest.fixture
 def events(found: list[Problem]) -> RemoteTopicEvents:
-    return RemoteTopicEvents(Problems(print, found.append))
+    return RemoteTopicEvents(Problems(print, found.append), SET_OFFSETS[CONNECT])
 
 
 def flow(topic: str, partition: int = 0) -> PartitionFlow:
@@ -46,3 +47,18 @@ def test_lost_records_are_one_event_of_each_topic(events: RemoteTopicEvents, fou
         ("A.orders", ProblemCode.TARGET_RECORDS_LOST),
         ("A.parcels", ProblemCode.TARGET_RECORDS_LOST),
     ]
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        pytest.param(CONNECT, "stop the connector and set its source offsets by REST", id="connect"),
+        pytest.param(DEDICATED, "end the process and set the flow's source offsets by a worker", id="dedicated"),
+        pytest.param(MIRROR_MAKER_1, "end the process and set the offsets of its group", id="mirrormaker_1"),
+    ],
+)
+def test_nobody_is_sent_to_a_rest_interface_that_is_not_there(program: str, told: str, found: list[Problem]) -> None:
+    RemoteTopicEvents(Problems(print, found.append), SET_OFFSETS[program]).lost_records(flow("orders"), 5)
+    (event,) = found
+    assert event.advice.startswith(f"to copy lost records again, {told}")
+    assert ("REST" in event.advice) is (program == CONNECT)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 
 import pytest
 
 from mirror_connect.connectors.records.source_offsets import parse_source_offset_headers, parse_source_offset_value
 from mirror_connect.connectors.records.topic_ids import topic_id_text
-from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.connectors.task_protocol import DEDICATED, TaskPartition
 from mirror_connect.connectors.translation.offset_ranges import Segment
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.spark_jobs.copy import stalled_partitions
@@ -181,13 +182,29 @@ async def test_told_to_stop_at_a_topic_made_again_the_task_fails_with_what_to_do
     assert str(failed.value) == (
         f"source topic orders was deleted and created again (its id was {topic_id_text(FIRST)} and is "
         f"{topic_id_text(SECOND)}): partition 0 is stalled; to copy the new one from its beginning, set "
-        "on.topic.recreated=copy. To continue elsewhere in it, stop the connector and set the offset by REST\n"
+        "on.topic.recreated=copy. To continue elsewhere in it, stop the connector and set its source offsets by REST\n"
         "All partitions of this task are blocked. Fix the causes above, then restart the task."
     )
     assert (world.position, world.there) == ((2, topic_id_text(FIRST)), list("abc"))
     async with world.copying(**WITHOUT):
         await world.committed(4, SECOND)
     assert world.there == list("abcdefgh")
+
+
+async def test_in_dedicated_mode_which_has_no_rest_a_stop_names_other_ways(world: World) -> None:
+    world.put("a")
+    assigned = [TaskPartition("orders", 0, "A.orders")]
+    spec = replace(world.spec_of(assigned, {**WITHOUT, "on.topic.recreated": "stop"}), program=DEDICATED)
+    async with world.running(spec, lambda *_: world.position):
+        await world.committed(0, FIRST)
+        world.make_again("d", "e")
+        with pytest.raises(PartitionRefusedError) as failed:
+            await world.until(lambda: False)
+    first, last = str(failed.value).splitlines()
+    assert first.endswith(
+        "end the process and set the flow's source offsets by a worker with its group (docs/dedicated.md)"
+    )
+    assert last == "All partitions of this task are blocked. Fix the causes above, then restart the process."
 
 
 async def test_an_offset_that_a_user_has_set_is_obeyed_in_a_topic_made_again(world: World) -> None:
