@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 FORGET_S: Final = 60.0
 SPARK_ENDS_S: Final = 1.0
+# What is left of Spark is killed then, and its scratch files are removed: a moment, but not on a machine with too much work.
+SPARK_KILLED_S: Final = 2.5
 
 
 class Part(Protocol):
@@ -101,7 +103,7 @@ class Process:
         """Ends tasks, then Spark; then workers leave their groups: the next leaders find all that was written."""
         parts = self._parts
         await asyncio.gather(*(part.end_tasks() for part in parts))
-        await within(self.spark.end(SPARK_ENDS_S), "ending Spark", SPARK_ENDS_S + 1.0)
+        await within(self.spark.end(SPARK_ENDS_S), "ending Spark", SPARK_ENDS_S + SPARK_KILLED_S)
         await asyncio.gather(*(part.leave() for part in parts))
         await asyncio.gather(*(part.close() for part in parts), within(self.http.end(), "closing the HTTP servers"))
 
