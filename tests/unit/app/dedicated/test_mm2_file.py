@@ -1,7 +1,8 @@
+"""Whole mm2.properties files: examples of guides, recorded ones, and generated ones."""
+
 from __future__ import annotations
 
 import logging
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,366 +14,19 @@ from mirror_connect.app.dedicated.findings import Finding, FindingCode, RefusedF
 from mirror_connect.app.dedicated.mm2_file import findings, read_mm2_config
 from tests.contract.mm2_texts import GUIDE
 from tests.contract.record_mm2_properties import ENVIRONMENT, recorded
-
-BROKERS = "A.bootstrap.servers=a:9092\nB.bootstrap.servers=b:9092\n"
-# Five lines; what is added begins on line 5.
-ONE_FLOW = f"clusters=A,B\n{BROKERS}A->B.enabled=true\n"
-IDENTITY = "replication.policy.class=org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n"
-
-
-def _file(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "mm2.properties"
-    path.write_bytes(text.encode("iso-8859-1"))
-    return path
-
-
-def _lines(tmp_path: Path, text: str, clusters: list[str] | None = None) -> list[str]:
-    """`ERROR :5: …` for each finding, without the file's path."""
-    path = _file(tmp_path, text)
-    found = findings(path, clusters, ENVIRONMENT)
-    return [f"{each.severity} {each.shown.removeprefix(str(path))}" for each in found]
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        pytest.param("topics=x\n", "ERROR : clusters is missing; add clusters = A, B", id="no_clusters"),
-        pytest.param(
-            "east.bootstrap.servers=e:1\nwest.bootstrap.servers=w:1\n",
-            "ERROR : clusters is missing; add clusters = east, west",
-            id="no_clusters_and_their_brokers",
-        ),
-        pytest.param(
-            "clusters=\n", "ERROR :1: clusters=: there is no cluster in it; name two clusters or more", id="empty"
-        ),
-        pytest.param(
-            "clusters=A,,B\n",
-            "ERROR :1: clusters=A,,B: an entry is empty; take out the comma that has nothing beside it",
-            id="an_empty_cluster",
-        ),
-        pytest.param(
-            "clusters=A, B # two\n",
-            "ERROR :1: clusters=A, B # two: a # behind a value begins no comment, so a cluster is named “B # two”; "
-            "put the comment on a line of its own",
-            id="a_comment_behind_the_clusters",
-        ),
-        pytest.param(
-            "# nothing\n\n",
-            "ERROR : there are no properties in the file; "
-            "write clusters = A, B, their bootstrap.servers, and A->B.enabled = true",
-            id="a_blank_file",
-        ),
-        pytest.param(
-            "clusters=A,B\nA.bootstrap.servers=a:1\nA->B.enabled=true\n",
-            "ERROR :3: A->B.enabled=true: B.bootstrap.servers is missing, and the flow A->B needs it; "
-            "write B.bootstrap.servers = HOST:PORT",
-            id="no_brokers",
-        ),
-        pytest.param(
-            "clusters=A,B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=\nA->B.enabled=true\n",
-            "ERROR :3: B.bootstrap.servers=: B.bootstrap.servers is empty, and the flow A->B needs it; "
-            "write B.bootstrap.servers = HOST:PORT",
-            id="empty_brokers",
-        ),
-        pytest.param(
-            "clusters=us-west,us-east\nus-west.bootstrap.servers=a:1\nUs-east.bootstrap.servers=b:1\n"
-            "us-west->us-east.enabled=true\n",
-            "ERROR :4: us-west->us-east.enabled=true: us-east.bootstrap.servers is missing, and the flow us-west->us-east "
-            "needs it; rename Us-east.bootstrap.servers on line 3",
-            id="brokers_of_a_misspelt_cluster",
-        ),
-        pytest.param(
-            f"clusters=A,B\n{BROKERS}emit.heartbeats.enabled=false\n",
-            "ERROR :1: clusters=A,B: no flow is enabled, and no heartbeats; "
-            "set A->B.enabled = true, with the source in front of the arrow",
-            id="nothing_to_run",
-        ),
-        pytest.param(
-            f"clusters=A,B\n{BROKERS}A->B.enabled=true \nemit.heartbeats.enabled=false\n",
-            "ERROR :4: A->B.enabled=true : no flow is enabled, and no heartbeats: there are blanks around true; "
-            "take the blanks out",
-            id="a_blank_behind_true",
-        ),
-    ],
-)
-def test_a_file_that_names_nothing_to_run_is_refused_with_one_line(tmp_path: Path, text: str, line: str) -> None:
-    assert _lines(tmp_path, text) == [line] or line in _lines(tmp_path, text)
-
-
-@pytest.mark.parametrize(
-    ("added", "line"),
-    [
-        pytest.param(
-            "A->BB.topics=x\n",
-            "ERROR :5: A->BB.topics=x: the cluster BB is not in clusters; clusters has A, B",
-            id="an_unknown_cluster",
-        ),
-        pytest.param(
-            "A->A.enabled=true\n",
-            "ERROR :5: A->A.enabled=true: a cluster cannot be copied to itself; name two different clusters",
-            id="a_flow_to_itself",
-        ),
-        pytest.param(
-            "A\xe2\x86\x92B.enabled=true\n",
-            "ERROR :5: A\xe2\x86\x92B.enabled=true: an arrow makes no flow here, only the two characters -> do; "
-            "write SOURCE->TARGET.PROPERTY",
-            id="an_arrow_as_in_a_guide",
-        ),
-        pytest.param(
-            "topics=orders,a(b\n",
-            "ERROR :5: topics=orders,a(b: a(b: Not a regular expression: Unclosed group near index 3; "
-            "correct the entry: entries are Java's regular expressions",
-            id="a_bad_expression",
-        ),
-        pytest.param(
-            "groups = *\n",
-            "ERROR :5: groups=*: Not a regular expression: Dangling meta character '*' near index 0; "
-            "write .* for all names",
-            id="an_asterisk_for_all",
-        ),
-        pytest.param(
-            "A->B.topics=a,b,a\n",
-            "ERROR :5: A->B.topics=a,b,a: Configuration 'topics' values must not be duplicated; name each entry once",
-            id="an_entry_twice",
-        ),
-        pytest.param(
-            "A->B.sync.topic.acls.enabled=yes\n",
-            "ERROR :5: A->B.sync.topic.acls.enabled=yes: Expected value to be either true or false; write true or false",
-            id="no_boolean",
-        ),
-        pytest.param(
-            "tasks.max=many\n",
-            "ERROR :5: tasks.max=many: Not a number of type INT; write a whole number",
-            id="no_number",
-        ),
-        pytest.param(
-            "B.status.storage.replication.factor=x\n",
-            "ERROR :5: B.status.storage.replication.factor=x: Not a number of type SHORT; write a whole number",
-            id="no_number_for_a_worker",
-        ),
-        pytest.param(
-            "dedicated.mode.enable.internal.rest=on\n",
-            "ERROR :5: dedicated.mode.enable.internal.rest=on: Expected value to be either true or false; "
-            "write true or false",
-            id="no_boolean_for_the_process",
-        ),
-        pytest.param(
-            "A->B.enabled=true # on\n",
-            "ERROR :5: A->B.enabled=true # on: Expected value to be either true or false; "
-            "a # behind a value begins no comment: put the comment on a line of its own",
-            id="a_comment_behind_a_boolean",
-        ),
-        pytest.param(
-            "B.exactly.once.source.support=enabled\n",
-            "ERROR :5: B.exactly.once.source.support=enabled: exactly-once delivery isn't supported yet; "
-            "leave it out or set it to disabled",
-            id="exactly_once_which_is_not_supported_yet",
-        ),
-        pytest.param(
-            "A.consumer.fetch.max.bytes=lots\n",
-            "ERROR :5: A.consumer.fetch.max.bytes=lots: Not a number of type INT",
-            id="no_number_for_a_client",
-        ),
-        pytest.param(
-            f"B->A.enabled=true\n{IDENTITY}",
-            f"ERROR :6: {IDENTITY.strip()}: with this policy A->B and B->A would copy each record in a circle for ever; "
-            "disable one of them, give them lists of different names in topics, or leave the policy out, so that copies "
-            "get the prefix of their source",
-            id="both_ways_with_the_names_kept",
-        ),
-    ],
-)
-def test_a_mistake_is_refused_with_file_line_property_value_and_remedy(tmp_path: Path, added: str, line: str) -> None:
-    errors = [each for each in _lines(tmp_path, ONE_FLOW + added) if each.startswith("ERROR")]
-    assert errors == [line]
-
-
-@pytest.mark.parametrize(
-    ("added", "text"),
-    [
-        ("emit.heartbeat.enabled=true", "unknown property, it has no effect; did you mean emit.heartbeats.enabled?"),
-        ("A->B.topic=x", "unknown property, it has no effect; did you mean A->B.topics?"),
-        ("sync.topic.acl.enabled=false", "unknown property, it has no effect; did you mean sync.topic.acls.enabled?"),
-        ("tasks.maximum=2", "unknown property, it has no effect; did you mean tasks.max?"),
-        ("A->B.emit.heartbeats=x", "unknown property, it has no effect; did you mean A->B.emit.heartbeats.enabled?"),
-        ("B->A.enable=true", "unknown property, it has no effect; did you mean B->A.enabled?"),
-        ("topics.blacklist=x", "unknown property, it has no effect; did you mean topics.exclude?"),
-        (
-            "A.consumer.isolation.levels=x",
-            "unknown property, it has no effect; did you mean A.consumer.isolation.level?",
-        ),
-        ("zzz=1", "unknown property, it has no effect"),
-        ("use.defaults.from=source", "it has no effect at the top level; write A->B.use.defaults.from"),
-        ("producer.acks=1", "it has no effect at the top level; write B.producer.acks"),
-        ("offset.flush.interval.ms=1", "it has no effect at the top level; write B.offset.flush.interval.ms"),
-        ("target.cluster.sasl.mechanism=x", "it has no effect at the top level; write B.sasl.mechanism"),
-        ("B.topics=x", "it has no effect for a cluster; write A->B.topics, or topics for all flows"),
-        ("A.isolation.level=read_committed", "it has no effect for a cluster; write A.consumer.isolation.level"),
-        ("A->B.linger.ms=5", "it has no effect for a flow; write A->B.producer.override.linger.ms"),
-        ("A->B.offset.flush.interval.ms=5", "it has no effect for a flow; write B.offset.flush.interval.ms"),
-        ("B.listeners=http://:8083", "it has no effect for a cluster; write listeners"),
-        ("B.spark.driver.memory=1g", "it has no effect for a cluster; write spark.driver.memory"),
-        ("A->B.plugin.path=/x", "it has no effect for a flow; write plugin.path"),
-        ("a.producer.acks=1", "it has no effect, because a is not in clusters; did you mean A.producer.acks?"),
-        ("A->B.enabled=true", "it is set on line 4, too, and only the last one counts; take out the others"),
-        (
-            "topics=a # all",
-            "a # behind a value begins no comment, so it is part of the last entry, which matches nothing; "
-            "put the comment on a line of its own",
-        ),
-        (
-            "A.client.id=${no:x}",
-            "the reference ${no:…} stays as text: there is no config provider no; name the provider in config.providers",
-        ),
-    ],
-)
-def test_what_has_no_effect_is_a_warning_with_the_likely_name_and_its_line(
-    tmp_path: Path, added: str, text: str
-) -> None:
-    assert _lines(tmp_path, f"{ONE_FLOW}{added}\n") == [f"WARNING :5: {added}: {text}"]
-
-
-@pytest.mark.kafka_test("MirrorMakerConfigTest.testInvalidSecurityProtocol")
-@pytest.mark.kafka_test("MirrorMakerConfigTest.testClientInvalidSecurityProtocol")
-@pytest.mark.parametrize(
-    "name", ["security.protocol", "A.security.protocol", "B.security.protocol", "B.admin.security.protocol"]
-)
-def test_a_security_protocol_that_does_not_exist_is_refused_where_it_stands(tmp_path: Path, name: str) -> None:
-    lines = _lines(tmp_path, f"{ONE_FLOW}{name}=abc\n")
-    choices = "SASL_SSL, PLAINTEXT, SSL, SASL_PLAINTEXT"
-    assert lines == [f"ERROR :5: {name}=abc: String must be one of (case insensitive): {choices}"]
-
-
-@pytest.mark.kafka_test("MirrorMakerConfigTest.testCaseInsensitiveSecurityProtocol")
-def test_a_security_protocol_may_be_in_small_letters(tmp_path: Path) -> None:
-    assert _lines(tmp_path, f"{ONE_FLOW}security.protocol=ssl\n") == []
-
-
-def test_a_cluster_listed_twice_is_a_warning_as_mirror_maker_runs_it(tmp_path: Path) -> None:
-    lines = _lines(tmp_path, ONE_FLOW.replace("A,B", "A,B,A"))
-    assert lines == ["WARNING :1: clusters=A,B,A: A is listed twice; name each cluster once"]
-
-
-def test_a_file_with_no_flow_but_heartbeats_runs_with_a_warning(tmp_path: Path) -> None:
-    lines = _lines(tmp_path, f"clusters=A,B\n{BROKERS}")
-    expected = "no flow is enabled, so only heartbeats are written; set A->B.enabled = true to copy topics"
-    assert lines == [f"WARNING :1: clusters=A,B: {expected}"]
-
-
-def test_a_config_topic_of_several_flows_is_a_warning(tmp_path: Path) -> None:
-    text = "clusters=A,B,C\nbootstrap.servers=x:1\nA->C.enabled=true\nB->C.enabled=true\nC.config.storage.topic=mine\n"
-    lines = _lines(tmp_path, f"{text}emit.heartbeats.enabled=false\n")
-    assert lines == [
-        "WARNING :5: C.config.storage.topic=mine: the workers of A->C, B->C share the topic mine on C; "
-        "leave it out: each overwrites the connectors of the others, which have the same names"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("topics", "refused"),
-    [
-        (("a,b", "b,c"), True),
-        (("a,b", "c,d"), False),
-        (("a,b", "c.*"), False),
-        (("c1", "c.*"), True),
-        ((r"a\..*", r"b\..*"), False),
-        (("a.*", "ab.*"), True),
-        (("ab?.*", "ac.*"), True),
-        ((".*", "b"), True),
-        (("(a|b)", "c"), False),
-        (("x|a", "a.*"), True),
-    ],
-)
-def test_flows_in_a_circle_may_keep_names_if_no_topic_is_of_both(
-    tmp_path: Path, topics: tuple[str, str], refused: bool
-) -> None:
-    text = f"{ONE_FLOW}B->A.enabled=true\n{IDENTITY}A->B.topics={topics[0]}\nB->A.topics={topics[1]}\n"
-    codes = [each.code for each in findings(_file(tmp_path, text))]
-    assert codes == ([FindingCode.ENDLESS_COPIES] if refused else [])
-
-
-def test_a_circle_over_three_clusters_is_found_once(tmp_path: Path) -> None:
-    flows = "A->B.enabled=true\nB->C.enabled=true\nC->A.enabled=true\n"
-    found = findings(_file(tmp_path, f"clusters=A,B,C\nbootstrap.servers=x:1\n{flows}{IDENTITY}"))
-    assert [each.text for each in found] == [
-        "with this policy A->B and B->C and C->A would copy each record in a circle for ever"
-    ]
-
-
-def test_two_ways_with_prefixes_are_no_circle(tmp_path: Path) -> None:
-    assert _lines(tmp_path, f"{ONE_FLOW}B->A.enabled=true\n") == []
+from tests.unit.app.dedicated.mm2_files import IDENTITY, ONE_FLOW, written
 
 
 def test_clusters_of_the_command_line_choose_the_targets(tmp_path: Path) -> None:
-    path = _file(tmp_path, ONE_FLOW)
+    path = written(tmp_path, ONE_FLOW)
     assert [flow.name for flow in read_mm2_config(path).flows] == ["A->B", "B->A"]
     assert [(flow.name, flow.enabled) for flow in read_mm2_config(path, ["B"]).flows] == [("A->B", True)]
     assert [(flow.name, flow.enabled) for flow in read_mm2_config(path, ["A"]).flows] == [("B->A", False)]
 
 
-def test_an_unknown_cluster_of_the_command_line_is_refused(tmp_path: Path) -> None:
-    lines = _lines(tmp_path, ONE_FLOW, ["b", "C"])
-    assert lines[:2] == [
-        "ERROR :1: clusters=A,B: --clusters names b, which is not in clusters; did you mean B? (clusters has A, B)",
-        "ERROR :1: clusters=A,B: --clusters names C, which is not in clusters; clusters has A, B",
-    ]
-
-
-def test_brokers_of_a_cluster_that_only_beats_are_not_needed(tmp_path: Path) -> None:
-    text = "clusters=A,B\nB.bootstrap.servers=b:1\n"
-    assert [each.code for each in findings(_file(tmp_path, text), ["B"])] == [FindingCode.ONLY_HEARTBEATS]
-
-
-def test_an_unreadable_file_is_refused_with_the_systems_reason(tmp_path: Path) -> None:
-    with pytest.raises(RefusedFile, match=f"^{re.escape(str(tmp_path))}: Is a directory; give a file"):
-        read_mm2_config(tmp_path)
-    assert [each.code for each in findings(tmp_path / "none")] == [FindingCode.FILE_UNREADABLE]
-
-
-def test_a_provider_whose_file_is_missing_is_refused_with_the_line_that_refers_to_it(tmp_path: Path) -> None:
-    provider = (
-        "config.providers=f\nconfig.providers.f.class=org.apache.kafka.common.config.provider.FileConfigProvider\n"
-    )
-    found = findings(_file(tmp_path, f"{ONE_FLOW}{provider}A.sasl.jaas.config=${{f:/none:x}}\n"))
-    assert [(each.code, each.line, each.value) for each in found] == [(FindingCode.REFERENCE_UNREADABLE, 7, None)]
-    assert "/none" in found[0].text
-
-
-def test_all_errors_are_in_the_refusal_and_no_warning(tmp_path: Path) -> None:
-    with pytest.raises(RefusedFile) as caught:
-        read_mm2_config(_file(tmp_path, f"{ONE_FLOW}topics=(\ntasks.max=x\nzzz=1\n"))
-    assert [each.line for each in caught.value.findings] == [5, 6]
-    assert len(str(caught.value).splitlines()) == 2
-
-
-def test_no_secret_is_in_a_finding(tmp_path: Path) -> None:
-    added = "A.ssl.keystore.passwords=hunter2\nA.sasl.jaas.config=hunter2\nB.zzz.password=hunter2\ndb.secret=hunter2\n"
-    lines = _lines(tmp_path, f"{ONE_FLOW}{added}A.security.protocol=SASL_SSL\n".replace("passwords", "password"))
-    assert lines
-    assert "hunter2" not in "".join(lines)
-
-
-def test_a_value_of_a_provider_is_not_in_a_finding(tmp_path: Path) -> None:
-    provider = "config.providers=env\nconfig.providers.env.class="
-    provider += "org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
-    lines = _lines(tmp_path, f"{ONE_FLOW}{provider}tasks.max=${{env:MM2_SECRET}}\n")
-    assert lines == ["ERROR :7: tasks.max=${env:MM2_SECRET}: Not a number of type INT; write a whole number"]
-
-
-def test_a_value_of_a_provider_that_only_all_settings_together_refuse_is_not_in_a_finding(tmp_path: Path) -> None:
-    (tmp_path / "secrets").write_text("topic=SeCret77value\n")
-    provider = "config.providers=file\nconfig.providers.file.class="
-    provider += "org.apache.kafka.common.config.provider.FileConfigProvider\n"
-    reference = f"${{file:{tmp_path}/secrets:topic}}"
-    topics = "".join(f"{kind}.storage.topic={reference}\n" for kind in ("config", "offset", "status"))
-    lines = _lines(tmp_path, f"{ONE_FLOW}{provider}{topics}")
-    assert [reference in line for line in lines if "different" in line]
-    assert "SeCret77value" not in "".join(lines)
-
-
 def test_the_whole_process_has_its_properties(tmp_path: Path) -> None:
     rest = "dedicated.mode.enable.internal.rest = TRUE\nlisteners=http://:0\nspark.driver.memory=1g\nrest.advertised.port=1\n"
-    config = read_mm2_config(_file(tmp_path, ONE_FLOW + rest))
+    config = read_mm2_config(written(tmp_path, ONE_FLOW + rest))
     assert config.internal_rest
     assert set(config.process) == {"listeners", "spark.driver.memory", "rest.advertised.port"}
     assert config.clusters == ("A", "B")
@@ -391,13 +45,13 @@ REFUSED_HERE = {
 
 @pytest.mark.parametrize("name", GUIDE)
 def test_examples_of_guides_run_or_are_refused_for_what_would_not_run_either(tmp_path: Path, name: str) -> None:
-    errors = [each.code for each in findings(_file(tmp_path, GUIDE[name])) if each.severity is Severity.ERROR]
+    errors = [each.code for each in findings(written(tmp_path, GUIDE[name])) if each.severity is Severity.ERROR]
     assert errors == ([REFUSED_HERE[name]] if name in REFUSED_HERE else [])
 
 
 @pytest.mark.parametrize("vector", [each for each in recorded("mm2").values() if "error" in each["recorded"]], ids=str)
 def test_what_mirror_maker_refuses_is_refused(tmp_path: Path, vector: dict[str, Any]) -> None:
-    found = findings(_file(tmp_path, vector["text"]), environment=ENVIRONMENT)
+    found = findings(written(tmp_path, vector["text"]), environment=ENVIRONMENT)
     assert any(each.severity is Severity.ERROR for each in found)
 
 
@@ -446,10 +100,10 @@ LINES = st.sampled_from(
 
 @given(st.lists(LINES, max_size=12))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
-def test_any_file_is_read_or_refused_with_lines(tmp_path: Path, lines: list[str]) -> None:
+def test_any_file_is_read_or_refused_withshown(tmp_path: Path, lines: list[str]) -> None:
     logging.disable()
     try:
-        path = _file(tmp_path, "\n".join(lines))
+        path = written(tmp_path, "\n".join(lines))
         found = findings(path)
         errors = [each for each in found if each.severity is Severity.ERROR]
         assert all(_well_made(each, len(lines)) for each in found)

@@ -1,0 +1,81 @@
+"""What has no effect in an mm2.properties file, or probably another one than meant, is a warning with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mirror_connect.app.dedicated.findings import FindingCode
+from mirror_connect.app.dedicated.mm2_file import findings
+from tests.unit.app.dedicated.mm2_files import BROKERS, ONE_FLOW, shown, written
+
+
+@pytest.mark.parametrize(
+    ("added", "text"),
+    [
+        ("emit.heartbeat.enabled=true", "unknown property, it has no effect; did you mean emit.heartbeats.enabled?"),
+        ("A->B.topic=x", "unknown property, it has no effect; did you mean A->B.topics?"),
+        ("sync.topic.acl.enabled=false", "unknown property, it has no effect; did you mean sync.topic.acls.enabled?"),
+        ("tasks.maximum=2", "unknown property, it has no effect; did you mean tasks.max?"),
+        ("A->B.emit.heartbeats=x", "unknown property, it has no effect; did you mean A->B.emit.heartbeats.enabled?"),
+        ("B->A.enable=true", "unknown property, it has no effect; did you mean B->A.enabled?"),
+        ("topics.blacklist=x", "unknown property, it has no effect; did you mean topics.exclude?"),
+        (
+            "A.consumer.isolation.levels=x",
+            "unknown property, it has no effect; did you mean A.consumer.isolation.level?",
+        ),
+        ("zzz=1", "unknown property, it has no effect"),
+        ("use.defaults.from=source", "it has no effect at the top level; write A->B.use.defaults.from"),
+        ("producer.acks=1", "it has no effect at the top level; write B.producer.acks"),
+        ("offset.flush.interval.ms=1", "it has no effect at the top level; write B.offset.flush.interval.ms"),
+        ("target.cluster.sasl.mechanism=x", "it has no effect at the top level; write B.sasl.mechanism"),
+        ("B.topics=x", "it has no effect for a cluster; write A->B.topics, or topics for all flows"),
+        ("A.isolation.level=read_committed", "it has no effect for a cluster; write A.consumer.isolation.level"),
+        ("A->B.linger.ms=5", "it has no effect for a flow; write A->B.producer.override.linger.ms"),
+        ("A->B.offset.flush.interval.ms=5", "it has no effect for a flow; write B.offset.flush.interval.ms"),
+        ("B.listeners=http://:8083", "it has no effect for a cluster; write listeners"),
+        ("B.spark.driver.memory=1g", "it has no effect for a cluster; write spark.driver.memory"),
+        ("A->B.plugin.path=/x", "it has no effect for a flow; write plugin.path"),
+        ("a.producer.acks=1", "it has no effect, because a is not in clusters; did you mean A.producer.acks?"),
+        ("A->B.enabled=true", "it is set on line 4, too, and only the last one counts; take out the others"),
+        (
+            "topics=a # all",
+            "a # behind a value begins no comment, so it is part of the last entry, which matches nothing; "
+            "put the comment on a line of its own",
+        ),
+        (
+            "A.client.id=${no:x}",
+            "the reference ${no:…} stays as text: there is no config provider no; name the provider in config.providers",
+        ),
+    ],
+)
+def test_what_has_no_effect_is_a_warning_with_the_likely_name_and_its_line(
+    tmp_path: Path, added: str, text: str
+) -> None:
+    assert shown(tmp_path, f"{ONE_FLOW}{added}\n") == [f"WARNING :5: {added}: {text}"]
+
+
+def test_a_cluster_listed_twice_is_a_warning_as_mirror_maker_runs_it(tmp_path: Path) -> None:
+    lines = shown(tmp_path, ONE_FLOW.replace("A,B", "A,B,A"))
+    assert lines == ["WARNING :1: clusters=A,B,A: A is listed twice; name each cluster once"]
+
+
+def test_a_file_with_no_flow_but_heartbeats_runs_with_a_warning(tmp_path: Path) -> None:
+    lines = shown(tmp_path, f"clusters=A,B\n{BROKERS}")
+    expected = "no flow is enabled, so only heartbeats are written; set A->B.enabled = true to copy topics"
+    assert lines == [f"WARNING :1: clusters=A,B: {expected}"]
+
+
+def test_a_config_topic_of_several_flows_is_a_warning(tmp_path: Path) -> None:
+    text = "clusters=A,B,C\nbootstrap.servers=x:1\nA->C.enabled=true\nB->C.enabled=true\nC.config.storage.topic=mine\n"
+    lines = shown(tmp_path, f"{text}emit.heartbeats.enabled=false\n")
+    assert lines == [
+        "WARNING :5: C.config.storage.topic=mine: the workers of A->C, B->C share the topic mine on C; "
+        "leave it out: each overwrites the connectors of the others, which have the same names"
+    ]
+
+
+def test_brokers_of_a_cluster_that_only_beats_are_not_needed(tmp_path: Path) -> None:
+    text = "clusters=A,B\nB.bootstrap.servers=b:1\n"
+    assert [each.code for each in findings(written(tmp_path, text), ["B"])] == [FindingCode.ONLY_HEARTBEATS]
