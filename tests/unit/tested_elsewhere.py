@@ -13,6 +13,7 @@ from typing import Final
 # One line for each module, sorted.
 TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "app/__main__.py": "tests/unit/app/test_start_imports.py: reads arguments and settings, and makes the worker",
+    "app/config/name_lookups.py": "tests/unit/app/config/test_kubernetes_providers.py: a name server that does not answer, through app/config/kubernetes_providers.py",
     "app/config/worker_keys.py": "tests/unit/app/config/test_worker_config.py: a table of settings, through app/config/worker_config.py",
     "app/dedicated/__main__.py": "tests/unit/app/dedicated/test_program.py: arguments and settings of the program",
     "app/dedicated/cluster_checks.py": "tests/unit/app/dedicated/test_mm2_mistakes.py: findings of whole files, through app/dedicated/mm2_file.py",

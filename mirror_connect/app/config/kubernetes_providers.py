@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from mirror_connect.app.config.kubernetes_access import SERVICE_ACCOUNT, Access, NoAccess, find_access
+from mirror_connect.app.config.name_lookups import LookupLoop
 from mirror_connect.connectors.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -92,7 +93,8 @@ class _KubernetesProvider:
 
         namespace, _, name = place.partition("/")
         try:
-            content = asyncio.run(self._ask(access, f"/api/v1/namespaces/{namespace}/{self.plural}/{name}"))
+            with asyncio.Runner(loop_factory=LookupLoop) as runner:
+                content = runner.run(self._ask(access, f"/api/v1/namespaces/{namespace}/{self.plural}/{name}"))
         except _Unusable as error:
             advice = self._advice(error.status, access, namespace, name)
             raise UnreadableObject(self.kind, place, f"the API at {access.url} {error}{advice}") from None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import logging
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,7 +154,7 @@ def test_a_short_fault_of_the_api_is_waited_for(api: KubernetesApi) -> None:
 
 def test_a_lasting_fault_of_the_api_is_told_in_time(api: KubernetesApi) -> None:
     api.instead = [(500, b"")] * 100
-    assert "answered with status 500" in refusal(api, "${secrets:login:user}", 0.5)
+    assert "answered with status 500" in refusal(api, "${secrets:login:user}", 1.5)
 
 
 def test_an_answer_byte_by_byte_ends_in_time(api: KubernetesApi) -> None:
@@ -192,3 +194,21 @@ def test_outside_kubernetes_a_provider_can_be_declared_but_not_used(api: Kuberne
     api.account = tmp_path / "none"
     assert resolver(api).resolve({"k": "plain"}) == {"k": "plain"}
     assert "run the worker in a pod with a service account, or set KUBECONFIG" in refusal(api, "${secrets:login:user}")
+
+
+def test_a_name_server_that_does_not_answer_is_within_the_limit(
+    api: KubernetesApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, answered = threading.Event(), []
+
+    def hangs(*_: object, **__: object) -> list[object]:
+        answered.append(answer.wait(30))
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", hangs)
+    api.environment["KUBERNETES_SERVICE_HOST"] = "kubernetes.default.svc"
+    text = refusal(api, "${secrets:login:user}", 0.2)
+    # The start goes on while the name server is still silent.
+    assert answered == []
+    answer.set()
+    assert "did not answer within 0.2 s" in text
