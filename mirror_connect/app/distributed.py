@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Collection
 
 from mirror_connect.app.config.worker_config import WorkerConfig
+from mirror_connect.app.group_backing import GroupBacking
 from mirror_connect.app.process import Process
 from mirror_connect.app.rest_listeners import RestListeners
 from mirror_connect.app.worker import Worker
@@ -25,7 +26,9 @@ class DistributedWorker:
     def __init__(self, config: WorkerConfig, forget_all_but: Callable[[Collection[str]], None]) -> None:
         listeners = RestListeners(config)
         self._process = Process(config.spark, forget_all_but)
-        self.worker = Worker(config, self._process.spark, worker_id=listeners.worker_id, url=listeners.url)
+        self._url = listeners.url
+        backing = GroupBacking(config, self._url)
+        self.worker = Worker(config, self._process.spark, backing, worker_id=listeners.worker_id)
         self._process.add(self.worker)
         listeners.serve_herder(self._process.http, self.worker.herder)
 
@@ -39,4 +42,4 @@ class DistributedWorker:
 
     async def _start(self) -> None:
         await self.worker.start(self._process.start_spark)
-        log.info("The worker is up; its REST interface is %s", self.worker.url)
+        log.info("The worker is up; its REST interface is %s", self._url)

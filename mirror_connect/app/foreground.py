@@ -16,8 +16,8 @@ from typing import Final, NoReturn, Protocol
 
 import uvloop
 
+from mirror_connect.app.config.common_config import CommonConfig
 from mirror_connect.app.config.kafka_environment import notices
-from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.app.end_signals import end_on_signals
 from mirror_connect.app.environment import allow_open_files, check_java, check_scratch, leave_no_core
 from mirror_connect.app.errors import RecordsRefused, StartupError
@@ -79,14 +79,14 @@ def main_of(prepare: Prepare) -> NoReturn:
     os._exit(code)
 
 
-def hide_secrets_of(config: WorkerConfig, hiding: RedactingFilter) -> None:
+def hide_secrets_of(config: CommonConfig, hiding: RedactingFilter) -> None:
     """The log hides from now on what these settings, and configs that are resolved with them, keep secret."""
     hiding.keep(config.resolved.secrets())
     # Only the worker and its tasks know resolved configs. The filter hides their secrets in every log line.
     config.resolver.report_secrets_to(hiding.learn)
 
 
-def set_up_environment(config: WorkerConfig) -> None:
+def set_up_environment(config: CommonConfig) -> None:
     """Names the users' modules in the environment, and logs which variables of Kafka's scripts have no effect."""
     # Spark's tasks load such classes, too.
     os.environ[PLUGIN_PATH] = os.pathsep.join(map(os.path.abspath, config.plugin_path))

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from starlette.types import ASGIApp
 
+from mirror_connect.app.config.common_config import CommonConfig
 from mirror_connect.app.config.listeners import Listener
-from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.app.environment import listen_on
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.rest.application import Surface, create_admin_application, create_application
@@ -30,7 +30,7 @@ class RestListeners:
     `worker_id` is host:port of the advertised address, and `url` is that address.
     """
 
-    def __init__(self, config: WorkerConfig) -> None:
+    def __init__(self, config: CommonConfig) -> None:
         self._config = config
         # Before anything else: the user can fix at once what is wrong here.
         self.checks = authenticators(config.rest_extension_classes, os.environ)

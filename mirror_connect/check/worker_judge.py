@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from mirror_connect.app.config.common_config import known_properties, unknown_properties
 from mirror_connect.app.config.config_providers import has_reference, resolve_own
-from mirror_connect.app.config.worker_config import known_properties, unknown_properties, worker_config
+from mirror_connect.app.config.worker_config import worker_config
 from mirror_connect.app.config.worker_keys import WORKER_KEYS
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.rest.basic_auth import EXTENSION, is_known

@@ -68,8 +68,6 @@ def target(target_broker: LocalCluster) -> ClusterAdmin:
 
 
 class Worker:
-    config_topic, offset_topic, status_topic = "connect-configs", "connect-offsets", "connect-status"
-
     def __init__(self, cluster: LocalCluster) -> None:
         self.cluster = cluster
 
@@ -78,6 +76,11 @@ class Worker:
 
     def own_client(self, kind: str) -> dict[str, str]:
         return self.cluster.client_properties(ADMIN)
+
+    def internal_topics(self, *, own_cluster: bool) -> frozenset[str]:
+        return frozenset(
+            {"connect-configs", "connect-offsets", "connect-status"} if own_cluster else {"connect-offsets"}
+        )
 
 
 @pytest.fixture

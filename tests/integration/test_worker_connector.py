@@ -52,8 +52,6 @@ class Host:
 class Worker:
     """The properties of a worker on one cluster."""
 
-    config_topic, offset_topic, status_topic = "connect-configs", "connect-offsets", "connect-status"
-
     def __init__(self, cluster: LocalCluster) -> None:
         self.cluster = cluster
 
@@ -62,6 +60,11 @@ class Worker:
 
     def own_client(self, kind: str) -> dict[str, str]:
         return self.cluster.client_properties()
+
+    def internal_topics(self, *, own_cluster: bool) -> frozenset[str]:
+        return frozenset(
+            {"connect-configs", "connect-offsets", "connect-status"} if own_cluster else {"connect-offsets"}
+        )
 
 
 def chooser(cluster: LocalCluster) -> TargetChooser:

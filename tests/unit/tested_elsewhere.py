@@ -13,6 +13,8 @@ from typing import Final
 # One line for each module, sorted.
 TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "app/__main__.py": "tests/unit/app/test_start_imports.py: reads arguments and settings, and makes the worker",
+    "app/backing.py": "tests/unit/app/test_tasks_lease.py: protocols only, through app/worker.py",
+    "app/config/common_config.py": "tests/unit/app/config/test_worker_config.py: what a worker of a group takes over, through app/config/worker_config.py",
     "app/config/name_lookups.py": "tests/unit/app/config/test_kubernetes_providers.py: a name server that does not answer, through app/config/kubernetes_providers.py",
     "app/config/worker_keys.py": "tests/unit/app/config/test_worker_config.py: a table of settings, through app/config/worker_config.py",
     "app/dedicated/__main__.py": "tests/unit/app/dedicated/test_program.py: arguments and settings of the program",
@@ -25,6 +27,7 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "app/distributed.py": "tests/unit/app/test_tasks_lease.py: puts the parts of a worker's process together",
     "app/errors.py": "tests/unit/app/herder/test_validation.py: error classes",
     "app/foreground.py": "tests/unit/app/test_own_log.py: its log; exit codes are in tests/e2e/test_bad_start.py",
+    "app/group_backing.py": "tests/unit/app/test_tasks_lease.py: its membership gives the lease, through app/distributed.py",
     "app/herder/interfaces.py": "tests/unit/app/herder/test_herder.py: protocols only, through tests/fakes/connect_worker.py",
     "app/mirror_maker/__main__.py": "tests/e2e/test_mirror_maker1.py: started by its script",
     "app/mirror_maker/program.py": "tests/e2e/test_mirror_maker1.py: the flows of all sources, with Spark",

@@ -1,40 +1,32 @@
-"""A worker's settings: read from its properties file, checked once at the start, then plain values."""
+"""The settings of a worker of distributed mode: read from its properties file, checked once at the start."""
 
 from __future__ import annotations
 
 import logging
-import re
-import ssl
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Literal
 
+from mirror_connect.app.config.common_config import (
+    CommonConfig,
+    check_own_client,
+    checked,
+    common_config,
+    members,
+    quoting_references,
+    warn_of_exposed_providers,
+    warn_of_unknown,
+)
 from mirror_connect.app.config.config_providers import Resolved, Resolver, resolve_own
-from mirror_connect.app.config.cross_origins import CrossOrigins
-from mirror_connect.app.config.exposed_providers import exposed_providers_line
-from mirror_connect.app.config.listener_tls import ADMIN_PREFIX, LISTENER_TLS_KEYS, MAIN_PREFIX, listener_context
-from mirror_connect.app.config.listeners import Listener, advertised, parse_listeners, worker_id
 from mirror_connect.app.config.properties import read_properties
-from mirror_connect.app.config.response_headers import HeaderRule, header_rules
-from mirror_connect.app.config.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
-from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS
-from mirror_connect.connectors.config.table import RefusedConfig, Settings
+from mirror_connect.app.config.worker_keys import WORKER_KEYS
+from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.wording import unknown_names_line
-from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, CLIENT_NAMES, prefixed
-from mirror_connect.kafka_io.client.client_settings import librdkafka_config
 
 log = logging.getLogger(__name__)
 
-Kind = Literal["consumer", "producer", "admin"]
 Storage = Literal["config", "offset", "status"]
-
-_POLICIES: Final = ("All", "None", "Principal", "Allowlist")
-# Spark's forms of a local master. Slots are threads: with none, nothing would run.
-_LOCAL_MASTER: Final = re.compile(r"local(\[\s*(\*|0*[1-9]\d*)\s*(,\s*0*[1-9]\d*\s*)?\])?")
-# Settings that mean one thing for a worker and another for a client.
-_NOT_OF_CLIENTS: Final = frozenset({"group.id", "session.timeout.ms", "heartbeat.interval.ms", "config.providers"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,44 +40,16 @@ class StorageTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerConfig:
-    """Typed worker settings. `repr` shows no value that may be secret.
+class WorkerConfig(CommonConfig):
+    """With the group, and the topics of its state."""
 
-    `admin_listeners`: None for those of `listeners`, empty for none. `tls`, `admin_tls`: None without https listeners.
-    """
-
-    bootstrap_servers: str
     group_id: str
     config_storage: StorageTopic
     offset_storage: StorageTopic
     status_storage: StorageTopic
-    listeners: tuple[Listener, ...]
-    admin_listeners: tuple[Listener, ...] | None
-    tls: ssl.SSLContext | None
-    admin_tls: ssl.SSLContext | None
-    rest_advertised_host_name: str | None
-    rest_advertised_port: int | None
-    rest_advertised_listener: str | None
-    rest_extension_classes: tuple[str, ...]
-    rest_docs_enabled: bool
-    cross_origins: CrossOrigins | None
-    response_headers: tuple[HeaderRule, ...]
     session_timeout_ms: int
     heartbeat_interval_ms: int
     rebalance_timeout_ms: int
-    offset_flush_interval_ms: int
-    offset_flush_timeout_ms: int
-    task_shutdown_graceful_timeout_ms: int
-    topic_tracking_enable: bool
-    topic_tracking_allow_reset: bool
-    override_policy: str
-    override_allowlist: tuple[str, ...]
-    client_id: str
-    plugin_path: tuple[str, ...]
-    plugin_modules: tuple[str, ...]
-    spark: Mapping[str, str] = field(repr=False)
-    resolver: Resolver = field(repr=False)
-    resolved: Resolved = field(repr=False)
 
     @property
     def config_topic(self) -> str:
@@ -102,50 +66,11 @@ class WorkerConfig:
         """Name of the topic of states."""
         return self.status_storage.name
 
-    @property
-    def converters(self) -> dict[str, str]:
-        """The converters that the properties name, by their settings."""
-        values = self.resolved.values
-        return {name: values[name] for name in CONVERTER_SETTINGS if values.get(name)}
-
-    def advertised_url(self, bound_ports: Sequence[int] = ()) -> Listener:
-        """The address that other workers use; `bound_ports`: the ports that the listeners got, in their order."""
-        return advertised(
-            self.listeners,
-            bound_ports=bound_ports,
-            scheme=self.rest_advertised_listener,
-            host=self.rest_advertised_host_name,
-            port=self.rest_advertised_port,
-        )
-
-    def worker_id(self, bound_ports: Sequence[int] = ()) -> str:
-        """`host:port` of the advertised address, the worker's name in statuses."""
-        return worker_id(self.advertised_url(bound_ports))
-
-    def own_client(self, kind: Kind) -> dict[str, str]:
-        """Java client properties for the clients of the internal topics and the group: top-level settings only.
-
-        As in Connect, `producer.*`, `consumer.*` and `admin.*` do not apply to them. `kind` has no effect yet.
-        """
-        del kind
-        return self._top_level()
-
-    def client(self, kind: Kind) -> dict[str, str]:
-        """Java client properties for connectors' clients on the worker's cluster: `<kind>.*` over top-level settings.
-
-        Connect passes only bootstrap.servers on, and fails if the cluster needs a login that only the top level has.
-        Taking the login as well changes nothing for configs that work. `<kind>.bootstrap.servers` may name another cluster,
-        which must not get the logins of the top level.
-        """
-        own = _with_prefix(self.resolved.values, f"{kind}.")
-        base = self._top_level()
-        if "bootstrap.servers" in own:
-            base = {name: value for name, value in base.items() if not name.startswith(("sasl.", "ssl.", "security."))}
-        return {**base, **own}
-
-    def _top_level(self) -> dict[str, str]:
-        values = self.resolved.values
-        return {name: value for name, value in values.items() if name in CLIENT_NAMES and name not in _NOT_OF_CLIENTS}
+    def internal_topics(self, *, own_cluster: bool) -> frozenset[str]:
+        """See CommonConfig. On another cluster: the offset topic of connectors that write there."""
+        if not own_cluster:
+            return frozenset({self.offset_topic})
+        return frozenset({self.config_topic, self.offset_topic, self.status_topic})
 
 
 def load_worker_config(path: str | Path, environment: Mapping[str, str] | None = None) -> WorkerConfig:
@@ -165,20 +90,12 @@ def worker_config(
     try:
         return _checked(resolver, resolved, warnings=warnings)
     except ConfigError as error:
-        # A provider's value may be a secret: the text quotes the reference instead.
-        value = resolved.values.get(error.name)
-        if not value or not resolved.referenced(error.name):
-            raise
-        raise RefusedConfig(error.name, str(error).replace(value, resolved.as_written[error.name])) from None
+        raise quoting_references(error, resolved) from None
 
 
 def checked_settings(resolved: Resolved) -> Settings:
     """Parsed worker settings, also of its connectors' clients. ConfigError for the first one that is refused."""
-    for result in WORKER_KEYS.validate_all(resolved.values, resolved.as_written).values():
-        if result.errors:
-            raise RefusedConfig(result.name, result.errors[0])
-    _check_clients(resolved)
-    settings = WORKER_KEYS.parse_all(resolved.values)
+    settings = checked(resolved, WORKER_KEYS)
     _refuse_unsupported(settings)
     return settings
 
@@ -186,58 +103,21 @@ def checked_settings(resolved: Resolved) -> Settings:
 def _checked(resolver: Resolver, resolved: Resolved, *, warnings: bool) -> WorkerConfig:
     settings = checked_settings(resolved)
     if warnings:
-        _warn_of_unknown(resolved.values)
-    listeners = parse_listeners("listeners", settings.texts("listeners"))
-    admin_listeners = _admin_listeners(settings)
+        warn_of_unknown(resolved.values)
     config = WorkerConfig(
-        bootstrap_servers=",".join(settings.texts("bootstrap.servers")),
+        **members(common_config(settings, resolver, resolved)),
         group_id=settings.text("group.id"),
         config_storage=_storage(settings, "config"),
         offset_storage=_storage(settings, "offset"),
         status_storage=_storage(settings, "status"),
-        listeners=listeners,
-        admin_listeners=admin_listeners,
-        tls=_tls(listeners, resolved, MAIN_PREFIX),
-        admin_tls=_tls(admin_listeners or (), resolved, ADMIN_PREFIX),
-        rest_advertised_host_name=settings["rest.advertised.host.name"] or None,
-        rest_advertised_port=settings["rest.advertised.port"],
-        rest_advertised_listener=_advertised_scheme(settings),
-        rest_extension_classes=tuple(settings.texts("rest.extension.classes")),
-        rest_docs_enabled=settings.boolean("rest.docs.enabled"),
-        cross_origins=CrossOrigins.of(
-            settings.text("access.control.allow.origin"), settings.text("access.control.allow.methods")
-        ),
-        response_headers=header_rules(settings.text("response.http.headers.config")),
         session_timeout_ms=settings.integer("session.timeout.ms"),
         heartbeat_interval_ms=settings.integer("heartbeat.interval.ms"),
         rebalance_timeout_ms=settings.integer("rebalance.timeout.ms"),
-        offset_flush_interval_ms=settings.integer("offset.flush.interval.ms"),
-        offset_flush_timeout_ms=settings.integer("offset.flush.timeout.ms"),
-        task_shutdown_graceful_timeout_ms=settings.integer("task.shutdown.graceful.timeout.ms"),
-        topic_tracking_enable=settings.boolean("topic.tracking.enable"),
-        topic_tracking_allow_reset=settings.boolean("topic.tracking.allow.reset"),
-        override_policy=_policy(settings),
-        override_allowlist=tuple(settings.texts("connector.client.config.override.allowlist")),
-        client_id=settings.text("client.id"),
-        plugin_path=tuple(settings["plugin.path"] or ()),
-        plugin_modules=tuple(settings.texts("plugin.modules")),
-        spark=_spark(settings),
-        resolver=resolver,
-        resolved=resolved,
     )
-    config.advertised_url()
     if warnings:
-        _warn_of_exposed_providers(config, resolved.values)
-    librdkafka_config(config.own_client("admin"), "admin")
+        warn_of_exposed_providers(config)
+    check_own_client(config)
     return config
-
-
-def _warn_of_exposed_providers(config: WorkerConfig, values: Mapping[str, str]) -> None:
-    certificates = config.tls is not None and config.tls.verify_mode == ssl.CERT_REQUIRED
-    login = bool(config.rest_extension_classes)
-    line = exposed_providers_line(values, config.listeners, login=login, certificates=certificates)
-    if line is not None:
-        log.warning(line)
 
 
 def _storage(settings: Settings, kind: Storage) -> StorageTopic:
@@ -258,36 +138,6 @@ def _storage(settings: Settings, kind: Storage) -> StorageTopic:
     )
 
 
-def _admin_listeners(settings: Settings) -> tuple[Listener, ...] | None:
-    urls: Any = settings["admin.listeners"]
-    return None if urls is None else parse_listeners("admin.listeners", urls)
-
-
-def _tls(listeners: Sequence[Listener], resolved: Resolved, prefix: str) -> ssl.SSLContext | None:
-    return listener_context(resolved.values, prefix) if any(each.scheme == "https" for each in listeners) else None
-
-
-def _advertised_scheme(settings: Settings) -> str | None:
-    scheme: str | None = settings["rest.advertised.listener"]
-    return scheme.lower() if scheme else None
-
-
-def _policy(settings: Settings) -> str:
-    """From an alias or a class name: `None` or org.apache.kafka…NoneConnectorClientConfigOverridePolicy."""
-    given = settings.text("connector.client.config.override.policy")
-    simple = given.rsplit(".", 1)[-1].removesuffix("ConnectorClientConfigOverridePolicy")
-    if simple not in _POLICIES:
-        problem = f"it has to be one of {', '.join(_POLICIES)}"
-        raise ConfigError("connector.client.config.override.policy", given, problem)
-    return simple
-
-
-def _spark(settings: Settings) -> dict[str, str]:
-    given = {name: value for name, value in settings.originals.items() if name.startswith("spark.")}
-    defaults = ("spark.master", "spark.driver.host", "spark.driver.bindAddress")
-    return {name: settings.text(name) for name in defaults} | given
-
-
 def _refuse_unsupported(settings: Settings) -> None:
     support = settings.text("exactly.once.source.support")
     if support.lower() != "disabled":
@@ -297,66 +147,9 @@ def _refuse_unsupported(settings: Settings) -> None:
     if heartbeat >= session:
         problem = f"it has to be lower than session.timeout.ms ({session}), a third of it as a rule"
         raise ConfigError("heartbeat.interval.ms", str(heartbeat), problem)
-    master = settings.text("spark.master")
-    if not _LOCAL_MASTER.fullmatch(master):
-        problem = (
-            "tasks run on the worker's own machine so far, on Spark clusters in a later release; "
-            "leave it out or set it to local[SLOTS,4], as local[64,4]"
-        )
-        raise ConfigError("spark.master", master, problem)
     for name in ("group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic"):
         if not settings.text(name):
             raise ConfigError(name, "", "it must not be empty")
     topics = [settings.text(f"{kind}.storage.topic") for kind in ("config", "offset", "status")]
     if len(set(topics)) < len(topics):
         raise ConfigError("config.storage.topic", topics[0], "the three storage topics have to be different ones")
-
-
-def unknown_properties(names: Iterable[str]) -> list[str]:
-    """The names of a worker's properties that nobody reads."""
-    kinds = tuple(f"{kind}." for kind in CLIENT_KEYS)
-    return [
-        name
-        for name in names
-        if name not in WORKER_KEYS and name not in CLIENT_NAMES and _unknown_behind_prefix(name, kinds)
-    ]
-
-
-def known_properties() -> list[str]:
-    """All names that a worker's properties may have, but for open prefixes."""
-    known = [
-        *WORKER_KEYS.keys,
-        *CLIENT_NAMES,
-        *(f"{kind}.{name}" for kind in CLIENT_KEYS for name in sorted(CLIENT_NAMES)),
-    ]
-    return known + [f"{prefix}{name}" for prefix in (MAIN_PREFIX, ADMIN_PREFIX) for name in LISTENER_TLS_KEYS.keys]
-
-
-def _warn_of_unknown(values: Mapping[str, str]) -> None:
-    line = unknown_names_line(unknown_properties(values), known_properties(), "worker properties")
-    if line is not None:
-        log.warning(line)
-
-
-def _unknown_behind_prefix(name: str, kinds: tuple[str, ...]) -> bool:
-    for prefix in (MAIN_PREFIX, ADMIN_PREFIX):
-        if name.startswith(prefix):
-            return name.removeprefix(prefix) not in LISTENER_TLS_KEYS
-    return name.partition(".")[2] not in CLIENT_NAMES if name.startswith(kinds) else not name.startswith(KNOWN_PREFIXES)
-
-
-def _check_clients(resolved: Resolved) -> None:
-    """Checks `producer.*`, `consumer.*` and `admin.*` by the clients' own definitions; errors use the names in the file."""
-    for kind, table in CLIENT_KEYS.items():
-        prefix = f"{kind}."
-        keys = prefixed(prefix, table, _with_prefix(resolved.values, prefix))
-        given = {name: resolved.values[name] for name in keys.keys}
-        for result in keys.validate_all(given, resolved.as_written).values():
-            if result.errors:
-                raise RefusedConfig(result.name, result.errors[0])
-
-
-def _with_prefix(values: Mapping[str, str], prefix: str) -> dict[str, str]:
-    return {
-        re.sub(f"^{re.escape(prefix)}", "", name): value for name, value in values.items() if name.startswith(prefix)
-    }

@@ -15,6 +15,7 @@ from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.dedicated.stored_configs import different_connectors, leading_line, standby_line
 from mirror_connect.app.errors import ConnectError, NotLeader, StartupError
+from mirror_connect.app.group_backing import GroupBacking
 from mirror_connect.app.steps import within
 from mirror_connect.app.storage.config_view import Change, ConnectorUpdated
 from mirror_connect.app.supervisor.spark_host import SparkHost
@@ -127,7 +128,8 @@ class FlowRunner:
                 await asyncio.sleep(RETRY_S)
 
     def _new_worker(self) -> Worker:
-        return Worker(self._config, self._spark, worker_id=self._worker_id, url=self._url, flow=self.flow.name)
+        backing = GroupBacking(self._config, self._url)
+        return Worker(self._config, self._spark, backing, worker_id=self._worker_id, flow=self.flow.name)
 
     def _tell_of(self, cause: Exception) -> None:
         if isinstance(cause, FORESEEN):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_connectors.target_choice import Target
+from mirror_connect.kafka_io.records.record_batch import NewRecord
 
 log = logging.getLogger(__name__)
 
@@ -25,11 +26,28 @@ async def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class OpenStore:
-    """A followed offset topic, its partition count, and the call that closes it."""
+    """A followed log of source offsets, and the call that closes it.
+
+    Tasks write to the topic, which has so many partitions. If it is empty, they report to the worker.
+    """
 
     store: OffsetStore
+    topic: str
     partitions: int
     close: Callable[[], Awaitable[None]] = _nothing
+
+
+class Stores(Protocol):
+    """The stores with connectors' source offsets."""
+
+    async def of(self, target: Target) -> OpenStore:
+        """The store with the source offsets of connectors with this target; call it again before each use."""
+
+    def reported(self, entries: Sequence[NewRecord]) -> None:
+        """Takes what a task has reported that has no topic to write to."""
+
+    async def stop(self) -> None:
+        """Closes what `of` has opened."""
 
 
 class OffsetStores:
@@ -51,7 +69,7 @@ class OffsetStores:
         self._opening: dict[_Properties, asyncio.Lock] = {}
 
     async def of(self, target: Target) -> OpenStore:
-        """The store with the source offsets of connectors with this target; call it again before each use."""
+        """See Stores."""
         if target.own:
             return self._own()
         login = frozenset(target.producer.items())
@@ -62,6 +80,10 @@ class OffsetStores:
                 self._ends[login].cancel()
             self._ends[login] = asyncio.get_running_loop().call_later(self._idle_s, self._close, login)
             return self._others[login]
+
+    def reported(self, entries: Sequence[NewRecord]) -> None:
+        """See Stores. These tasks write their source offsets themselves."""
+        raise RuntimeError(f"{len(entries)} source offsets were reported by a task that has a topic for them")
 
     def _close(self, login: _Properties) -> None:
         del self._ends[login]

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
-from mirror_connect.app.config.worker_config import WorkerConfig
+from mirror_connect.app.config.common_config import CommonConfig
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.mirror.settings import (
     PRODUCER_OVERRIDE,
@@ -60,7 +60,7 @@ class Target:
 class TargetChooser:
     """Distinguishes clusters by their id. It asks once for each address and login, and remembers the answer."""
 
-    def __init__(self, worker: WorkerConfig) -> None:
+    def __init__(self, worker: CommonConfig) -> None:
         self._worker = worker
         self._ids: dict[_LoginDigest, str] = {}
         self._asking: dict[_LoginDigest, threading.Lock] = {}
@@ -130,16 +130,14 @@ class TargetChooser:
         consumer = target_consumer(config)
         if not own:
             self._log_where_data_goes(config.get("name"), admin[BOOTSTRAP])
-            # The source offsets of such connectors are there, in a topic of that name.
-            reserved = frozenset({self._worker.offset_topic})
+            reserved = self._worker.internal_topics(own_cluster=False)
             return Target(False, {**target_producer(config), **overrides}, admin, consumer, reserved)
         if not _names_a_cluster(admin):
             admin = {**self._worker.client("admin"), **admin}
         if not _names_a_cluster(consumer):
             consumer = {**self._worker.client("consumer"), **consumer}
-        worker = self._worker
-        reserved = frozenset({worker.config_topic, worker.offset_topic, worker.status_topic})
-        return Target(True, {**worker.client("producer"), **overrides}, admin, consumer, reserved)
+        reserved = self._worker.internal_topics(own_cluster=True)
+        return Target(True, {**self._worker.client("producer"), **overrides}, admin, consumer, reserved)
 
     def _log_where_data_goes(self, connector: str | None, address: str) -> None:
         if (connector, address) in self._logged:

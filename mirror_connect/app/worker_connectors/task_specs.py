@@ -9,10 +9,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from mirror_connect.app.config.worker_config import WorkerConfig
+from mirror_connect.app.config.common_config import CommonConfig
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_connectors.first_addresses import FirstAddresses
-from mirror_connect.app.worker_connectors.offset_stores import OffsetStores
+from mirror_connect.app.worker_connectors.offset_stores import Stores
 from mirror_connect.app.worker_connectors.resolved_task_configs import ResolvedTaskConfigs
 from mirror_connect.app.worker_connectors.target_choice import BOOTSTRAP, Target, TargetChooser
 from mirror_connect.connectors import connector_definition
@@ -35,18 +35,24 @@ Resolve = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 class TaskSpecs:
-    """Builds specs and reads source offsets for the supervisor (supervisor.SpecSource). `program`: see TaskSpec."""
+    """Builds specs and reads source offsets for the supervisor (supervisor.SpecSource).
+
+    `transactional_id` of a task; empty if the lease alone fences its former processes. `program`: see TaskSpec.
+    """
 
     def __init__(
         self,
-        worker: WorkerConfig,
+        worker: CommonConfig,
         resolve: Resolve,
         targets: TargetChooser,
-        stores: OffsetStores,
+        stores: Stores,
+        transactional_id: Callable[[TaskId], str],
+        *,
         program: str = CONNECT,
     ) -> None:
         self._worker = worker
         self._program = program
+        self._transactional_id = transactional_id
         self._resolved = ResolvedTaskConfigs(resolve)
         self._targets = targets
         self._stores = stores
@@ -90,8 +96,8 @@ class TaskSpecs:
             target_alias=settings.text("target.cluster.alias"),
             assigned=await asyncio.to_thread(_assigned, config, policy, alias, target.reserved),
             assignment_version=version,
-            transactional_id=f"{self._worker.group_id}-{task}",
-            offsets_topic=self._worker.offset_topic,
+            transactional_id=self._transactional_id(task),
+            offsets_topic=store.topic,
             offsets_partitions=store.partitions,
             commit_interval_ms=self._worker.offset_flush_interval_ms,
             assigned_groups=tuple(assigned_groups(config)),

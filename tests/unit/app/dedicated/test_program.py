@@ -36,7 +36,7 @@ async def build():
     program = DedicatedMirrorMaker(config, process_config(config), flow_configs(config), lambda _: None)
     for runner in program.flows:
         worker = runner._new_worker()
-        print(runner._worker_id, worker.url, worker._supervisor.flow, worker._config.group_id, sep="|")
+        print(runner._worker_id, runner._url, worker._supervisor.flow, worker._config.group_id, sep="|")
 
 asyncio.run(build())
 """

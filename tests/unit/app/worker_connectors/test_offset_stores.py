@@ -24,10 +24,10 @@ class Clusters:
         async def close() -> None:
             self.closed.append(name)
 
-        return OpenStore(cast("OffsetStore", name), 1, close)
+        return OpenStore(cast("OffsetStore", name), "connect-offsets", 1, close)
 
     def stores(self, idle_s: float = 600.0) -> OffsetStores:
-        return OffsetStores(lambda: OpenStore(cast("OffsetStore", "own"), 1), self.open, idle_s)
+        return OffsetStores(lambda: OpenStore(cast("OffsetStore", "own"), "connect-offsets", 1), self.open, idle_s)
 
 
 def target(login: str = "a", *, own: bool = False) -> Target:

@@ -18,13 +18,14 @@ IDS = {"own:1": "own", "own:2": "own", "other:1": "other"}
 
 
 class Worker:
-    config_topic, offset_topic, status_topic = "configs", "offsets", "statuses"
-
     def client(self, kind: str) -> dict[str, str]:
         return {"bootstrap.servers": "own:1", "kind": kind}
 
     def own_client(self, kind: str) -> dict[str, str]:
         return {"bootstrap.servers": "own:1"}
+
+    def internal_topics(self, *, own_cluster: bool) -> frozenset[str]:
+        return frozenset({"configs", "offsets", "statuses"} if own_cluster else {"offsets"})
 
 
 class Admins:

@@ -38,7 +38,7 @@ class Targets:
 
 
 class Worker:
-    group_id, offset_topic, offset_flush_interval_ms = "g", "connect-offsets", 1000
+    offset_flush_interval_ms = 1000
 
 
 class Addresses:
@@ -114,13 +114,13 @@ async def test_what_no_offset_can_be_is_no_position(
 
 
 def specs_of(offsets: OffsetStore | None = None) -> TaskSpecs:
-    worker, targets, store = Worker(), Targets(), OpenStore(_any(offsets), 5)
+    worker, targets, store = Worker(), Targets(), OpenStore(_any(offsets), "connect-offsets", 5)
 
     async def other(_: Target) -> OpenStore:
         return store
 
     stores = OffsetStores(lambda: store, other)
-    return TaskSpecs(_any(worker), lambda config: config, _any(targets), stores)
+    return TaskSpecs(_any(worker), lambda config: config, _any(targets), stores, lambda task: f"g-{task}")
 
 
 def _any(value: Any) -> Any:

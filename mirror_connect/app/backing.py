@@ -1,0 +1,58 @@
+"""What a worker stands on: where its state is, and its place among other workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from mirror_connect.app.herder import interfaces
+from mirror_connect.app.storage.offsets import OffsetStore
+from mirror_connect.app.storage.topic_log import TopicLog
+from mirror_connect.app.worker_connectors.offset_stores import Stores
+from mirror_connect.connectors.task_protocol import TaskId
+
+
+class Membership(interfaces.Membership, Protocol):
+    """The worker's place among others, and its tasks' lease."""
+
+    def leads_for(self) -> float:
+        """Seconds for which this worker surely leads, so it and its tasks may write; 0 if it does not."""
+
+
+class Backing(Protocol):
+    """See the module. Nothing is opened before `join` and the start of the logs."""
+
+    @property
+    def membership(self) -> Membership:
+        """The worker's place among others."""
+
+    @property
+    def configs(self) -> TopicLog:
+        """The log of connectors' configs."""
+
+    @property
+    def statuses(self) -> TopicLog:
+        """The log of states."""
+
+    @property
+    def offsets(self) -> OffsetStore:
+        """The worker's own source offsets."""
+
+    @property
+    def stores(self) -> Stores:
+        """Where connectors' source offsets are."""
+
+    def transactional_id(self, task: TaskId) -> str:
+        """What fences former processes of a task; empty if the lease alone does."""
+
+    def listen(self, changed: Callable[[], None]) -> None:
+        """`changed` is called whenever `membership` changes; before `join`."""
+
+    async def join(self) -> None:
+        """Returns when the worker has its place. Raises why it gets none."""
+
+    async def leave(self) -> None:
+        """Gives the place up, when nothing is written any more."""
+
+    async def close(self, patience_s: float) -> None:
+        """Closes connections, while the logs are stopped."""
