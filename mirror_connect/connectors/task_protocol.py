@@ -86,7 +86,7 @@ class TaskSpec:
     `transactional_id` fences the previous owner (InitProducerId), also without transactions.
     It may be empty: then only the lease keeps a former owner from writing.
     `offsets_topic` is empty for a task that reports its source offsets to the worker, which stores them.
-    `program`: CONNECT, DEDICATED or MIRROR_MAKER_1; only for the advice in problems.
+    `program`: CONNECT, DEDICATED or MIRROR_MAKER_1; for the advice in problems, and for which of them count.
     `assignment_version` grows with every change of `assigned`; nothing else of a run's spec ever changes.
     """
 
@@ -149,9 +149,11 @@ class TaskReport:
     `committed`: in the last report, whether everything that was acknowledged is committed.
     `settled`: in the last report, whether nothing that the task has sent can still be written from now on. It has
     no default: after a wrong yes another task's records might be written out of order.
-    `source_offsets`: of a task that reports them, those that have changed since the last report: [topic, partition, offset].
+    `source_offsets`: of a task that reports them, those that have changed since the last report: the members of
+    SourceOffset, without the last two if these are unknown.
     All records up to the offset are acknowledged by the target. Those of a partition come no later than the report whose
     `assignment_version` confirms that the partition was given away.
+    `offset_keys`: of such a task that writes records of its own, the keys of their source offsets, which are always 0.
     `loop_silent_s`: for how many seconds the task's event loop has not answered, 0 for less than one. A task that hangs
     copies nothing, although a separate thread continues its reports.
     """
@@ -170,7 +172,8 @@ class TaskReport:
     committed: bool = True
     settled: bool = field(kw_only=True)
     loop_silent_s: float = 0.0
-    source_offsets: tuple[tuple[str, int, int], ...] = ()
+    source_offsets: tuple[tuple[Any, ...], ...] = ()
+    offset_keys: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""
@@ -179,9 +182,9 @@ class TaskReport:
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TaskReport:
         """The inverse of `to_json`; TypeError for unknown members, or if one without a default is missing."""
-        lists = {name: tuple(body.get(name, ())) for name in ("topics", "log_lines")}
+        lists = {name: tuple(body.get(name, ())) for name in ("topics", "log_lines", "offset_keys")}
         values = {name: tuple(map(Problem.from_json, body.get(name, ()))) for name in ("problems", "events")}
-        offsets = tuple((topic, partition, offset) for topic, partition, offset in body.get("source_offsets", ()))
+        offsets = tuple(tuple(each) for each in body.get("source_offsets", ()))
         return cls(**{**body, **lists, **values, "source_offsets": offsets})
 
 

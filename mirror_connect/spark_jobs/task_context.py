@@ -10,6 +10,7 @@ from collections.abc import MutableMapping, Sequence
 from typing import Protocol
 
 from mirror_connect.connectors.problems import Problem
+from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.connectors.task_protocol import SourceOffset, TaskOrders, TaskPartition, TaskSpec
 
 
@@ -85,8 +86,16 @@ class WorkerLink(Protocol):
         written any more.
         """
 
-    def copied(self, partition: TaskPartition, offset: int) -> None:
-        """Reports a source offset to the worker, which stores it: the target has all records up to it."""
+    def copied(
+        self, partition: TaskPartition, offset: int, topic_id: str | None = None, leader_epoch: int = NO_EPOCH
+    ) -> None:
+        """Reports a source offset to the worker, which stores it: the target has all records up to it.
+
+        `topic_id`, `leader_epoch`: see SourceOffset.
+        """
+
+    def wrote_for(self, key: bytes) -> None:
+        """Reports the key of a source offset that is always 0: a record of the task's own was written for it."""
 
     def log(self, line: str) -> None:
         """Sends one line to the worker's log."""

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from mirror_connect.connectors.clock import boot_clock
 from mirror_connect.connectors.problems import MOST_SHOWN, Problem
+from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.connectors.task_protocol import (
     STARTING,
     SourceOffset,
@@ -123,7 +124,8 @@ class WorkerClient(UnderOrders):
         self._topics: set[str] = set()
         self._log_lines: list[str] = []
         self._events: list[Problem] = []
-        self._copied: dict[tuple[str, int], int] = {}
+        self._copied: dict[tuple[str, int], tuple[Any, ...]] = {}
+        self._offset_keys: dict[str, None] = {}
         # What goes with the next report is noted on the event loop and taken by the thread.
         self._noting = threading.Lock()
         self._parent = os.getppid()
@@ -157,10 +159,18 @@ class WorkerClient(UnderOrders):
 
     # Reports.
 
-    def copied(self, partition: TaskPartition, offset: int) -> None:
+    def copied(
+        self, partition: TaskPartition, offset: int, topic_id: str | None = None, leader_epoch: int = NO_EPOCH
+    ) -> None:
+        """See WorkerLink."""
+        origin = () if topic_id is None else (topic_id, leader_epoch)
+        with self._noting:
+            self._copied[partition.source] = (offset, *origin)
+
+    def wrote_for(self, key: bytes) -> None:
         """See WorkerLink."""
         with self._noting:
-            self._copied[partition.source] = offset
+            self._offset_keys[key.decode()] = None
 
     def log(self, line: str) -> None:
         """See WorkerLink."""
@@ -221,6 +231,7 @@ class WorkerClient(UnderOrders):
         version = self.assignment_version
         with self._noting:
             copied, self._copied = self._copied, {}
+            offset_keys, self._offset_keys = self._offset_keys, {}
             topics, self._topics = self._topics, set()
             log_lines, self._log_lines = self._log_lines, []
             events, self._events = self._events, []
@@ -240,7 +251,8 @@ class WorkerClient(UnderOrders):
             committed=self.committed,
             settled=self.settled,
             loop_silent_s=self._loop_silence(),
-            source_offsets=tuple((topic, partition, offset) for (topic, partition), offset in copied.items()),
+            source_offsets=tuple((*partition, *offset) for partition, offset in copied.items()),
+            offset_keys=tuple(offset_keys),
         )
         sent = boot_clock()
         path = f"/runs/{self._handle.run_id}/report?hold={int(hold)}&known={self.orders.assignment_version}"
@@ -249,6 +261,7 @@ class WorkerClient(UnderOrders):
         except WorkerUnreachableError:
             with self._noting:
                 self._copied = {**copied, **self._copied}
+                self._offset_keys = {**offset_keys, **self._offset_keys}
                 self._topics |= topics
                 self._log_lines[:0] = log_lines
                 self._events[:0] = events

@@ -43,6 +43,8 @@ class FakeSpecs:
 
     def copied(self, task: TaskId, offsets: Sequence[SourceOffset]) -> None: ...
 
+    def wrote_for(self, task: TaskId, keys: Sequence[str]) -> None: ...
+
     async def resolve(self, run_id: str, task: TaskId, config: Mapping[str, str]) -> Mapping[str, str]:
         return {**config, "a.password": SECRET}
 

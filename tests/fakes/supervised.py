@@ -67,6 +67,7 @@ class Specs(FakeSpecs):
         self.kept: frozenset[TaskId] = frozenset()
         # What tasks have reported, and what their runs owned then.
         self.reported: list[tuple[SourceOffset, frozenset[TopicPartition]]] = []
+        self.keys: list[tuple[TaskId, str]] = []
         self.owned: Callable[[], frozenset[TopicPartition]] = frozenset
         # Specs are built, and positions read, while it is set.
         self.building = asyncio.Event()
@@ -93,6 +94,9 @@ class Specs(FakeSpecs):
 
     def copied(self, task: TaskId, offsets: Sequence[SourceOffset]) -> None:
         self.reported += [(each, self.owned()) for each in offsets]
+
+    def wrote_for(self, task: TaskId, keys: Sequence[str]) -> None:
+        self.keys += [(task, key) for key in keys]
 
     def keep(self, tasks: Collection[TaskId]) -> None:
         self.kept = frozenset(tasks)

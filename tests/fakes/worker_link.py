@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem
+from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.connectors.task_protocol import (
     STARTING,
     SourceOffset,
@@ -37,6 +38,8 @@ class FakeWorkerLink(UnderOrders):
         self.events: list[Problem] = []
         self.topics: set[str] = set()
         self.copied_to: dict[TopicPartition, int] = {}
+        self.origins: dict[TopicPartition, tuple[str | None, int]] = {}
+        self.offset_keys: list[bytes] = []
         self.lease = True
         self.epoch_over = False
         self._spec = spec
@@ -59,8 +62,14 @@ class FakeWorkerLink(UnderOrders):
 
         return await asyncio.to_thread(read)
 
-    def copied(self, partition: TaskPartition, offset: int) -> None:
+    def copied(
+        self, partition: TaskPartition, offset: int, topic_id: str | None = None, leader_epoch: int = NO_EPOCH
+    ) -> None:
         self.copied_to[partition.source] = offset
+        self.origins[partition.source] = (topic_id, leader_epoch)
+
+    def wrote_for(self, key: bytes) -> None:
+        self.offset_keys.append(key)
 
     def log(self, line: str) -> None:
         self.log_lines.append(line)

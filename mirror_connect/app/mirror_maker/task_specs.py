@@ -110,5 +110,9 @@ class GroupTaskSpecs:
             ):
                 self.went_back.set()
 
+    def wrote_for(self, task: TaskId, keys: Sequence[str]) -> None:
+        """See SpecSource. MirrorMaker 1 has no tasks that write records of their own."""
+        raise RuntimeError(f"task {task} has reported {len(keys)} keys of source offsets")
+
     def keep(self, tasks: Collection[TaskId]) -> None:
         """See SpecSource. Nothing is kept of a task."""

@@ -51,6 +51,9 @@ class SpecSource(Protocol):
         Only those of partitions that the run still owns, and none of a run that may not write any more.
         """
 
+    def wrote_for(self, task: TaskId, keys: Sequence[str]) -> None:
+        """Takes the keys that a task has reported (TaskReport.offset_keys); none of a run that may not write any more."""
+
     def keep(self, tasks: Collection[TaskId]) -> None:
         """Forgets the data of all other tasks, above all their resolved secrets."""
 

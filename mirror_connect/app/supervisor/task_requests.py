@@ -192,11 +192,8 @@ class TaskRequests:
             log.warning("Task %s: %s", run.task, run.events.add(event, run.secrets, time.time()))
         if report.topics and self._runs.events:
             self._runs.events.topics_written(run.task, report.topics)
-        if report.source_offsets and run.may_write:
-            # Before anybody hears that the partitions are free.
-            known = run.owned_up_to(report.assignment_version)
-            offsets = [SourceOffset(*each) for each in report.source_offsets]
-            self._specs.copied(run.task, [each for each in offsets if (each.topic, each.partition) in known])
+        if run.may_write:
+            self._take_source_offsets(run, report)
         freed = run.confirm(report.assignment_version)
         if report.state == FAILED:
             self._runs.fail(run, report.trace or "the task failed without a trace")
@@ -221,6 +218,15 @@ class TaskRequests:
             self._log_assignment(run, report.assignment_version)
         if freed:
             self._runs.reassign(run.task.connector)
+
+    def _take_source_offsets(self, run: TaskRun, report: TaskReport) -> None:
+        if report.source_offsets:
+            # Before anybody hears that the partitions are free.
+            known = run.owned_up_to(report.assignment_version)
+            offsets = [SourceOffset(*each) for each in report.source_offsets]
+            self._specs.copied(run.task, [each for each in offsets if (each.topic, each.partition) in known])
+        if report.offset_keys:
+            self._specs.wrote_for(run.task, report.offset_keys)
 
     def _log_end(self, run: TaskRun, report: TaskReport) -> None:
         if report.committed:

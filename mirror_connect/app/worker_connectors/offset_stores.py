@@ -6,11 +6,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_connectors.target_choice import Target
-from mirror_connect.kafka_io.records.record_batch import NewRecord
 
 log = logging.getLogger(__name__)
 
@@ -37,13 +36,21 @@ class OpenStore:
     close: Callable[[], Awaitable[None]] = _nothing
 
 
+class Reported(NamedTuple):
+    """A source offset that a task has reported, as a record of connect-offsets would have it."""
+
+    key: bytes
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
 class Stores(Protocol):
     """The stores with connectors' source offsets."""
 
     async def of(self, target: Target) -> OpenStore:
         """The store with the source offsets of connectors with this target; call it again before each use."""
 
-    def reported(self, entries: Sequence[NewRecord]) -> None:
+    def reported(self, entries: Sequence[Reported]) -> None:
         """Takes what a task has reported that has no topic to write to."""
 
     async def stop(self) -> None:
@@ -81,7 +88,7 @@ class OffsetStores:
             self._ends[login] = asyncio.get_running_loop().call_later(self._idle_s, self._close, login)
             return self._others[login]
 
-    def reported(self, entries: Sequence[NewRecord]) -> None:
+    def reported(self, entries: Sequence[Reported]) -> None:
         """See Stores. These tasks write their source offsets themselves."""
         raise RuntimeError(f"{len(entries)} source offsets were reported by a task that has a topic for them")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from mirror_connect.app.config.common_config import CommonConfig
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_connectors.first_addresses import FirstAddresses
-from mirror_connect.app.worker_connectors.offset_stores import Stores
+from mirror_connect.app.worker_connectors.offset_stores import Reported, Stores
 from mirror_connect.app.worker_connectors.resolved_task_configs import ResolvedTaskConfigs
 from mirror_connect.app.worker_connectors.target_choice import BOOTSTRAP, Target, TargetChooser
 from mirror_connect.connectors import connector_definition
@@ -23,9 +23,15 @@ from mirror_connect.connectors.mirror.mirror_checkpoint import assigned_groups
 from mirror_connect.connectors.mirror.mirror_heartbeat import HEARTBEAT_TASK_CLASS
 from mirror_connect.connectors.mirror.settings import source_admin, source_consumer
 from mirror_connect.connectors.partitions import TopicPartition
+from mirror_connect.connectors.records.heartbeats import ALWAYS_ZERO
 from mirror_connect.connectors.records.internal_json import is_integer
-from mirror_connect.connectors.records.source_offsets import MAX_OFFSET
-from mirror_connect.connectors.records.topic_ids import topic_id_text
+from mirror_connect.connectors.records.source_offsets import (
+    MAX_OFFSET,
+    source_offset_headers,
+    source_offset_key,
+    source_offset_value,
+)
+from mirror_connect.connectors.records.topic_ids import parse_topic_id, topic_id_text
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, replication_policy
 from mirror_connect.connectors.task_protocol import CONNECT, SourceOffset, TaskId, TaskPartition, TaskSpec
 
@@ -57,6 +63,7 @@ class TaskSpecs:
         self._targets = targets
         self._stores = stores
         self._target_of_task: dict[TaskId, Target] = {}
+        self._alias_of_task: dict[TaskId, str] = {}
         self._first_addresses = FirstAddresses()
 
     async def resolve(self, run_id: str, task: TaskId, config: Mapping[str, str]) -> Mapping[str, str]:
@@ -82,7 +89,7 @@ class TaskSpecs:
             raise RefusedConfig(BOOTSTRAP, line)
         store = await self._stores.of(target)
         settings = definition.settings(resolved, config)
-        alias = settings.text("source.cluster.alias")
+        alias = self._alias_of_task[task] = settings.text("source.cluster.alias")
         policy = replication_policy(settings.originals)
         return TaskSpec(
             run_id=run_id,
@@ -127,14 +134,27 @@ class TaskSpecs:
         ]
 
     def copied(self, task: TaskId, offsets: Sequence[SourceOffset]) -> None:
-        """See supervisor.SpecSource. Tasks with these specs write their source offsets themselves."""
-        raise RuntimeError(f"task {task} has reported source offsets, but has a topic for them")
+        """See supervisor.SpecSource."""
+        alias = self._alias_of_task[task]
+        entries = []
+        for each in offsets:
+            # A topic that was made again and is empty has no offset yet. The former one's shows that it was another topic.
+            if each.offset is not None and each.offset >= 0:
+                key = source_offset_key(task.connector, alias, each.topic, each.partition)
+                headers = source_offset_headers(parse_topic_id(each.topic_id), each.leader_epoch)
+                entries.append(Reported(key, source_offset_value(each.offset), headers))
+        self._stores.reported(entries)
+
+    def wrote_for(self, task: TaskId, keys: Sequence[str]) -> None:
+        """See supervisor.SpecSource."""
+        self._stores.reported([Reported(key.encode(), ALWAYS_ZERO) for key in keys])
 
     def keep(self, tasks: Collection[TaskId]) -> None:
         """See supervisor.SpecSource."""
         self._resolved.keep(tasks)
         self._first_addresses.keep(tasks)
         self._target_of_task = {task: target for task, target in self._target_of_task.items() if task in tasks}
+        self._alias_of_task = {task: alias for task, alias in self._alias_of_task.items() if task in tasks}
 
 
 def _assigned(

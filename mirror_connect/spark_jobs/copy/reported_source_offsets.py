@@ -1,18 +1,23 @@
 """The source offsets of a task whose worker stores them: they travel with the task's reports.
 
-The worker commits them where the source's users look: MirrorMaker 1 in its consumer group. So a commit here only passes
-them on. The report that confirms a given-away partition never comes before the one with its last offset (TaskReport).
+The worker commits them where the source's users look: MirrorMaker 1 in its consumer group, a standalone worker in its file.
+So a commit here only passes them on.
+The report that confirms a given-away partition never comes before the one with its last offset (TaskReport).
 """
 
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from mirror_connect.connectors.problems import Problem
+from mirror_connect.connectors.records.topic_ids import topic_id_text
 from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.spark_jobs.copy.partition_flow import NOTHING_YET
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
 from mirror_connect.spark_jobs.task_context import WorkerLink
+
+_NOTHING_YET: Final = LastOffset(NOTHING_YET, None)
 
 
 class ReportedSourceOffsets:
@@ -22,19 +27,21 @@ class ReportedSourceOffsets:
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.commits = 0
         self._link = link
-        self._reported: dict[TaskPartition, int] = {}
-        self._noted: dict[TaskPartition, int] = {}
+        self._reported: dict[TaskPartition, LastOffset] = {}
+        self._noted: dict[TaskPartition, LastOffset] = {}
 
     def note(self, partition: TaskPartition, position: LastOffset) -> None:
         """Notes up to where a partition is copied, for the next commit."""
-        self._noted[partition] = position.offset
+        self._noted[partition] = position
 
     def commit(self) -> bool:
         """Passes on the offsets that changed since the last commit; -1 for a topic that was made again and is empty."""
         noted, self._noted = self._noted, {}
-        changed = {each: offset for each, offset in noted.items() if self._reported.get(each, NOTHING_YET) != offset}
-        for partition, offset in changed.items():
-            self._link.copied(partition, offset)
+        changed = {
+            each: position for each, position in noted.items() if self._reported.get(each, _NOTHING_YET) != position
+        }
+        for partition, (offset, topic_id, epoch) in changed.items():
+            self._link.copied(partition, offset, None if topic_id is None else topic_id_text(topic_id), epoch)
         self._reported |= changed
         self.commits += bool(changed)
         return True
@@ -48,7 +55,7 @@ class ReportedSourceOffsets:
 
     def known(self, partition: TaskPartition, position: LastOffset) -> None:
         """Notes what the worker already has."""
-        self._reported[partition] = position.offset
+        self._reported[partition] = position
 
     def forget(self, partition: TaskPartition) -> None:
         """Forgets a partition that another task has now."""

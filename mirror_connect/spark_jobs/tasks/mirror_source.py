@@ -33,7 +33,7 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import status_lines
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.connectors.records.topic_ids import parse_topic_id
-from mirror_connect.connectors.task_protocol import TaskPartition, TaskSpec
+from mirror_connect.connectors.task_protocol import MIRROR_MAKER_1, TaskPartition, TaskSpec
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.copier_settings import consumer_settings
 from mirror_connect.kafka_io.consumer.fetcher import CompletedFetch, Fetcher
@@ -318,7 +318,7 @@ class SourceTask:
 
     def _others_write(self, flow: PartitionFlow, offset: int, count: int) -> None:
         # MirrorMaker 1 copies several sources into one topic, and beside the topic's own producers.
-        if not self._spec.reports_offsets:
+        if self._spec.program != MIRROR_MAKER_1:
             self._remote_topics.others_write(flow, offset, count)
 
     def _topic_id(self, partition: TaskPartition) -> bytes | None:

@@ -119,20 +119,26 @@ class WritingTask:
 
     async def _write_source_offsets(self, marked: dict[bytes, None]) -> None:
         keys = list(marked)
+        if self.spec.reports_offsets:
+            for key in keys:
+                self.link.wrote_for(key)
+        else:
+            await self._write_keys(keys)
+        self._known.update(keys)
+        for key in keys:
+            self._new_keys.pop(key, None)
+            self._touched.pop(key, None)
+        if keys:
+            self.link.counters["commits"] = self.link.counters.get("commits", 0) + 1
+
+    async def _write_keys(self, keys: Sequence[bytes]) -> None:
         by_partition: dict[int, list[NewRecord]] = {}
         now = int(time.time() * 1000)
         for key in keys:
             number = partition_for(key, self.spec.offsets_partitions)
             by_partition.setdefault(number, []).append(NewRecord(key, ALWAYS_ZERO, now))
-        if not keys:
-            return
         topic = self.spec.offsets_topic
         await asyncio.gather(*(self._writer(topic, number).write(each) for number, each in by_partition.items()))
-        self._known.update(keys)
-        for key in keys:
-            self._new_keys.pop(key, None)
-            self._touched.pop(key, None)
-        self.link.counters["commits"] = self.link.counters.get("commits", 0) + 1
 
     def _writer(self, topic: str, partition: int) -> OwnRecords:
         if (topic, partition) not in self._writers:

@@ -22,7 +22,8 @@ REPORT = TaskReport(
     more_problems=3,
     events=(PROBLEM,),
     settled=False,
-    source_offsets=(("t", 0, 7),),
+    source_offsets=(("t", 0, 7), ("t", 1, 8, "AAAAAAAAAAAAAAAAAAAAAQ", 3)),
+    offset_keys=("[]",),
 )
 
 

@@ -258,3 +258,12 @@ async def test_a_report_whose_answer_was_lost_comes_again_without_harm(world: Wo
     once = list(world.specs.reported)
     await process.say("RUNNING", source_offsets=[["t", 0, 90]])
     assert [len(once), *(each.offset for each, _ in world.specs.reported)] == [1, 41, 90]
+
+
+async def test_reported_keys_are_taken_of_a_run_that_may_write_and_of_no_other(world: World) -> None:
+    world.supervisor.want({A: wanted()})
+    process = await world.running(A)
+    await process.say("RUNNING", offset_keys=["one"])
+    world.supervisor.retire()
+    await process.say("FINISHED", offset_keys=["other"])
+    assert world.specs.keys == [(A, "one")]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from mirror_connect.connectors.records.topic_ids import topic_id_text
 from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.spark_jobs.copy.reported_source_offsets import ReportedSourceOffsets
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
@@ -77,3 +78,16 @@ async def test_a_new_topic_of_the_same_name_is_reported_although_it_is_empty(wor
     offsets.note(COPIED, LastOffset(-1, None))
     offsets.commit()
     assert link.copied_to == {("orders", 1): -1}
+
+
+async def test_the_topic_and_the_history_of_an_offset_are_reported_with_it(world: SourceTaskWorld) -> None:
+    link = FakeWorkerLink(world.spec_of([COPIED], CONFIG))
+    offsets = ReportedSourceOffsets(link)
+    offsets.note(COPIED, LastOffset(7, b"0123456789abcdef", 3))
+    offsets.commit()
+    assert link.origins == {("orders", 1): (topic_id_text(b"0123456789abcdef"), 3)}
+    link.origins.clear()
+    # The same offset in a topic that was made again is another one.
+    offsets.note(COPIED, LastOffset(7, b"fedcba9876543210", 0))
+    offsets.commit()
+    assert link.origins == {("orders", 1): (topic_id_text(b"fedcba9876543210"), 0)}

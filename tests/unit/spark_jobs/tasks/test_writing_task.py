@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
+from mirror_connect.connectors.records.heartbeats import heartbeat_offset_key
 from tests.fakes.writing_tasks import (
     World,
     running,
@@ -31,3 +33,12 @@ async def test_nothing_is_written_without_a_lease(world: World) -> None:
     async with running(world, synced, lease=False) as task:
         await task.rounds()
         assert (world.checkpoints, world.target.groups) == ([], {})
+
+
+async def test_a_task_that_reports_its_source_offsets_writes_none(world: World) -> None:
+    spec = replace(world.spec("Heartbeat"), offsets_topic="", offsets_partitions=0)
+    async with running(world, spec) as task:
+        await task.until(lambda: task.link.offset_keys)
+        await task.finish()
+    assert set(task.link.offset_keys) == {heartbeat_offset_key("c", "A", "B")}
+    assert (world.places, bool(world.beats)) == ([], True)
