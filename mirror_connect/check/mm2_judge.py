@@ -84,8 +84,9 @@ class Mm2File:
     def _own_findings(self) -> Iterator[Judgement]:
         for finding in self._found:
             # A property that is missing has its name in the judgement of the flow.
-            missing = not finding.name and finding.code is FindingCode.VALUE_INVALID
-            if missing or finding.name in self.unread:
+            missing = finding.code is FindingCode.PROPERTY_MISSING
+            nameless = not finding.name and finding.code is FindingCode.VALUE_INVALID
+            if missing or nameless or finding.name in self.unread:
                 continue
             verdict = Verdict.REFUSED if finding.severity is Severity.ERROR else Verdict.OTHERWISE
             text = without_secrets(finding.text, self.located.values)

@@ -31,6 +31,8 @@ _REMEDIES: Final[Mapping[str, str]] = {
     LONG: "write a whole number",
     SHORT: "write a whole number",
 }
+# Which property asks for those of a login: the nearer one first.
+_ASKERS: Final = ("sasl.mechanism", "security.protocol")
 # A property of a connector or worker → the property of the file that gives it.
 _Origin = Callable[[str], str | None]
 
@@ -94,7 +96,8 @@ def _of_connectors(file: Mm2Properties, flow: Flow) -> Iterator[Finding]:
         results = definition.validate(resolved, config)
         results |= check_client_properties(resolved, config, OverridePolicy())
         for result in results.values():
-            yield from _errors(file, result, origin)
+            missing = None if origin(result.name) else _missing_login(file, flow, result, origin)
+            yield from _errors(file, result, origin) if missing is None else (missing,)
 
 
 def _of_worker(file: Mm2Properties, flow: Flow) -> Iterator[Finding]:
@@ -130,6 +133,20 @@ def _errors(file: Mm2Properties, result: ValidatedKey, origin: _Origin) -> Itera
         at = origin(result.name) or ""
         code = FindingCode.EXPRESSION_INVALID if _is_expression(result) else FindingCode.VALUE_INVALID
         yield file.error(code, at, _plain(problem, result.name, at, file), _remedy(file, at, result))
+
+
+def _missing_login(file: Mm2Properties, flow: Flow, result: ValidatedKey, origin: _Origin) -> Finding | None:
+    """What a login lacks, at the property that asks for it; None for other errors."""
+    side, _, rest = result.name.partition(".")
+    _, _, name = rest.partition(".")
+    if not result.errors or side not in ("source", "target") or not name.startswith("sasl."):
+        return None
+    askers = (f"{side}.{part}.{asker}" for asker in _ASKERS for part in ("cluster", "consumer", "admin", "producer"))
+    at = next(filter(None, map(origin, askers)), "")
+    problem = result.errors[0].removeprefix(f"Invalid {result.name}: ").rstrip(".")
+    of_all = at in _ASKERS
+    lacking = name if of_all else f"{flow.source if side == 'source' else flow.target}.{name}"
+    return file.error(FindingCode.PROPERTY_MISSING, at, f"it needs {lacking}: {problem}")
 
 
 def _is_expression(result: ValidatedKey) -> bool:

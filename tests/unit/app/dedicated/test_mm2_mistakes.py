@@ -166,6 +166,37 @@ def test_a_mistake_is_refused_with_file_line_property_value_and_remedy(tmp_path:
     assert errors == [line]
 
 
+MECHANISM = (
+    "it is not set, and Kafka's default GSSAPI is not supported; "
+    "it has to be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"
+)
+JAAS = "it has to be set for sasl.mechanism PLAIN (… required username=… password=…;)"
+
+
+@pytest.mark.parametrize(
+    ("added", "line"),
+    [
+        ("A.security.protocol=SASL_SSL", f"A.security.protocol=SASL_SSL: it needs A.sasl.mechanism: {MECHANISM}"),
+        (
+            "B.security.protocol=SASL_SSL\nB.sasl.mechanism=PLAIN",
+            f"B.sasl.mechanism=PLAIN: it needs B.sasl.jaas.config: {JAAS}",
+        ),
+        ("security.protocol=SASL_SSL", f"security.protocol=SASL_SSL: it needs sasl.mechanism: {MECHANISM}"),
+        (
+            "A.consumer.security.protocol=SASL_SSL\nA.sasl.mechanism=PLAIN",
+            f"A.sasl.mechanism=PLAIN: it needs A.sasl.jaas.config: {JAAS}",
+        ),
+        (
+            "A->B.source.consumer.security.protocol=SASL_SSL",
+            f"A->B.source.consumer.security.protocol=SASL_SSL: it needs A.sasl.mechanism: {MECHANISM}",
+        ),
+    ],
+)
+def test_what_a_login_lacks_is_named_at_the_property_that_asks_for_it(tmp_path: Path, added: str, line: str) -> None:
+    number = 5 + added.count("\n")
+    assert shown(tmp_path, f"{ONE_FLOW}{added}\n") == [f"ERROR :{number}: {line}"]
+
+
 @pytest.mark.kafka_test("MirrorMakerConfigTest.testInvalidSecurityProtocol")
 @pytest.mark.kafka_test("MirrorMakerConfigTest.testClientInvalidSecurityProtocol")
 @pytest.mark.parametrize(
