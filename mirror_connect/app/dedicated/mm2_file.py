@@ -47,7 +47,7 @@ def read_mm2_config(
         path=str(path),
         clusters=file.clusters,
         flows=tuple(file.flows()),
-        process=file.process(),
+        process={**file.process(), **file.listener_tls()},
         internal_rest=parse(file.resolved.get(INTERNAL_REST), BOOLEAN)[1] is True,
         warnings=tuple(_in_order(found)),
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mirror_connect.app.config.config_providers import Resolver
+from mirror_connect.app.config.listener_tls import LISTENER_TLS_KEYS
 from mirror_connect.app.config.properties import LocatedProperties
 from mirror_connect.app.dedicated.findings import Finding, FindingCode, Severity
 from mirror_connect.app.dedicated.flows import Flow
@@ -63,6 +64,10 @@ class Mm2Properties:
     def process(self) -> dict[str, str]:
         """The properties of the whole process, as written."""
         return {name: value for name, value in self.located.values.items() if name.startswith(OF_PROCESS)}
+
+    def listener_tls(self) -> dict[str, str]:
+        """`ssl.*` of the top level, as written: those of https listeners, if there is no `listeners.https.*`."""
+        return {name: value for name, value in self.located.values.items() if name in LISTENER_TLS_KEYS}
 
     def origin_in_connectors(self, source: str, target: str, name: str) -> str | None:
         """The property of the file that gives the connectors of a flow a property; None if it is a default."""

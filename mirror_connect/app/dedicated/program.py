@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 THREADS: Final = 8
 THREADS_OF_A_FLOW: Final = 4
+_OF_CLIENTS: Final = ("ssl.", "sasl.", "security.", "producer.", "consumer.", "admin.")
 
 
 class DedicatedMirrorMaker:
@@ -127,4 +128,6 @@ def process_config(config: Mm2Config) -> WorkerConfig:
     """The settings of the process: Spark, plugins, REST. ConfigError."""
     # There is no /admin, as in MirrorMaker.
     own = {name: value for name, value in config.process.items() if name != "admin.listeners"}
-    return worker_config({**config.flows[0].worker, **own}, warnings=False)
+    # The process has no clients. Its listeners take the file's own ssl.* (RestServerConfig of the file), and no cluster's.
+    worker = {name: value for name, value in config.flows[0].worker.items() if not name.startswith(_OF_CLIENTS)}
+    return worker_config({**worker, **own}, warnings=False)

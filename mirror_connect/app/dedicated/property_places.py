@@ -71,7 +71,7 @@ _AT_TOP: Final = (
     CONNECTOR_NAMES
     | OWN_NAMES
     | CLUSTER_CLIENT_NAMES
-    | {CLUSTERS, INTERNAL_REST, *_OF_LISTENERS}
+    | {CLUSTERS, INTERNAL_REST, *_OF_LISTENERS, *LISTENER_TLS_KEYS.keys}
     | {name for name in WORKER_KEYS.keys if name.startswith((*OF_WORKERS, *OF_PROCESS))}
 )
 _PREFIXED: Final = frozenset(f"{prefix}{name}" for prefix, table in PREFIXES.items() for name in table.keys)

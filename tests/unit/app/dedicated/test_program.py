@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -11,10 +12,12 @@ from typing import Any, Final, cast
 
 import pytest
 
+from deploy.local.tls_material import create_tls_material
 from mirror_connect.app.dedicated.flow_runner import FlowRunner
 from mirror_connect.app.dedicated.flows import Flow
-from mirror_connect.app.dedicated.program import THREADS, THREADS_OF_A_FLOW, DedicatedMirrorMaker
-from mirror_connect.connectors.errors import ClusterUnreachable
+from mirror_connect.app.dedicated.mm2_file import read_mm2_config
+from mirror_connect.app.dedicated.program import THREADS, THREADS_OF_A_FLOW, DedicatedMirrorMaker, process_config
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
 
 COMMAND: Final = (sys.executable, "-m", "mirror_connect.app.dedicated.__main__")
 FILE: Final = """
@@ -99,6 +102,21 @@ def test_a_node_without_rest_has_a_name_of_its_own(file: Path) -> None:
 
 def test_only_flows_to_the_clusters_of_this_node_run(file: Path) -> None:
     assert [flow for _, _, flow, _ in built(file, "B")] == ["A->B"]
+
+
+def test_an_https_listener_takes_the_key_store_of_the_file_and_no_clusters(file: Path, tmp_path: Path) -> None:
+    made = create_tls_material(tmp_path / "tls")
+    secured = FILE.replace("http:", "https:") + "A.ssl.keystore.location = /none\nB.ssl.keystore.location = /none\n"
+    own = f"ssl.keystore.type = PEM\nssl.keystore.location = {made.server.pem}\nssl.client.auth = required\n"
+    file.write_text(f"{secured}{own}ssl.truststore.type = PEM\nssl.truststore.location = {made.authority_pem}\n")
+    config = read_mm2_config(file)
+    assert config.warnings == ()
+    tls = process_config(config).tls
+    assert tls is not None
+    assert tls.verify_mode is ssl.CERT_REQUIRED
+    file.write_text(secured.replace("/none", str(made.server.pem)) + "B.ssl.keystore.type = PEM\n")
+    with pytest.raises(ConfigError, match=r"ssl\.keystore\.location"):
+        process_config(read_mm2_config(file))
 
 
 @dataclass
