@@ -1,7 +1,8 @@
 """Strimzi's contract for an image in `spec.image`: what its operator mounts and sets, and what its own scripts do with it.
 
 The operator starts /opt/kafka/kafka_connect_run.sh, for a KafkaConnect and a KafkaMirrorMaker2. Up to release 1.0 it
-starts /opt/kafka/kafka_mirror_maker_2_run.sh for the latter, which also makes stores of mounted PEM files.
+starts /opt/kafka/kafka_mirror_maker_2_run.sh for the latter, which also makes stores of mounted PEM files. In 0.46 both
+scripts make those of the worker, too. Compared: 0.46.0, 0.47.0, 0.48.0, 0.49.1, 0.50.0, 0.51.0, 1.0.0, 1.1.0 and 1.2.0.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key
@@ -27,11 +28,17 @@ from deploy.docker.conventions import Mistake, write_private
 PROPERTIES: Final = "tmp/strimzi-connect.properties"
 MOUNTED: Final = "opt/kafka/custom-config/kafka-connect.properties"
 STORE_PASSWORD: Final = "MIRRORMAKER_2_CERTS_STORE_PASSWORD"
+WORKER_STORE_PASSWORD: Final = "CERTS_STORE_PASSWORD"
 _STORES: Final = "tmp/kafka/clusters"
 _PEM_FILES: Final = "opt/kafka/mm2-certs"
+_WORKER_STORES: Final = "tmp/kafka"
+_WORKER_PEM_FILES: Final = "opt/kafka/connect-certs"
+_OF_WORKER: Final = ("KAFKA_CONNECT_TRUSTED_CERTS", "KAFKA_CONNECT_TLS_AUTH_CERT", "KAFKA_CONNECT_TLS_AUTH_KEY")
 # Set when it is on → what it would do in Strimzi's image.
 _SWITCHES: Final[Mapping[str, str]] = {
     "KAFKA_CONNECT_JMX_EXPORTER_ENABLED": "metricsConfig: there are no metrics of Java to export",
+    # Its name up to 0.47.
+    "KAFKA_CONNECT_METRICS_ENABLED": "metricsConfig: there are no metrics of Java to export",
     "STRIMZI_JMX_ENABLED": "jmxOptions: there is no JMX",
     "STRIMZI_KAFKA_GC_LOG_ENABLED": "gcLoggingEnabled",
 }
@@ -39,6 +46,14 @@ _SET: Final[Mapping[str, str]] = {
     "STRIMZI_TRACING": "tracing: records are not touched one by one",
     "STRIMZI_DYNAMIC_HEAP_PERCENTAGE": "the heap by a share of the memory: jvmOptions can set -Xmx; 512 MiB is enough",
 }
+
+
+class PemFiles(NamedTuple):
+    """What the operator names below a directory: patterns of trusted certificates, a certificate chain and its key."""
+
+    trusted: str | None
+    chain: str | None
+    key: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +66,7 @@ class Pod:
 
 
 def prepare(environment: Mapping[str, str], *, stores: bool, root: Path = Path("/")) -> Pod:
-    """Does what Strimzi's script does before it starts the worker. `stores`: those of the older script, too. Mistake."""
+    """Does what Strimzi's script does before it starts the worker. `stores`: of MirrorMaker 2's script, too. Mistake."""
     mounted = root / MOUNTED
     try:
         text = mounted.read_text("iso-8859-1")
@@ -64,6 +79,11 @@ def prepare(environment: Mapping[str, str], *, stores: bool, root: Path = Path("
     if stores:
         variables[STORE_PASSWORD] = secrets.token_urlsafe(24)
         _make_stores(environment, variables[STORE_PASSWORD], root)
+    # Only operators 0.46 set one of these.
+    named = PemFiles(*map(environment.get, _OF_WORKER))
+    if any(named):
+        password = variables[WORKER_STORE_PASSWORD] = secrets.token_urlsafe(24)
+        _make_pair(root / _WORKER_STORES / "cluster", root / _WORKER_PEM_FILES, named, password)
     write_private(root / PROPERTIES, text)
     return Pod(root / PROPERTIES, variables, list(_notes(environment, mounted.parent)))
 
@@ -91,19 +111,23 @@ def _notes(environment: Mapping[str, str], mounted: Path) -> Iterator[str]:
 
 
 def _make_stores(environment: Mapping[str, str], password: str, root: Path) -> None:
-    directory = root / _STORES
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     trusted = _by_cluster(environment.get("KAFKA_MIRRORMAKER_2_TRUSTED_CERTS_CLUSTERS", ""))
     chains = _by_cluster(environment.get("KAFKA_MIRRORMAKER_2_TLS_AUTH_CERTS_CLUSTERS", ""))
     keys = _by_cluster(environment.get("KAFKA_MIRRORMAKER_2_TLS_AUTH_KEYS_CLUSTERS", ""))
     for alias in filter(None, environment.get("KAFKA_MIRRORMAKER_2_CLUSTERS", "").split(";")):
-        files = root / _PEM_FILES / alias
-        if alias in trusted:
-            found = [each for pattern in trusted[alias].split(";") if pattern for each in sorted(files.glob(pattern))]
-            _write_store(directory / f"{alias}.truststore.p12", _truststore(found, password))
-        if alias in chains and alias in keys:
-            store = _keystore(files / chains[alias], files / keys[alias], password)
-            _write_store(directory / f"{alias}.keystore.p12", store)
+        stores, files = root / _STORES / alias, root / _PEM_FILES / alias
+        _make_pair(stores, files, PemFiles(trusted.get(alias), chains.get(alias), keys.get(alias)), password)
+
+
+def _make_pair(stores: Path, files: Path, named: PemFiles, password: str) -> None:
+    """The stores of one cluster, whose paths begin with `stores`: of the certificates and of the key that are named."""
+    stores.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if named.trusted:
+        found = [each for pattern in named.trusted.split(";") if pattern for each in sorted(files.glob(pattern))]
+        _write_store(stores.with_name(f"{stores.name}.truststore.p12"), _truststore(found, password))
+    if named.chain and named.key:
+        store = _keystore(files / named.chain, files / named.key, password)
+        _write_store(stores.with_name(f"{stores.name}.keystore.p12"), store)
 
 
 def _by_cluster(text: str) -> dict[str, str]:

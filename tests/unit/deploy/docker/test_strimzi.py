@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deploy.docker.conventions import Mistake
-from deploy.docker.strimzi import MOUNTED, PROPERTIES, STORE_PASSWORD, full_host_name, prepare
+from deploy.docker.strimzi import MOUNTED, PROPERTIES, STORE_PASSWORD, WORKER_STORE_PASSWORD, full_host_name, prepare
 from mirror_connect.connectors.config.security_settings import TLS_KEYS
 from mirror_connect.kafka_io.client.tls import TlsSettings
 from tests.fakes.certificates import Party, party
@@ -21,8 +21,8 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def mount(root: Path, alias: str, user: Party, *trusted: Party) -> None:
-    directory = root / "opt" / "kafka" / "mm2-certs" / alias
+def mount(root: Path, alias: str, user: Party, *trusted: Party, below: str = "mm2-certs") -> None:
+    directory = root / "opt" / "kafka" / below / alias
     directory.mkdir(parents=True)
     for number, authority in enumerate(trusted):
         (directory / f"ca{number}.crt").write_text(authority.pem)
@@ -73,6 +73,25 @@ def test_outside_of_a_pod_the_missing_file_is_named(tmp_path: Path) -> None:
         prepare({}, stores=False, root=tmp_path)
 
 
+def opens(stores: Path, password: str) -> None:
+    """Both stores open with the password; the first one has two authorities."""
+    settings = TLS_KEYS.parse_all(
+        {
+            "ssl.truststore.location": f"{stores}.truststore.p12",
+            "ssl.truststore.password": password,
+            "ssl.truststore.type": "PKCS12",
+            "ssl.keystore.location": f"{stores}.keystore.p12",
+            "ssl.keystore.password": password,
+            "ssl.keystore.type": "PKCS12",
+        }
+    )
+    found = TlsSettings.of(settings)
+    assert found.trusted is not None
+    assert found.trusted.count("BEGIN CERTIFICATE") == 2
+    assert found.pair is not None
+    found.context()
+
+
 def test_the_older_operators_get_stores_that_open_with_their_password(root: Path) -> None:
     authorities = [party(name, None, ca=True) for name in ("a", "b")]
     mount(root, "east", party("me", authorities[0], ca=False), *authorities)
@@ -86,23 +105,24 @@ def test_the_older_operators_get_stores_that_open_with_their_password(root: Path
     stores = root / "tmp" / "kafka" / "clusters"
     assert sorted(each.name for each in stores.iterdir()) == ["east.keystore.p12", "east.truststore.p12"]
     password = pod.variables[STORE_PASSWORD]
-    settings = TLS_KEYS.parse_all(
-        {
-            "ssl.truststore.location": str(stores / "east.truststore.p12"),
-            "ssl.truststore.password": password,
-            "ssl.truststore.type": "PKCS12",
-            "ssl.keystore.location": str(stores / "east.keystore.p12"),
-            "ssl.keystore.password": password,
-            "ssl.keystore.type": "PKCS12",
-        }
-    )
-    found = TlsSettings.of(settings)
-    assert found.trusted is not None
-    assert found.trusted.count("BEGIN CERTIFICATE") == 2
-    assert found.pair is not None
-    found.context()
+    opens(stores / "east", password)
     # A second start has another password: nothing of the first is left.
     assert prepare(environment, stores=True, root=root).variables[STORE_PASSWORD] != password
+
+
+@pytest.mark.parametrize("stores", [False, True], ids=["kafkaconnect", "kafkamirrormaker2"])
+def test_the_operator_0_46_gets_the_workers_own_stores(root: Path, stores: bool) -> None:
+    authorities = [party(name, None, ca=True) for name in ("a", "b")]
+    mount(root, "target-ca", party("me", authorities[0], ca=False), *authorities, below="connect-certs")
+    environment = {
+        "KAFKA_CONNECT_TRUSTED_CERTS": "target-ca/ca0.crt;target-ca/ca1*.crt",
+        "KAFKA_CONNECT_TLS_AUTH_CERT": "target-ca/user.crt",
+        "KAFKA_CONNECT_TLS_AUTH_KEY": "target-ca/user.key",
+        "KAFKA_CONNECT_METRICS_ENABLED": "true",
+    }
+    pod = prepare(environment, stores=stores, root=root)
+    opens(root / "tmp" / "kafka" / "cluster", pod.variables[WORKER_STORE_PASSWORD])
+    assert [note.split()[3] for note in pod.notes] == ["KAFKA_CONNECT_METRICS_ENABLED"]
 
 
 @pytest.mark.parametrize(
