@@ -11,6 +11,7 @@ from mirror_connect.app.distributed import DistributedWorker
 from mirror_connect.app.foreground import WrongUsage, hide_secrets_of, main_of, set_up_environment
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.connectors.secrets import RedactingFilter
+from mirror_connect.connectors.task_protocol import CONNECT
 
 log = logging.getLogger("mirror_connect.app")
 
@@ -28,7 +29,7 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], D
         raise WrongUsage(USAGE)
     config = load_worker_config(arguments[0])
     hide_secrets_of(config, hiding)
-    set_up_environment(config)
+    set_up_environment(config, CONNECT)
     servers = config.own_client("admin").get("bootstrap.servers")
     log.info("mirror-connect %s starts: group %s on the cluster at %s", API_VERSION, config.group_id, servers)
     return lambda: DistributedWorker(config, hiding.forget_all_but)

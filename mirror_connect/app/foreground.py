@@ -86,12 +86,15 @@ def hide_secrets_of(config: CommonConfig, hiding: RedactingFilter) -> None:
     config.resolver.report_secrets_to(hiding.learn)
 
 
-def set_up_environment(config: CommonConfig) -> None:
-    """Names the users' modules in the environment, and logs which variables of Kafka's scripts have no effect."""
+def set_up_environment(config: CommonConfig, program: str) -> None:
+    """Names the users' modules in the environment, and logs which variables of Kafka's scripts have no effect.
+
+    `program`: as in a TaskSpec.
+    """
     # Spark's tasks load such classes, too.
     os.environ[PLUGIN_PATH] = os.pathsep.join(map(os.path.abspath, config.plugin_path))
     os.environ[PLUGIN_MODULES] = ",".join(config.plugin_modules)
-    for line in notices(config.spark, os.environ):
+    for line in notices(config.spark, os.environ, program):
         log.warning("%s", line)
 
 

@@ -13,6 +13,7 @@ from mirror_connect.app.dedicated.program import DedicatedMirrorMaker, flow_conf
 from mirror_connect.app.foreground import WrongSettings, WrongUsage, hide_secrets_of, main_of, set_up_environment
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.connectors.secrets import RedactingFilter, secrets_of
+from mirror_connect.connectors.task_protocol import DEDICATED
 
 log = logging.getLogger("mirror_connect.app")
 
@@ -52,7 +53,7 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], D
     for flow in config.flows:
         for connector in flow.connectors.values():
             hiding.keep(secrets_of(connector))
-    set_up_environment(own)
+    set_up_environment(own, DEDICATED)
     for warning in config.warnings:
         log.warning("%s", warning.shown)
     for flow in config.flows:

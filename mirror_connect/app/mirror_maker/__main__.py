@@ -18,6 +18,7 @@ from mirror_connect.app.mirror_maker.options import Asked, WrongOption, help_tex
 from mirror_connect.app.mirror_maker.program import MirrorMaker
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.connectors.secrets import RedactingFilter
+from mirror_connect.connectors.task_protocol import MIRROR_MAKER_1
 
 log = logging.getLogger("mirror_connect.app")
 
@@ -42,7 +43,7 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], M
     sources = read_sources(options.consumer_files, hiding.keep)
     spark = with_heap({}, os.environ)
     from_files = (*target.notices, *(line for source in sources for line in source.notices))
-    for line in (*options.notices, *from_files, *notices({}, os.environ)):
+    for line in (*options.notices, *from_files, *notices({}, os.environ, MIRROR_MAKER_1)):
         log.warning("%s", line)
     for source in sources:
         log.info(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_connect.app.config.kafka_environment import HEAP, JVM_OPTIONS, MEMORY, notices, with_heap
+from mirror_connect.app.config.kafka_environment import HEAP, JVM_OPTIONS, MEMORY, WITHOUT_EFFECT, notices, with_heap
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.task_protocol import CONNECT, DEDICATED, MIRROR_MAKER_1
 
 
 @pytest.mark.parametrize(
@@ -75,3 +76,31 @@ def test_no_value_of_an_option_is_shown() -> None:
     said = notices({}, environment)
     assert len(said) == 3
     assert [line for line in said if secret in line] == []
+
+
+ALL = dict.fromkeys(WITHOUT_EFFECT[CONNECT], "value")
+
+
+@pytest.mark.parametrize("program", [DEDICATED, MIRROR_MAKER_1])
+def test_the_same_variables_are_named_in_each_mode(program: str) -> None:
+    assert [line.split()[0] for line in notices({}, ALL, program)] == list(ALL)
+
+
+def test_dedicated_mode_is_sent_to_the_rest_interface_that_it_has() -> None:
+    lines = notices({}, ALL, DEDICATED)
+    assert [line for line in lines if "/admin" in line or "/offsets" in line] == []
+    assert notices({}, {"JMX_PORT": "9999"}, DEDICATED) == [
+        "JMX_PORT has no effect: there is no JMX; with dedicated.mode.enable.internal.rest=true "
+        "GET /A/B/connectors/NAME/status shows states"
+    ]
+
+
+def test_mirrormaker_1_is_sent_neither_to_rest_nor_to_properties_that_it_has_not() -> None:
+    options = {"KAFKA_OPTS": "-Djava.security.auth.login.config=/etc/jaas.conf -Dx=y", HEAP: "-Xmx1g -XX:+UseG1GC"}
+    lines = notices({}, {**ALL, **options}, MIRROR_MAKER_1)
+    words = ("REST", "GET ", "PUT ", "/connectors", "/admin", "plugin.path", "spark.", "properties")
+    assert [line for line in lines if any(word in line for word in words)] == []
+    assert (
+        "KAFKA_OPTS: -Djava.security.auth.login.config has no effect here: set sasl.jaas.config in the clients' files"
+        in lines
+    )
