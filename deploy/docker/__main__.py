@@ -9,7 +9,6 @@ import os
 import shutil
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from mirror_connect.connectors.errors import ConfigError
 HOME: Final = Path(sys.prefix)
 # For pods whose /tmp holds only a few MiB, as Strimzi's: made by the Dockerfile, for any user of the group root.
 SCRATCH: Final = Path("/var/lib/mirror-connect")
+TMP: Final = Path("/tmp")
 CONFLUENTS_FILE: Final = Path("/etc/kafka-connect/kafka-connect.properties")
 # Confluent's image waits so long for the brokers of CONNECT_BOOTSTRAP_SERVERS before it starts its worker.
 WAIT_S: Final = 40.0
@@ -99,13 +99,15 @@ def _address() -> str:
 
 
 def scratch_directory(environment: Mapping[str, str], prepared: Path = SCRATCH) -> Path:
-    """Where Spark's scratch files have room: TMPDIR or /tmp, or else what the image has for that."""
-    for each in filter(None, (environment.get("TMPDIR"), tempfile.gettempdir())):
-        if shutil.disk_usage(each).free >= SCRATCH_BYTES:
-            return Path(each)
-    if os.access(prepared, os.W_OK) and shutil.disk_usage(prepared).free >= SCRATCH_BYTES:
-        return prepared
-    return Path(environment.get("TMPDIR") or tempfile.gettempdir())
+    """Where Spark's scratch files have room: TMPDIR or /tmp, or else what the image has for that.
+
+    Without room anywhere the first that can be written: the worker says how much it needs. Mistake: there is none.
+    """
+    named = environment.get("TMPDIR")
+    places = [each for each in (*([Path(named)] if named else []), TMP, prepared) if os.access(each, os.W_OK)]
+    if not places:
+        raise Mistake(f"nothing can be written: with a read-only root file system mount a volume at {TMP} or {SCRATCH}")
+    return next((each for each in places if shutil.disk_usage(each).free >= SCRATCH_BYTES), places[0])
 
 
 def wait_for_brokers(servers: str, wait_s: float, clock: Callable[[], float] = time.monotonic) -> bool:

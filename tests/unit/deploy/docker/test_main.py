@@ -92,23 +92,34 @@ def test_other_arguments_are_a_command(home: Path, arguments: tuple[str, ...], c
 Usage = namedtuple("Usage", "free")
 
 
+ROOM, NONE = 1 << 30, 5 << 20
+
+
 @pytest.mark.parametrize(
-    ("free", "chosen"),
+    ("free", "read_only", "chosen"),
     [
-        pytest.param({"/tmp": 1 << 30, "prepared": 1 << 30}, "/tmp", id="room_in_tmp"),
-        pytest.param({"/tmp": 5 << 20, "prepared": 1 << 30}, "prepared", id="strimzis_small_tmp"),
-        pytest.param({"/tmp": 5 << 20, "prepared": 5 << 20}, "/tmp", id="room_nowhere"),
+        pytest.param({"tmp": ROOM, "prepared": ROOM}, [], "tmp", id="room_in_tmp"),
+        pytest.param({"tmp": NONE, "prepared": ROOM}, [], "prepared", id="strimzis_small_tmp"),
+        pytest.param({"tmp": NONE, "prepared": NONE}, [], "tmp", id="room_nowhere"),
+        pytest.param({"tmp": ROOM, "prepared": ROOM}, ["tmp"], "prepared", id="tmp_is_read_only"),
+        pytest.param({"named": ROOM, "tmp": ROOM}, ["prepared"], "named", id="named"),
+        pytest.param({"named": ROOM, "tmp": ROOM}, ["named"], "tmp", id="the_named_one_is_read_only"),
     ],
 )
 def test_scratch_files_go_where_there_is_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: dict[str, int], chosen: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: dict[str, int], read_only: list[str], chosen: str
 ) -> None:
-    monkeypatch.setattr(entry.tempfile, "gettempdir", lambda: "/tmp")
-    monkeypatch.setattr(
-        entry.shutil, "disk_usage", lambda path: Usage(free["/tmp" if str(path) == "/tmp" else "prepared"])
-    )
-    expected = tmp_path if chosen == "prepared" else Path("/tmp")
-    assert entry.scratch_directory({}, tmp_path) == expected
+    monkeypatch.setattr(entry, "TMP", tmp_path / "tmp")
+    monkeypatch.setattr(entry.shutil, "disk_usage", lambda path: Usage(free[path.name]))
+    monkeypatch.setattr(entry.os, "access", lambda path, _: path.name not in read_only)
+    environment = {"TMPDIR": str(tmp_path / "named")} if "named" in free else {}
+    assert entry.scratch_directory(environment, tmp_path / "prepared") == tmp_path / chosen
+
+
+def test_where_nothing_can_be_written_the_places_to_mount_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry.os, "access", lambda *_: False)
+    with pytest.raises(Mistake, match="mount a volume at /tmp or /var/lib/mirror-connect"):
+        entry.scratch_directory({})
 
 
 def test_brokers_are_waited_for() -> None:
