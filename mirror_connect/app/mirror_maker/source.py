@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 from mirror_connect.app.mirror_maker.client_files import SourceFile, TargetFile
 from mirror_connect.app.mirror_maker.group_member import GroupMember
 from mirror_connect.app.mirror_maker.positions import Positions
+from mirror_connect.app.mirror_maker.refused_offsets import DENIED, refused_offsets
 from mirror_connect.app.mirror_maker.source_topics import SourceTopics
 from mirror_connect.app.mirror_maker.target_topics import TargetTopics, tasks_of
 from mirror_connect.app.mirror_maker.task_specs import GroupTaskSpecs
@@ -31,7 +32,6 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import ProblemCode
 from mirror_connect.connectors.rights import SOURCE_USER
 from mirror_connect.connectors.task_protocol import FAILED, TaskId
-from mirror_connect.connectors.wording import counted
 from mirror_connect.kafka_io.admin.admin_errors import AdminError
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.group_membership import (
@@ -44,7 +44,6 @@ from mirror_connect.kafka_io.client.group_membership import (
 from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
 from mirror_connect.kafka_io.consumer.start_offsets import start_offsets
 from mirror_connect.kafka_io.protocol.consumer_protocol import PROTOCOL_TYPE
-from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, error_name
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -354,13 +353,13 @@ class MirroredSource:
             self._tell("commit", f"Group {self._file.group_id}: offsets are not committed yet: {problem}")
             return False
         self._positions.committed({each: offset for each, offset in offsets.items() if each not in refused})
-        codes = {code for code in refused.values() if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-        if codes:
-            names = ", ".join(sorted(map(error_name, codes)))
-            count = counted(len(refused), "partition")
-            self._tell("commit", f"Group {self._file.group_id}: offsets of {count} were refused with {names}")
-        else:
+        line = refused_offsets(self._file.group_id, refused)
+        if line is None:
             self._told.pop("commit", None)
+            return True
+        self._tell("commit", line)
+        if self._positions.partitions <= {partition for partition, code in refused.items() if code == DENIED}:
+            self._aborted(line)
         return True
 
     # --- tasks ------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.kafka_io.client.group_membership import CoordinatorLost
+from mirror_connect.kafka_io.protocol.error_codes import ErrorCode
 from tests.fakes.supervised import Process, World, eventually
 
 TASK = TaskId("mm", 0)
@@ -33,6 +34,7 @@ class Member:
     def __init__(self) -> None:
         self.offsets: dict[TopicPartition, int] = {T0: 40, T1: 7}
         self.commits: list[Mapping[TopicPartition, int]] = []
+        self.refused: dict[TopicPartition, int] = {}
         self.silent = False
 
     def lease_remaining(self) -> float:
@@ -45,7 +47,7 @@ class Member:
         if self.silent:
             raise CoordinatorLost("away")
         self.commits.append(offsets)
-        return {}
+        return {partition: code for partition, code in self.refused.items() if partition in offsets}
 
 
 class Targets:
@@ -178,6 +180,41 @@ async def test_nothing_is_copied_before_its_start_is_committed(
         world.member.silent = False
         await eventually(lambda: process.run.assigned == {T0, T1})
     assert world.member.commits == [{T0: 90}]
+
+
+async def test_a_topic_that_may_not_be_read_waits_and_is_named_while_others_are_copied(
+    world: SourceWorld, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def starts(_cluster: object, wanted: Collection[TopicPartition], _settings: object) -> object:
+        return dict.fromkeys(wanted, 90)
+
+    monkeypatch.setattr(source_module, "start_offsets", starts)
+    monkeypatch.setattr(source_module, "LATE_START_S", 0.01)
+    secret = TopicPartition("t-secret", 0)
+    world.source._source_topics.counts["t-secret"] = 1
+    world.member.offsets, world.member.refused = {T1: 7}, {secret: ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+    async with world.working(T1, secret) as process:
+        assert process.run.assigned == {T1}
+        line = (
+            "Group g: offsets of 1 partition were refused with TOPIC_AUTHORIZATION_FAILED; grant READ on topic t-secret"
+        )
+        assert f"{line} to the source user" in caplog.messages
+        assert world.aborted == []
+        world.member.refused = {}
+        await eventually(lambda: process.run.assigned == {T1, secret})
+
+
+async def test_where_no_topic_may_be_read_the_process_ends(world: SourceWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def starts(_cluster: object, wanted: Collection[TopicPartition], _settings: object) -> object:
+        return dict.fromkeys(wanted, 90)
+
+    monkeypatch.setattr(source_module, "start_offsets", starts)
+    world.member.offsets = {}
+    world.member.refused = dict.fromkeys((T0, T1), int(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    async with world.working(T0, T1):
+        pass
+    (line,) = world.aborted
+    assert line.endswith("grant READ on topic t to the source user")
 
 
 async def test_a_position_that_goes_back_is_committed_at_once(world: SourceWorld) -> None:
