@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -27,6 +28,8 @@ from mirror_connect.kafka_io.client.group_membership import GroupRefusedError
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 5.0
+# A flow that is not up for long is told again: a log of days must not begin with the only line about it.
+TOLD_AGAIN_S: Final = 600.0
 # The leader of a moment ago writes its configs just after it has taken over: only what stays different is told.
 SETTLED_S: Final = 3.0
 # Errors whose text says what the user can do.
@@ -63,6 +66,9 @@ class FlowRunner:
         self._url = url
         self._path = path
         self._changed = asyncio.Event()
+        self._clock: Callable[[], float] = time.monotonic
+        # What was logged about why the flow is not up, and when.
+        self._told_problems: dict[str, float] = {}
         # What was logged last about a difference.
         self._told: str | None = None
         self._configured_term: int | None = None
@@ -132,9 +138,15 @@ class FlowRunner:
         return Worker(self._config, self._spark, backing, worker_id=self._worker_id, flow=self.flow.name)
 
     def _tell_of(self, cause: Exception) -> None:
+        """Each problem when it comes, and every ten minutes: two may alternate, as brokers of a cluster that is away."""
+        problem, now = f"{type(cause).__name__}: {cause}", self._clock()
+        if now - self._told_problems.get(problem, -TOLD_AGAIN_S) < TOLD_AGAIN_S:
+            return
+        # Those of an hour ago are not kept.
+        self._told_problems = {each: at for each, at in self._told_problems.items() if now - at < TOLD_AGAIN_S}
+        self._told_problems[problem] = now
         if isinstance(cause, FORESEEN):
-            if str(cause) != str(self.problem):
-                log.error("The flow is not up: %s. It is tried again until it is; other flows go on meanwhile", cause)
+            log.error("The flow is not up: %s. It is tried again until it is; other flows go on meanwhile", cause)
         else:
             log.error("The flow is not up because of an unexpected error; it is tried again", exc_info=cause)
 

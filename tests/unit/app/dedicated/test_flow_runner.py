@@ -168,6 +168,29 @@ async def test_a_flow_that_cannot_start_is_ended_and_tried_again_and_told_once(
     assert (node.settled, node.runner.problem) == (4, None)
 
 
+async def test_a_flow_that_stays_away_is_told_again_after_ten_minutes_though_its_problems_alternate(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    tries = iter(range(10_000))
+    # A try takes a minute, and for 30 of them two of the cluster's brokers are away.
+    node.runner._clock = lambda: 60.0 * next(tries)
+    node.cluster.problems = [ClusterUnreachable(f"{broker} is away") for broker in ("B-1", "B-2")] * 15
+    node.cluster.problems += [KeyError("a bug"), KeyError("a bug")]
+    await node.up()
+    told = [
+        record.getMessage().split(": ")[-1].split(".")[0]
+        for record in caplog.records
+        if record.levelno >= logging.ERROR
+    ]
+    away = [line for line in told if "away" in line]
+    assert away == ["B-1 is away", "B-2 is away"] * 3
+    assert len(told) == len(away) + 1
+    assert [record.getMessage()[:14] for record in caplog.records if record.levelno == logging.INFO] == [
+        "The flow is up"
+    ]
+
+
 async def test_a_flow_whose_key_store_is_away_for_a_moment_is_tried_again(
     node: Node, caplog: pytest.LogCaptureFixture
 ) -> None:
