@@ -18,7 +18,7 @@ Answer = Callable[[int, bytes], Awaitable[bytes | None]]
 
 
 @asynccontextmanager
-async def broker(answer: Answer, chunk: int = 1 << 30) -> AsyncIterator[int]:
+async def broker(answer: Answer, chunk: int = 1 << 30, versions: bytes = VERSIONS) -> AsyncIterator[int]:
     """`answer(api key, request body)` returns the body of the response; None closes the connection."""
     serving: list[asyncio.Task[None]] = []
 
@@ -29,7 +29,7 @@ async def broker(answer: Answer, chunk: int = 1 << 30) -> AsyncIterator[int]:
                 size = int.from_bytes(await reader.readexactly(4), "big")
                 frame = await reader.readexactly(size)
                 key, _, correlation, name = struct.unpack_from(">hhih", frame)
-                body = VERSIONS if key == 18 else await answer(key, frame[10 + name :])
+                body = versions if key == 18 else await answer(key, frame[10 + name :])
                 if body is None:
                     break
                 out = struct.pack(">ii", len(body) + 4, correlation) + body

@@ -13,7 +13,7 @@ from mirror_connect.connectors.mirror.topic_configs import ConfigSource, TopicCo
 from mirror_connect.kafka_io.client.cluster import Leader
 from mirror_connect.kafka_io.client.connection import ConnectionLost
 from mirror_connect.kafka_io.protocol.codec import Writer
-from mirror_connect.kafka_io.protocol.connection_setup import ApiVersions
+from mirror_connect.kafka_io.protocol.connection_setup import ApiVersions, ApiVersionsResponse
 from mirror_connect.kafka_io.protocol.metadata import FindCoordinator, FindCoordinatorResponse
 from mirror_connect.kafka_io.protocol.produce import Produce, ProducedPartition, ProduceResponse
 from mirror_connect.kafka_io.protocol.producer_ids import InitProducerId, InitProducerIdResponse
@@ -129,7 +129,7 @@ class FakeTarget:
             return InitProducerIdResponse(0, 0, self.producer_id, self.epoch)
         if isinstance(request, ApiVersions):
             await asyncio.sleep(self.round_trip)
-            return {}
+            return ApiVersionsResponse(0, {})
         if isinstance(request, DescribeTopicConfigs):
             return [self._described(topic) for topic in request.topics]
         assert isinstance(request, Produce)

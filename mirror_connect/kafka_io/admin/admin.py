@@ -263,12 +263,12 @@ class ClusterAdmin:
             if (hopeless := self._errors.hopeless(what, max(now - started, 0.0), asked_at)) is not None:
                 raise hopeless
             if now > deadline:
-                raise self._errors.unreachable(what, f"no answer within {self._timeout:g} s")
+                raise self._errors.unreachable(what, f"no answer within {self._timeout:g} s", asked_at)
         try:
             result = future.result()
         except KafkaException as problem:
             if problem.args[0].code() > 0:
                 self._errors.answered()
-            raise self._errors.explained(what, problem.args[0], right) from None
+            raise self._errors.explained(what, problem.args[0], right, asked_at) from None
         self._errors.recovered()
         return result

@@ -22,7 +22,7 @@ from mirror_connect.connectors.rights import MissingRight, Right
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import UnsupportedByBroker
 from mirror_connect.kafka_io.client.librdkafka_tokens import tokens_of
-from mirror_connect.kafka_io.client.wrong_protocol import no_login
+from mirror_connect.kafka_io.client.wrong_protocol import NO_LOGIN, no_login
 
 _CREDENTIALS: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 _RIGHTS: Final = frozenset(
@@ -52,9 +52,8 @@ _ALL_DOWN_SECONDS: Final = 5.0
 _OWN_CONNECTION_SECONDS: Final = 10.0
 # After a refused login in an idle time: a later login may have worked since, which nothing reports.
 _LOGIN_AGAIN_SECONDS: Final = 5.0
-# librdkafka's words: a broker hung up in a TLS handshake; a broker takes no login.
+# librdkafka's word: a broker hung up in a TLS handshake.
 _HUNG_UP: Final = "Disconnected"
-_NO_LOGIN: Final = "Request not valid in current SASL state"
 
 
 class AdminError(Exception):
@@ -96,13 +95,14 @@ class AdminErrors:
         self._cause: KafkaError | None = None
         # When, by time.monotonic().
         self._cause_at = 0.0
-        self._all_down_since: float | None = None
+        # When librdkafka said last that no broker is connected. It does not say when one is again.
+        self._all_down_at: float | None = None
         self._has_answered = False
 
     def recovered(self) -> None:
         """Forgets what the connections reported: the cluster has answered."""
         with self._lock:
-            self._cause = self._all_down_since = None
+            self._cause = self._all_down_at = None
             self._has_answered = True
 
     def answered(self) -> None:
@@ -114,7 +114,7 @@ class AdminErrors:
         """Notes the error of a connection; for librdkafka's error_cb."""
         with self._lock:
             if error.code() == KafkaError._ALL_BROKERS_DOWN:
-                self._all_down_since = self._all_down_since or time.monotonic()
+                self._all_down_at = time.monotonic()
             elif error.code() in _CAUSES and (
                 self._cause is None or self._refuses(error) or not self._refuses(self._cause)
             ):
@@ -126,7 +126,7 @@ class AdminErrors:
         A connection that logs in again twice within a second gets the answer of a listener without logins. A listener that
         has taken a login before does not refuse it by that.
         """
-        return error.code() in _CREDENTIALS and not (self._has_answered and _NO_LOGIN in error.str())
+        return error.code() in _CREDENTIALS and not (self._has_answered and NO_LOGIN in error.str())
 
     def hopeless(self, what: str, waited: float, asked_at: float) -> Exception | None:
         """The error to raise after `waited` seconds without an answer, if waiting longer will not help.
@@ -134,19 +134,24 @@ class AdminErrors:
         `asked_at`: when the request was sent, by time.monotonic().
         """
         with self._lock:
-            cause, down = self._cause, self._all_down_since
+            cause, down = self._cause, self._all_down_at
             old = self._has_answered and self._cause_at < asked_at
+            stale = self._is_stale(asked_at)
         if cause is not None and self._refuses(cause) and (not old or waited >= _LOGIN_AGAIN_SECONDS):
             return self.explained(what, cause)
         # Waiting does not help if a name has no address, or a certificate isn't accepted.
         final = cause is not None and cause.code() in (KafkaError._RESOLVE, KafkaError._SSL)
         patience = 1.0 if final else min(_ALL_DOWN_SECONDS, self._timeout)
-        if down is not None and waited >= patience:
+        if down is not None and waited >= patience and not stale:
             return self.unreachable(what, None)
         return None
 
-    def explained(self, what: str, error: KafkaError, right: Right | None = None) -> Exception:
-        """The error to raise for librdkafka's. `what` was requested, and `right` is needed for it."""
+    def _is_stale(self, asked_at: float) -> bool:
+        """Whether all that connections reported is from before a request. An idle cluster may have restarted since."""
+        return self._has_answered and max(self._cause_at, self._all_down_at or 0.0) < asked_at
+
+    def explained(self, what: str, error: KafkaError, right: Right | None = None, asked_at: float = 0.0) -> Exception:
+        """The error to raise for librdkafka's. `what` was requested at `asked_at`, and `right` is needed for it."""
         if error.code() in _RIGHTS and right is not None:
             # If a broker forwarded the request to the controller, the text is the whole request as Java prints it.
             text = KafkaError(error.code()).str() if error.str().startswith("Request Request(") else error.str()
@@ -158,11 +163,11 @@ class AdminErrors:
                 self._cause = None  # the next call tries again
             if self._tokens is not None and self._tokens.problem is not None:
                 return self.no_token(self._tokens.problem)
-            if _NO_LOGIN in error.str():
+            if NO_LOGIN in error.str():
                 return NotAuthorized(f"The {self.named()} refused the login: {no_login(self._protocol)}")
             return NotAuthorized(f"The {self.named()} refused the credentials ({self._identity}): {_reason(error)}")
         if error.code() in _SILENCE or error.code() in _CREDENTIALS:
-            return self.unreachable(what, _reason(error))
+            return self.unreachable(what, _reason(error), asked_at)
         return AdminError(f"{what}: {error.str()} ({self.named()})", error.code())
 
     def no_token(self, problem: NotAuthorized | ClusterUnreachable) -> Exception:
@@ -170,10 +175,11 @@ class AdminErrors:
         text = f"No login at the {self.named()}: {problem}"
         return NotAuthorized(text) if isinstance(problem, NotAuthorized) else ClusterUnreachable(text)
 
-    def unreachable(self, what: str, silence: str | None) -> Exception:
+    def unreachable(self, what: str, silence: str | None, asked_at: float = 0.0) -> Exception:
         """The error for a request without an answer. `silence`: how it ended; None if no broker could even be asked."""
         with self._lock:
-            cause, down, self._all_down_since = self._cause, self._all_down_since, None
+            stale = self._is_stale(asked_at)
+            cause, down, self._all_down_at = self._cause, self._all_down_at, None
         if cause is not None and self._refuses(cause):
             return self.explained(what, cause)
         if cause is not None and cause.code() == KafkaError._RESOLVE:
@@ -183,10 +189,12 @@ class AdminErrors:
             text = f"{what}: {sentence}. {ADDRESS_ADVICE}"
             return AddressUnknown(text, what=what, cause=sentence, advice=ADDRESS_ADVICE)
         closed = down is not None and (cause is None or _HUNG_UP in cause.str())
-        if closed or (cause is not None and _NO_LOGIN in cause.str()):
+        if closed or (cause is not None and NO_LOGIN in cause.str()):
             better = self._error_of_own_connection()
             if better is not None:
                 return better
+            if stale:
+                cause = down = None
         if cause is not None or down is not None or silence is None:
             why = "no broker can be connected to" if cause is None else _reason(cause)
             away = f"The {self.named()} can't be reached"

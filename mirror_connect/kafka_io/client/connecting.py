@@ -122,7 +122,12 @@ async def _connected(
 
 async def introduce(connection: Connection, login: Login | None) -> None:
     """Asks for the broker's versions and logs in. Raises ConnectionLost, NotAuthorized."""
-    connection.versions = await connection.start(ApiVersions())
+    answer = await connection.start(ApiVersions())
+    if answer.error != ErrorCode.NONE:
+        # Without its versions nothing can be asked; a broker that starts or ends may answer otherwise in a moment.
+        reason = f"it answered {error_name(answer.error)} when it was asked for its versions"
+        raise ConnectionLost(reason, connection.address)
+    connection.versions = answer.versions
     if login is not None:
         await _authenticate(connection, login)
     connection.largest_frame = _LARGEST_FRAME

@@ -173,8 +173,9 @@ class Connection:
         lowest, highest = self.versions.get(request.api_key, (0, -1))
         version = min(highest, request.highest)
         if version < max(lowest, request.versions[0]):
+            its = f"v{lowest} to v{highest}" if request.api_key in self.versions else "in no version"
             raise UnsupportedByBroker(
-                f"broker {self.address} supports {type(request).__name__} v{lowest} to v{highest}, "
+                f"broker {self.address} supports {type(request).__name__} {its}, "
                 f"this client v{request.versions[0]} to v{request.highest}; Kafka 2.8 or newer is needed"
             )
         return version

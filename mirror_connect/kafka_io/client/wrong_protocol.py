@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+# librdkafka's words for ILLEGAL_SASL_STATE, whose code is that of all failed logins: a listener takes no login.
+NO_LOGIN: Final = "Request not valid in current SASL state"
 _TLS_ALERT: Final = b"\x15\x03"
 
 

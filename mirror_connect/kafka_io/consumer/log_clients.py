@@ -29,6 +29,7 @@ from mirror_connect.kafka_io.client.client_keys import Kind
 from mirror_connect.kafka_io.client.client_settings import librdkafka_config
 from mirror_connect.kafka_io.client.librdkafka_tokens import LibrdkafkaTokens, first_token, tokens_of
 from mirror_connect.kafka_io.client.worker_lease import WorkerLease
+from mirror_connect.kafka_io.client.wrong_protocol import NO_LOGIN, no_login
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,7 @@ class LogClients:
         self._message_timeout_s = min(WRITE_S, lease.message_timeout_s) if lease else WRITE_S
         # What a connection reported last.
         self._last_error: KafkaError | None = None
+        self._has_answered = False
         # The fatal error that ended the last producer.
         self._fatal: KafkaError | None = None
         self._closed = threading.Event()
@@ -177,7 +179,7 @@ class LogClients:
         """
         if error.code() in _DENIED:
             return self.denied(what, error, right)
-        if error.code() in _AUTHENTICATION:
+        if error.code() in _AUTHENTICATION and not self._is_second_login(error):
             self._last_error = error
         return self.unreachable(what) if self._last_error else self._unreachable(f"{what}: {error.str()}")
 
@@ -203,6 +205,9 @@ class LogClients:
             return None  # a silent token endpoint has refused nothing
         if problem is not None:
             return NotAuthorized(self._no_login(problem))
+        if NO_LOGIN in error.str():
+            protocol = self.settings.get("security.protocol", "").upper()
+            return NotAuthorized(f"The cluster at {self._addresses()} refused the login: {no_login(protocol)}")
         mechanism = self.settings.get("sasl.mechanism", "GSSAPI")
         return NotAuthorized(
             f"The cluster at {self._addresses()} refused the credentials (sasl.mechanism {mechanism}): {_reason(error)}"
@@ -287,12 +292,20 @@ class LogClients:
         if error.fatal():
             self._fatal = error
         # "All brokers down" only says that there was another error before it.
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN and not self._is_second_login(error):
             self._last_error = error
+
+    def _is_second_login(self, error: KafkaError) -> bool:
+        """Whether a listener that takes logins says that it takes none.
+
+        So a broker answers a connection that logs in again twice within a second. The connection is made anew, and works.
+        """
+        return self._has_answered and NO_LOGIN in error.str()
 
     def recovered(self) -> None:
         """Forgets what connections reported: the cluster answers."""
         self._last_error = None
+        self._has_answered = True
 
     def _addresses(self) -> str:
         return self.settings.get("bootstrap.servers", "")

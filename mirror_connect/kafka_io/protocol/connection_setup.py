@@ -8,9 +8,16 @@ from typing import ClassVar, NamedTuple
 from mirror_connect.kafka_io.protocol.codec import Reader, Request, Writer
 
 
+class ApiVersionsResponse(NamedTuple):
+    """`versions`: API key → (lowest, highest); empty with an error."""
+
+    error: int
+    versions: dict[int, tuple[int, int]]
+
+
 @dataclass(frozen=True, slots=True)
-class ApiVersions(Request[dict[int, tuple[int, int]]]):
-    """Requests the versions that the broker supports: API key → (lowest, highest)."""
+class ApiVersions(Request[ApiVersionsResponse]):
+    """Requests the versions that the broker supports."""
 
     api_key: ClassVar[int] = 18
     versions: ClassVar[tuple[int, int]] = (0, 0)
@@ -18,11 +25,11 @@ class ApiVersions(Request[dict[int, tuple[int, int]]]):
     def encode(self, version: int, writer: Writer) -> None:
         """No body."""
 
-    def decode(self, version: int, reader: Reader) -> dict[int, tuple[int, int]]:
-        """The error code is skipped: with an error, the list is empty."""
-        reader.int16()
+    def decode(self, version: int, reader: Reader) -> ApiVersionsResponse:
+        """The list follows the error."""
+        error = reader.int16()
         listed = reader.array(lambda: (reader.int16(), reader.int16(), reader.int16()))
-        return {key: (lowest, highest) for key, lowest, highest in listed}
+        return ApiVersionsResponse(error, {key: (lowest, highest) for key, lowest, highest in listed})
 
 
 class SaslHandshakeResponse(NamedTuple):

@@ -124,6 +124,31 @@ def test_it_waits_for_a_restart_only_if_that_can_help(
     assert isinstance(errors.hopeless("asked", seconds, 0.0), kind)
 
 
+def test_a_report_of_an_idle_time_does_not_end_a_call_early(errors: AdminErrors) -> None:
+    # The cluster restarted while nobody asked. Now it is up, and slow: librdkafka does not say that it is connected again.
+    errors.recovered()
+    errors.note_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    assert errors.hopeless("asked", 29.0, LATER) is None
+
+
+def test_a_report_of_an_idle_time_is_no_reason_if_a_connection_is_taken_now(
+    errors: AdminErrors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(errors, "_error_of_own_connection", lambda: None)
+    errors.recovered()
+    errors.note_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    found = errors.unreachable("asked", "no answer within 30 s", LATER)
+    assert str(found).startswith("The source cluster at a:1 does not answer (asked: no answer within 30 s)")
+
+
+def test_a_report_during_the_call_ends_it(errors: AdminErrors) -> None:
+    errors.recovered()
+    asked_at = time.monotonic()
+    errors.note_error(KafkaError(KafkaError._TRANSPORT, "Connect to a:1 failed"))
+    errors.note_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    assert isinstance(errors.hopeless("asked", 5.0, asked_at), ClusterUnreachable)
+
+
 def test_a_refused_request_keeps_its_code(errors: AdminErrors) -> None:
     found = errors.explained("create topic t", KafkaError(KafkaError.INVALID_REPLICATION_FACTOR))
     assert isinstance(found, AdminError)

@@ -29,6 +29,16 @@ async def test_a_server_that_speaks_another_protocol_is_recognized() -> None:
             await opened(server.sockets[0].getsockname()[1])
 
 
+async def test_a_broker_that_refuses_to_tell_its_versions_is_named_with_its_error() -> None:
+    async with broker(no_answer, versions=struct.pack(">hi", 35, 0)) as port:
+        with pytest.raises(ConnectionLost, match=f"broker 127.0.0.1:{port}: it answered UNSUPPORTED_VERSION when"):
+            await opened(port)
+
+
+async def no_answer(_: int, __: bytes) -> bytes | None:
+    return None
+
+
 async def test_a_refused_login_names_broker_user_and_reason_but_no_password() -> None:
     async def answer(key: int, _: bytes) -> bytes:
         if key == 17:

@@ -14,6 +14,7 @@ from aiokafka.protocol.admin import (
 
 from mirror_connect.kafka_io.protocol.connection_setup import (
     ApiVersions,
+    ApiVersionsResponse,
     SaslAuthenticate,
     SaslAuthenticateResponse,
     SaslHandshake,
@@ -25,7 +26,8 @@ from tests.fakes.request_bytes import decoded, encoded
 def test_versions_are_asked_for_without_a_body_and_read_by_api_key() -> None:
     body = struct.pack(">hi6h", 0, 2, 0, 3, 9, 1, 4, 13)
     assert encoded(ApiVersions(), 0) == b""
-    assert decoded(ApiVersions(), 0, body) == {0: (3, 9), 1: (4, 13)}
+    assert decoded(ApiVersions(), 0, body) == ApiVersionsResponse(0, {0: (3, 9), 1: (4, 13)})
+    assert decoded(ApiVersions(), 0, struct.pack(">hi", 35, 0)) == ApiVersionsResponse(35, {})
 
 
 def test_a_handshake_is_answered_with_the_enabled_mechanisms_also_where_it_fails() -> None:
