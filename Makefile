@@ -57,8 +57,13 @@ $(VENV)/.dependencies: requirements-dev.lock requirements-build.lock $(VENV)/.cr
 	$(PIP) $(LOCKED) --no-binary pyspark --no-build-isolation --requirement requirements-dev.lock
 	@touch $@
 
-$(VENV)/.project: pyproject.toml $(VENV)/.dependencies
+# What is compiled is optional. The old one goes first, as a failed build would leave it.
+RECORDS := $(PACKAGE)/kafka_io/records
+$(VENV)/.project: pyproject.toml $(RECORDS)/_compiled.c $(VENV)/.dependencies
+	@rm -f $(RECORDS)/_compiled.*.so
 	$(PIP) --no-deps --no-build-isolation --editable .
+	@ls $(RECORDS)/_compiled.*.so > /dev/null 2>&1 || echo 'There is no C compiler (cc and the headers of Python), so Python alone' \
+		'does what decodes records: slower, with the same results. With one: touch pyproject.toml && make setup'
 	@touch $@
 
 # The classes of Spark's JVM in one file: each start takes half of the time.

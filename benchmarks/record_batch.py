@@ -1,17 +1,24 @@
 """What a batch costs between fetch and produce, without any network: `python -m benchmarks.record_batch`.
 
-As it is: split, verified, stamped. Merged: single-record batches made into one of a megabyte, all included. Re-encoded: the
-first record of a batch is not wanted, or broker time becomes record time. Fastest of several rounds, in one process.
+As it is: split, verified, stamped. The other kinds change records, and are measured twice: by Python alone, and with what is
+compiled (docs/decisions/0024). Both take turns in one process: µs of CPU a record, medians, and the ratio with the least and
+the most of one round.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median
+from typing import Final
 
-from mirror_connect.kafka_io.records.compression import LZ4, NONE, ZSTD, compress
+from mirror_connect.kafka_io.records import compiled
+from mirror_connect.kafka_io.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, compress
 from mirror_connect.kafka_io.records.record_batch import (
+    LOG_APPEND_TIME,
+    BatchReader,
     NewRecord,
     ProducerBatch,
     as_is,
@@ -20,10 +27,15 @@ from mirror_connect.kafka_io.records.record_batch import (
     stamp,
     verify,
 )
-from mirror_connect.kafka_io.records.record_rewrite import build, merge, rewrite
+from mirror_connect.kafka_io.records.record_rewrite import build, merge, rewrite, split, unpack
+from mirror_connect.kafka_io.records.single_records import merge_singles
 
-ROUNDS = 7
-NOW = 1_790_000_000_000
+ROUNDS: Final = 9
+NOW: Final = 1_790_000_000_000
+LIMIT: Final = 1_000_000
+CODECS: Final = {"none": NONE, "lz4": LZ4, "snappy": SNAPPY, "zstd": ZSTD, "gzip": GZIP}
+# Seconds of CPU of one side in one round.
+ENOUGH: Final = 0.04
 
 
 def fetch_of(batches: int, records: int, size: int, codec: int) -> bytes:
@@ -51,44 +63,100 @@ def copy_merged(buffer: bytes) -> None:
     group: list[ProducerBatch] = []
     for view in split_fetch(memoryview(buffer)):
         verify(view)
-        if not needs_rewrite(view, 0):
-            group.append(as_is(view))
+        group.append(as_is(view))
     stamp(merge(group)[0], 1, 0, 0)
 
 
-def copy_rewritten(buffer: bytes) -> None:
+def copy_singles(buffer: bytes) -> None:
+    reader = BatchReader(buffer)
+    while (merged := merge_singles(reader, 0, LIMIT, check_crcs=True)) is not None:
+        stamp(merged, 1, 0, 0)
+
+
+def copy_beginning_later(buffer: bytes) -> None:
     for view in split_fetch(memoryview(buffer)):
         verify(view)
         for batch in rewrite(view, view.base_offset + 1):
             stamp(batch, 1, 0, 0)
 
 
-def fastest(work: Callable[[bytes], None], buffer: bytes, repeats: int) -> float:
+def copy_log_append_time(buffer: bytes) -> None:
+    for view in split_fetch(memoryview(buffer)):
+        verify(view)
+        view.attributes |= LOG_APPEND_TIME
+        for batch in rewrite(view, 0):
+            stamp(batch, 1, 0, 0)
+
+
+def copy_split(buffer: bytes) -> None:
+    for view in split_fetch(memoryview(buffer)):
+        verify(view)
+        for batch in split(as_is(view), view.size // 3):
+            stamp(batch, 1, 0, 0)
+
+
+def read_records(buffer: bytes) -> None:
+    for view in split_fetch(memoryview(buffer)):
+        verify(view)
+        unpack(view, 0)
+
+
+@contextmanager
+def python_alone() -> Iterator[None]:
+    """Without what is compiled."""
+    functions, compiled.functions = compiled.functions, None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        compiled.functions = functions
+
+
+def spent(work: Callable[[bytes], None], buffer: bytes) -> float:
     """Microseconds of CPU for one call."""
-    best = float("inf")
+    calls, begun = 0, time.process_time()
+    while (passed := time.process_time() - begun) < ENOUGH:
+        work(buffer)
+        calls += 1
+    return passed / calls * 1e6
+
+
+def compare(label: str, work: Callable[[bytes], None], buffer: bytes, records: int) -> None:
+    """Prints the line of one kind of work."""
+    before, after = [], []
     for _ in range(ROUNDS):
-        begun = time.process_time()
-        for _ in range(repeats):
-            work(buffer)
-        best = min(best, time.process_time() - begun)
-    return best / repeats * 1e6
+        with python_alone():
+            before.append(spent(work, buffer) / records)
+        after.append(spent(work, buffer) / records)
+    ratios = sorted(one / other for one, other in zip(before, after, strict=True))
+    print(
+        f"| {label} | {median(before):.2f} | {median(after):.2f} "
+        f"| {median(ratios):.1f} × ({ratios[0]:.1f} to {ratios[-1]:.1f}) |",
+        flush=True,
+    )
 
 
 def main() -> None:
     """Prints one line for each kind of work."""
-    for name, records, size in (("1 KiB", 150, 1024), ("100 B", 1_500, 100)):
+    sizes = (("1 KiB", 150, 1024), ("100 B", 1_500, 100))
+    for name, records, size in sizes:
         buffer = fetch_of(20, records, size, LZ4)
-        per_batch = fastest(copy_as_is, buffer, 50) / 20
-        print(f"as it is, {records} x {name}, lz4, {len(buffer) // 20:,} bytes: {per_batch:.1f} µs a batch")
-        for codec, label in ((LZ4, "lz4"), (ZSTD, "zstd"), (NONE, "none")):
-            buffer = fetch_of(5, records, size, codec)
-            spent = fastest(copy_rewritten, buffer, 4) / 5
-            print(f"re-encoded, {records} x {name}, {label}: {spent:.0f} µs a batch, {spent / records:.2f} µs a record")
-    for codec, label in ((NONE, "none"), (LZ4, "lz4"), (ZSTD, "zstd")):
-        for size in (100, 1_024):
-            buffer = fetch_of(1_000, 1, size, codec)
-            spent = fastest(copy_merged, buffer, 5) / 1_000
-            print(f"merged, single records of {size} B, {label}: {spent:.2f} µs a record")
+        per_batch = median(spent(copy_as_is, buffer) for _ in range(ROUNDS)) / 20
+        print(f"As it is, {records} x {name}, lz4, {len(buffer) // 20:,} bytes: {per_batch:.1f} µs a batch")
+    print(f"\n{'' if compiled.functions else 'Nothing is compiled here: both columns are Python.'}")
+    print("| µs CPU a record | Python | compiled | ratio |\n| --- | ---: | ---: | ---: |")
+    for codec, number in CODECS.items():
+        for name, records, size in sizes:
+            buffer = fetch_of(3, records, size, number)
+            what = f"{records} × {name}, {codec}"
+            compare(f"LogAppendTime, {what}", copy_log_append_time, buffer, 3 * records)
+            compare(f"first record not wanted, {what}", copy_beginning_later, buffer, 3 * records)
+            compare(f"split in three, {what}", copy_split, buffer, 3 * records)
+            compare(f"records read by verify, {what}", read_records, buffer, 3 * records)
+    for name, size in (("1 KiB", 1024), ("100 B", 100)):
+        buffer = fetch_of(1_000, 1, size, NONE)
+        compare(f"one a batch, {name}, none", copy_singles, buffer, 1_000)
+        for codec, number in CODECS.items():
+            compare(f"merged one by one, {name}, {codec}", copy_merged, fetch_of(1_000, 1, size, number), 1_000)
 
 
 if __name__ == "__main__":

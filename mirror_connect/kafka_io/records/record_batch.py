@@ -170,30 +170,30 @@ class NewRecord:
 
 
 class BatchReader:
-    """Reads the batches of a fetch in order. `at`: where the next one begins, in bytes.
+    """Reads the batches of a fetch in order. `at`: where in `data` the next one begins, in bytes.
 
     A batch that is cut off at the end is left out. A corrupt length may look the same: if `buffer` is known to hold only
     `whole` batches, one that is cut off is corrupt.
     """
 
     def __init__(self, buffer: bytes | bytearray | memoryview, *, whole: bool = False) -> None:
-        self._data = memoryview(buffer)
+        self.data = memoryview(buffer)
         self._whole = whole
         self.at = 0
 
     @cached_property
     def content(self) -> bytes:
         """The buffer as `bytes`, for callers that read many small pieces; copied at the first use."""
-        return bytes(self._data)
+        return bytes(self.data)
 
     @property
     def ended(self) -> bool:
         """Whether no bytes are left."""
-        return self.at >= len(self._data)
+        return self.at >= len(self.data)
 
     def only_singles(self, count: int) -> bool:
         """Whether the next `count` batches hold one record each, according to their headers."""
-        data, at = self._data, self.at
+        data, at = self.data, self.at
         for _ in range(count):
             if (
                 at + HEADER_SIZE > len(data)
@@ -206,7 +206,7 @@ class BatchReader:
 
     def next(self) -> BatchView | None:
         """The next batch, None after the last. CorruptBatchError for an impossible header."""
-        data, at = self._data, self.at
+        data, at = self.data, self.at
         end = len(data)
         if end - at <= _MAGIC_AT:
             if self._whole and at != end:

@@ -22,6 +22,8 @@ from mirror_connect.kafka_io.records.record_rewrite import (
 from tests.fakes.encoded_batches import NOW, encode, some_records, with_records
 from tests.fakes.rewritten_batches import encoded_record, every_codec, only, seeds
 
+pytestmark = pytest.mark.usefixtures("each_way")
+
 CONTRADICTIONS = [
     pytest.param(encoded_record(length=-1), {}, id="negative_length"),
     pytest.param(encoded_record(length=(1 << 31) - 1), {}, id="length_of_two_gigabytes"),

@@ -1,0 +1,42 @@
+"""What _compiled.c offers. None: the bytes are not as expected, and the Python code is to read them."""
+
+# Whether `merge_singles` can check CRCs: not every processor computes them.
+CHECKS_CRCS: bool
+
+def repack(
+    data: bytes,
+    at: int,
+    end: int,
+    count: int,
+    base_timestamp: int,
+    timestamp: int | None,
+    base_offset: int,
+    previous: int,
+    last_offset: int,
+    from_offset: int,
+    dense: bool,
+    most_records: int,
+    most_bytes: float,
+    /,
+) -> tuple[bytes, int, int, int, int, int, tuple[tuple[int, int], ...], int] | None: ...
+def merge(parts: list[tuple[bytes, int, int]], /) -> bytes | None: ...
+def unpack(
+    data: bytes,
+    count: int,
+    base_timestamp: int,
+    timestamp: int | None,
+    base_offset: int,
+    last_offset: int,
+    from_offset: int,
+    /,
+) -> list[tuple[int, int, bytes]] | None: ...
+def merge_singles(
+    buffer: bytes | bytearray | memoryview,
+    at: int,
+    stop: int,
+    wanted: int,
+    most_records: int,
+    largest: int,
+    check_crcs: bool,
+    /,
+) -> tuple[bytes, int, int, int, int, tuple[tuple[int, int], ...]] | None: ...

@@ -1,0 +1,213 @@
+"""The compiled inner loops of record_rewrite.py and single_records.py, a hundred times as fast as theirs, if there are any.
+
+They are built from _compiled.c where a C compiler is. Their results are those of the Python code, byte for byte. Where bytes
+are not as expected, each function here returns None, and the caller's Python code reads the same bytes and names the fault.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Generator, Iterator, Sequence
+from itertools import accumulate
+from math import inf
+from typing import Final, NamedTuple
+
+from mirror_connect.kafka_io.records.compression import NONE, compress
+from mirror_connect.kafka_io.records.record_batch import BatchReader, BatchView, ProducerBatch
+
+try:
+    from mirror_connect.kafka_io.records import _compiled
+except ImportError:  # no compiler was there when this was installed
+    _compiled = None  # type: ignore[assignment]
+
+functions = _compiled
+
+# Offsets without gaps: first, count.
+_Ranges = tuple[tuple[int, int], ...]
+_MASK: Final = (1 << 64) - 1
+_LAST: Final = (1 << 63) - 1
+
+
+def rewrite(
+    view: BatchView, data: bytes, from_offset: int, most_records: int
+) -> Generator[ProducerBatch, None, int | None]:
+    """See record_rewrite.rewrite; `data`: the decompressed records. Returns where Python must continue, None at the end."""
+    if functions is None or not _has_offsets(view):
+        return from_offset
+    timestamp = view.max_timestamp if view.log_append_time else None
+    at, left, previous = 0, view.count, view.base_offset - 1
+    begins: int = max(from_offset, view.base_offset)
+    while left:
+        done = functions.repack(
+            data,
+            at,
+            len(data),
+            left,
+            view.base_timestamp,
+            timestamp,
+            view.base_offset,
+            previous,
+            view.last_offset,
+            min(from_offset, _LAST),
+            False,
+            most_records,
+            inf,
+        )
+        if done is None:
+            return begins
+        records, at, read, kept, base, latest, ranges, _ = done
+        left -= read
+        if not kept:
+            return None
+        previous = _ends(ranges)[1]
+        last = previous if left else view.last_offset
+        yield _batch(records, kept, (begins, last), view.codec, (base, latest), ranges=ranges)
+        begins = last + 1
+    return None
+
+
+def unpack(view: BatchView, data: bytes, from_offset: int) -> list[tuple[int, int, bytes]] | None:
+    """See record_rewrite.unpack; `data`: the decompressed records."""
+    if functions is None or not _has_offsets(view):
+        return None
+    timestamp = view.max_timestamp if view.log_append_time else None
+    return functions.unpack(
+        data, view.count, view.base_timestamp, timestamp, view.base_offset, view.last_offset, min(from_offset, _LAST)
+    )
+
+
+def _has_offsets(view: BatchView) -> bool:
+    # Not each reader checks the header first.
+    return bool(view.base_offset >= 0 and view.last_offset <= _LAST)
+
+
+def merge(batches: Sequence[ProducerBatch], decompressed: Sequence[bytes]) -> bytes | None:
+    """The records of the first of these batches as those of one, still uncompressed; see record_rewrite.merge."""
+    if functions is None:
+        return None
+    base = batches[0].base_timestamp
+    return functions.merge(
+        [
+            (data, each.count, (each.base_timestamp - base) & _MASK)
+            for each, data in zip(batches, decompressed, strict=False)
+        ]
+    )
+
+
+def split(
+    batch: ProducerBatch, data: bytes, limit: int, filled: float, most_records: int
+) -> list[ProducerBatch] | None:
+    """See record_rewrite.split; `data`: the decompressed records, `filled`: how much of the limit pieces should fill."""
+    if functions is None:
+        return None
+    whole = _Part(0, len(data), 0, batch.count, len(data), batch.size)
+    try:
+        return list(_Splitter(batch, data, limit, filled, most_records).pieces(whole))
+    except _UnexpectedError:
+        return None
+
+
+class _UnexpectedError(Exception):
+    pass
+
+
+class _Part(NamedTuple):
+    """Some records of a batch, in data[at:end]: number of the first, how many, decompressed bytes, bytes as one batch."""
+
+    at: int
+    end: int
+    number: int
+    records: int
+    measure: int
+    size: int
+
+
+class _Splitter:
+    def __init__(self, batch: ProducerBatch, data: bytes, limit: int, filled: float, most_records: int) -> None:
+        self._batch, self._data = batch, data
+        self._limit, self._filled, self._most_records = limit, filled, most_records
+        self._offsets = _SourceOffsets(batch)
+
+    def pieces(self, part: _Part) -> Iterator[ProducerBatch]:
+        """The part as batches within the limit."""
+        batch = self._batch
+        most = part.measure * min(self._limit * self._filled / part.size, 0.5)
+        at, number, end = part.at, part.number, part.number + part.records
+        while number < end:
+            done = functions.repack(
+                self._data,
+                at,
+                part.end,
+                end - number,
+                batch.base_timestamp,
+                None,
+                0,
+                -1,
+                _LAST,
+                0,
+                True,
+                self._most_records,
+                most,
+            )
+            if done is None:
+                raise _UnexpectedError
+            records, following, _, kept, base, latest, _, measure = done
+            ranges = self._offsets.of(number, kept)
+            piece = _batch(records, kept, _ends(ranges), batch.codec, (base, latest), ranges=ranges)
+            if piece.size <= self._limit or kept == 1:
+                yield piece
+            else:
+                yield from self.pieces(_Part(at, following, number, kept, measure, piece.size))
+            at, number = following, number + kept
+
+
+class _SourceOffsets:
+    """The source offsets of a batch's records, by the records' numbers."""
+
+    def __init__(self, batch: ProducerBatch) -> None:
+        self._ranges = batch.upstream_offsets or ((batch.first_offset, batch.count),)
+        self._ends = list(accumulate(count for _, count in self._ranges))
+
+    def of(self, number: int, count: int) -> _Ranges:
+        """Those of `count` records from `number` on."""
+        found = []
+        at = bisect_right(self._ends, number)
+        while count:
+            first, length = self._ranges[at]
+            skipped = number - (self._ends[at] - length)
+            taken = min(length - skipped, count)
+            found.append((first + skipped, taken))
+            number, count, at = number + taken, count - taken, at + 1
+        return tuple(found)
+
+
+def merge_singles(
+    reader: BatchReader, wanted: int, stop: int, most_records: int, largest: int, *, check_crcs: bool
+) -> ProducerBatch | None:
+    """See single_records.merge_singles; `stop`: where in the reader's buffer to end, `largest`: a record is smaller."""
+    done = functions.merge_singles(reader.data, reader.at, stop, wanted, most_records, largest, check_crcs)
+    if done is None:
+        return None
+    records, reader.at, count, base, latest, ranges = done
+    return _batch(records, count, _ends(ranges), NONE, (base, latest), ranges=ranges)
+
+
+def _ends(ranges: _Ranges) -> tuple[int, int]:
+    """The first and the last offset."""
+    return ranges[0][0], ranges[-1][0] + ranges[-1][1] - 1
+
+
+def _batch(
+    records: bytes, count: int, offsets: tuple[int, int], codec: int, stamps: tuple[int, int], *, ranges: _Ranges
+) -> ProducerBatch:
+    """`offsets`: first and last, `stamps`: base and max."""
+    first = offsets[0]
+    return ProducerBatch(
+        compress(codec, records),
+        count,
+        *offsets,
+        codec,
+        *stamps,
+        rewritten=True,
+        upstream_offsets=None if len(ranges) == 1 and ranges[0][0] == first else ranges,
+    )
