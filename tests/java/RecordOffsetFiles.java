@@ -23,7 +23,7 @@ import org.apache.kafka.connect.storage.MemoryOffsetBackingStore;
 
 /**
  * What Kafka's FileOffsetBackingStore writes and reads. Standard input: a JSON object per line with a `kind`:
- * `store` (sets `entries`, pairs of hex or null, and gives the `file` in hex), `map` (serializes a HashMap with `capacity` and
+ * `store` (sets `entries`, pairs of hex or null, and gives the `file` in hex; it begins with `before`, if that is there), `map` (serializes a HashMap with `capacity` and
  * `load_factor`; equal hex is one and the same array), `linked` (the same of a LinkedHashMap), `other` (a String), and `read`
  * (loads `file`). Standard output: the same objects with `file`, and `recorded`: what the store has after it has loaded that
  * file, or the class of its exception.
@@ -57,7 +57,7 @@ public class RecordOffsetFiles {
             case "read":
                 return HEX.parseHex(asked.get("file").asText());
             case "store":
-                Files.write(path, new byte[0]);
+                Files.write(path, asked.has("before") ? HEX.parseHex(asked.get("before").asText()) : new byte[0]);
                 FileOffsetBackingStore store = store(path);
                 Map<ByteBuffer, ByteBuffer> values = new HashMap<>();
                 entries(asked, new HashMap<>(), false).forEach((key, value) -> values.put(buffer(key), buffer(value)));
