@@ -102,12 +102,17 @@ def main() -> NoReturn:
     try:
         code = application(prog_name="mirror-connect check", standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
-        code = _INTERRUPTED
+        code = _interrupted()
     except Exception as error:
         if not isinstance(error, _USAGE_ERROR):
             raise
         code = _refuse(f"{error}; mirror-connect check --help lists the options")
     sys.exit(code)
+
+
+def _interrupted() -> int:
+    _refuse("interrupted")
+    return _INTERRUPTED
 
 
 def _checked(each: str, worker: str, user: str | None) -> Report:
@@ -117,6 +122,9 @@ def _checked(each: str, worker: str, user: str | None) -> Report:
         return check_file(each, worker, user)
     except ConfigError as error:
         raise typer.Exit(_refuse(str(error))) from None
+    except KeyboardInterrupt:
+        # Typer would end without a word.
+        raise typer.Exit(_interrupted()) from None
 
 
 def _password(user: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
+from mirror_connect.app.config.name_lookups import LookupLoop
 from mirror_connect.check.document import CONNECTOR, Document, UnknownDocument
 from mirror_connect.check.judgement import Setting
 
@@ -27,7 +29,7 @@ class RunningWorker:
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    client: httpx.Client
+    client: httpx.AsyncClient
     url: str
 
     @classmethod
@@ -36,13 +38,15 @@ class _Rest:
         shown = httpx.URL(url)
         auth = login or ((shown.username, shown.password) if shown.username else None)
         bare = str(shown.copy_with(username=None, password=None)).rstrip("/")
-        return cls(httpx.Client(timeout=TIMEOUT_S, auth=auth, follow_redirects=True), bare)
+        return cls(httpx.AsyncClient(timeout=TIMEOUT_S, auth=auth, follow_redirects=True), bare)
 
-    def get(self, path: str) -> Any:
+    async def get(self, path: str) -> Any:
         """The body of the answer; None if there is no such resource. UnknownDocument."""
         try:
-            answer = self.client.get(self.url + path)
-        except httpx.HTTPError as error:
+            # One limit for all: a name server may hang, and an answer may come one byte at a time.
+            async with asyncio.timeout(TIMEOUT_S):
+                answer = await self.client.get(self.url + path)
+        except (httpx.HTTPError, TimeoutError) as error:
             raise UnknownDocument(self.url, _reason(error)) from None
         if answer.status_code == httpx.codes.NOT_FOUND:
             return None
@@ -54,8 +58,28 @@ class _Rest:
             raise UnknownDocument(self.url, f"it answered {answer.status_code} to GET {path}")
         try:
             return answer.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             raise UnknownDocument(self.url, "it is no Connect worker: its answer is not JSON") from None
+
+    async def configs(self) -> dict[str, dict[str, Any]]:
+        """The config of each connector. UnknownDocument."""
+        found = await self.get("/connectors?expand=info")
+        if isinstance(found, dict):
+            return {name: self._config(entry, "info", "config") for name, entry in found.items()}
+        # Workers before 2.3 know no expand.
+        if not isinstance(found, list):
+            raise UnknownDocument(self.url, "it is no Connect worker: GET /connectors lists no connectors")
+        names = map(str, found)
+        return {
+            name: self._config(await self.get(f"/connectors/{quote(name, safe='')}/config") or {}) for name in names
+        }
+
+    def _config(self, answer: Any, *members: str) -> dict[str, Any]:
+        for member in members:
+            answer = answer.get(member) if isinstance(answer, dict) else None
+        if not isinstance(answer, dict):
+            raise UnknownDocument(self.url, "it is no Connect worker: GET /connectors has no configs")
+        return answer
 
 
 def ask(url: str, login: tuple[str, str] | None = None) -> RunningWorker:
@@ -66,21 +90,17 @@ def ask(url: str, login: tuple[str, str] | None = None) -> RunningWorker:
         rest = _Rest.of(url, login)
     except httpx.InvalidURL as error:
         raise UnknownDocument("the URL", f"it is not valid: {error}") from None
-    with rest.client:
-        root = rest.get("/")
+    with asyncio.Runner(loop_factory=LookupLoop) as runner:
+        return runner.run(_ask(rest))
+
+
+async def _ask(rest: _Rest) -> RunningWorker:
+    async with rest.client:
+        root = await rest.get("/")
         if not isinstance(root, dict) or "kafka_cluster_id" not in root:
             raise UnknownDocument(rest.url, "it is no Connect worker: GET / has no kafka_cluster_id")
         about = f"Connect {root.get('version')} on the cluster {root['kafka_cluster_id']}"
-        return RunningWorker(rest.url, about, [_document(name, config) for name, config in _configs(rest).items()])
-
-
-def _configs(rest: _Rest) -> dict[str, dict[str, Any]]:
-    found = rest.get("/connectors?expand=info")
-    if isinstance(found, dict):
-        return {name: dict(entry["info"]["config"]) for name, entry in found.items()}
-    # Workers before 2.3 know no expand.
-    names = found if isinstance(found, list) else []
-    return {name: dict(rest.get(f"/connectors/{quote(name, safe='')}/config") or {}) for name in names}
+        return RunningWorker(rest.url, about, [_document(*each) for each in (await rest.configs()).items()])
 
 
 def _document(name: str, config: dict[str, Any]) -> Document:
@@ -94,11 +114,11 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _reason(error: httpx.HTTPError) -> str:
+def _reason(error: httpx.HTTPError | TimeoutError) -> str:
     """One line, with the advice for a certificate that is not trusted."""
     text = " ".join(str(error).split()) or type(error).__name__
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in _causes(error)):
         return f"its certificate is not trusted: name the authority's in SSL_CERT_FILE ({text})"
-    if isinstance(error, httpx.TimeoutException):
+    if isinstance(error, httpx.TimeoutException | TimeoutError):
         return f"it did not answer within {TIMEOUT_S:g} s"
     return f"it can't be reached: {text}"

@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 from mirror_connect.cli.commands import COMMANDS, FILE, Command
 
 WRONG_USAGE: Final = 2
+INTERRUPTED: Final = 130
 HELP: Final = ("--help", "-h")
 
 
@@ -38,7 +39,12 @@ def main() -> NoReturn:
         print(COMMANDS[name].usage, file=sys.stderr)
         sys.exit(WRONG_USAGE)
     else:
-        run(COMMANDS[name], rest)
+        try:
+            run(COMMANDS[name], rest)
+        except KeyboardInterrupt:
+            # A command's modules take a second to import.
+            print("mirror-connect: interrupted", file=sys.stderr)
+            sys.exit(INTERRUPTED)
     sys.exit(0)
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import re
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,8 +21,11 @@ from tests.paths import ROOT
 FIXTURES = ROOT / "tests" / "fixtures" / "check"
 
 
+COMMAND = (sys.executable, "-m", "mirror_connect.cli", "check")
+
+
 def _check(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mirror_connect.cli", "check", *map(str, arguments)]
+    command = [*COMMAND, *map(str, arguments)]
     return subprocess.run(
         command, capture_output=True, text=True, timeout=120, cwd=ROOT, check=False, stdin=subprocess.DEVNULL
     )
@@ -88,3 +95,66 @@ def test_client_properties_of_a_cluster_are_printed_as_a_file_has_them(tmp_path:
     for wrong in ((file, "--client", "moon"), (FIXTURES / "demo-heartbeat.json", "--client", "cloud")):
         done = _check(*wrong)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+# Rich writes colours as `ESC [ 3x m`; bold is none.
+ANY_ESCAPE = re.compile(r"\x1b\[[\d;]*m")
+COLOUR = re.compile(r"\x1b\[(?:\d+;)*3\d")
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [
+        pytest.param({"TERM": "xterm"}, True, id="a_terminal"),
+        pytest.param({"TERM": "xterm", "NO_COLOR": "1"}, False, id="no_color"),
+        pytest.param({"TERM": "dumb"}, False, id="a_dumb_terminal"),
+    ],
+)
+def test_a_terminal_has_colours_unless_it_or_its_user_wants_none(environment: dict[str, str], coloured: bool) -> None:
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("NO_COLOR", "FORCE_COLOR", "TERM", "COLORTERM")
+    }
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, str(FIXTURES / "demo-heartbeat.json")],
+        stdout=theirs,
+        stdin=subprocess.DEVNULL,
+        env=own | environment,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        # The end of a terminal without writers is an error.
+        with contextlib.suppress(OSError):
+            while piece := os.read(ours, 4096):
+                shown += piece
+        os.close(ours)
+    text = shown.decode()
+    assert (process.returncode, "11 settings: 0 refused" in ANY_ESCAPE.sub("", text)) == (0, True)
+    assert (COLOUR.search(text) is not None) is coloured
+    assert "dumb" not in environment.values() or "\x1b" not in text
+
+
+def test_an_interrupt_is_one_line_and_130() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with subprocess.Popen([*COMMAND, url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            silent.settimeout(60)
+            connection, _ = silent.accept()
+            connection.recv(1)
+            process.send_signal(signal.SIGINT)
+            out, errors = process.communicate(timeout=60)
+            connection.close()
+    assert (process.returncode, out, errors.strip()) == (130, "", "mirror-connect: interrupted")
+
+
+def test_an_interrupt_while_the_command_is_loaded_is_one_line_and_130() -> None:
+    # In the place of the command's module, whose import takes a second.
+    program = (
+        "import sys, signal; from mirror_connect.cli import __main__ as cli; from importlib import import_module\n"
+    )
+    program += "def load(name): signal.raise_signal(signal.SIGINT); return import_module(name)\n"
+    program += "cli.import_module = load; sys.argv = ['mirror-connect', 'check', 'x']; cli.main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "mirror-connect: interrupted\n")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -110,13 +112,59 @@ def test_a_certificate_that_is_not_trusted_and_one_that_is(tmp_path: Path, monke
         (200, b"<html>", "it is no Connect worker: its answer is not JSON"),
         (200, {"a": 1}, "it is no Connect worker: GET / has no kafka_cluster_id"),
         (404, {}, "it is no Connect worker: GET / has no kafka_cluster_id"),
+        (404, b"<html>Not Found</html>", "it is no Connect worker: GET / has no kafka_cluster_id"),
         (500, {}, "it answered 500 to GET /"),
+        (200, b"[" * 100_000, "it is no Connect worker: its answer is not JSON"),
     ],
 )
 def test_whatever_is_no_worker_is_told(status: int, body: Any, line: str) -> None:
     with _server(lambda _: (status, body)) as url, pytest.raises(UnknownDocument) as caught:
         ask(url)
     assert str(caught.value) == f"{url}: {line}"
+
+
+@pytest.mark.parametrize(
+    ("listed", "line"),
+    [
+        ((404, b"<html>"), "GET /connectors lists no connectors"),
+        ((200, {"error_code": 1, "message": "no"}), "GET /connectors has no configs"),
+        ((200, {"a": {"info": {"config": []}}}), "GET /connectors has no configs"),
+        ((200, "connectors"), "GET /connectors lists no connectors"),
+    ],
+)
+def test_whatever_lists_no_connectors_is_told(listed: tuple[int, Any], line: str) -> None:
+    def answer(request: BaseHTTPRequestHandler) -> tuple[int, Any]:
+        return (200, ROOT_ANSWER) if request.path == "/" else listed
+
+    with _server(answer) as url, pytest.raises(UnknownDocument) as caught:
+        ask(url)
+    assert str(caught.value) == f"{url}: it is no Connect worker: {line}"
+
+
+def test_an_answer_byte_by_byte_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running_worker, "TIMEOUT_S", 0.3)
+
+    def answer(request: BaseHTTPRequestHandler) -> tuple[int, Any]:
+        request.send_response(200)
+        request.send_header("Content-Length", "400")
+        request.end_headers()
+        for _ in range(400):
+            request.wfile.write(b" ")
+            time.sleep(0.02)
+        return 200, {}
+
+    with _server(answer) as url, pytest.raises(UnknownDocument, match=r"it did not answer within 0\.3 s"):
+        ask(url)
+
+
+def test_a_name_server_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running_worker, "TIMEOUT_S", 0.3)
+    answer, answered = threading.Event(), []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answered.append(answer.wait(30)))
+    with pytest.raises(UnknownDocument, match=r"it did not answer within 0\.3 s"):
+        ask("http://connect.example:8083")
+    assert answered == []
+    answer.set()
 
 
 def test_a_worker_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
