@@ -33,7 +33,8 @@ log = logging.getLogger(__name__)
 
 MARGIN_S: Final = 2.0
 RETRY_S: Final = 0.25
-LEAVE_S: Final = 3.0
+# The connections are closed after it, and all of that has to take less than a step of the end (app/steps.py).
+LEAVE_S: Final = 1.0
 
 
 class GroupSteps(Protocol):

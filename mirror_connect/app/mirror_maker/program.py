@@ -86,7 +86,9 @@ class MirrorMaker:
         with log_flow(name if len(self._sources) > 1 else ""):
             await self._sources[name].run()
 
-    def _abort(self, line: str) -> None:
+    def _abort(self, line: str) -> bool:
+        """Ends the process because of refused records, if the user wants that; whether it ends."""
         if self._aborts and not self._refused.is_set():
             self._refusal = line
             self._refused.set()
+        return self._aborts

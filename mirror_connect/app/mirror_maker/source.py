@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
+from mirror_connect.app.mirror_maker.changed_lines import ChangedLines
 from mirror_connect.app.mirror_maker.client_files import SourceFile, TargetFile
+from mirror_connect.app.mirror_maker.failed_tasks import FailedTasks
 from mirror_connect.app.mirror_maker.group_member import GroupMember
+from mirror_connect.app.mirror_maker.offset_commits import OffsetCommits
 from mirror_connect.app.mirror_maker.positions import Positions
-from mirror_connect.app.mirror_maker.refused_offsets import DENIED, refused_offsets
 from mirror_connect.app.mirror_maker.source_topics import SourceTopics
 from mirror_connect.app.mirror_maker.target_topics import TargetTopics, tasks_of
 from mirror_connect.app.mirror_maker.task_specs import GroupTaskSpecs
@@ -29,9 +31,8 @@ from mirror_connect.app.supervisor.task_run import Phase
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.mirror.assignment import assigned_partitions_text
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.problems import ProblemCode
 from mirror_connect.connectors.rights import SOURCE_USER
-from mirror_connect.connectors.task_protocol import FAILED, TaskId
+from mirror_connect.connectors.task_protocol import TaskId
 from mirror_connect.kafka_io.admin.admin_errors import AdminError
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.group_membership import (
@@ -50,7 +51,6 @@ T = TypeVar("T")
 
 RETRY_S: Final = 0.5
 LATE_START_S: Final = 1.0
-COMMIT_AGAIN_S: Final = 0.2
 POLL_S: Final = 0.02
 TASKS_PATIENCE_S: Final = 3.0
 # Kept of the time that a rebalance leaves, for tasks that must be killed, the commit and the answer.
@@ -61,18 +61,6 @@ LEAST_RELEASE_S: Final = 2.0
 TASKS_END_S: Final = 2.5
 # At the least, for that commit.
 LAST_COMMIT_S: Final = 1.5
-FAILED_AGAIN_S: Final = 30.0
-# What MirrorMaker counts as a failed send: trying again doesn't help.
-SEND_FAILURES: Final = frozenset(
-    {
-        ProblemCode.PARTITION_STALLED_RECORD_TOO_LARGE,
-        ProblemCode.PARTITION_STALLED_BATCH_REFUSED,
-        ProblemCode.PARTITION_WRITE_DENIED,
-    }
-)
-# What ends it if nothing else can be copied.
-REFUSALS: Final = SEND_FAILURES | {ProblemCode.PARTITION_READ_DENIED}
-GIVE_UP: Final = "raise max.message.bytes of the topic, or give such records up with --abort.on.send.failure false"
 OTHERS: Final = (
     "members with other assignors, or of another kind: set the same partition.assignment.strategy for all of them"
 )
@@ -81,7 +69,7 @@ OTHERS: Final = (
 class MirroredSource:
     """See the module. `flow`: its name in the log if there are several.
 
-    `aborted(line)` gets what ends the process if the user wants it to end at refused records.
+    `aborted(line)`: see FailedTasks.
     """
 
     def __init__(
@@ -95,13 +83,11 @@ class MirroredSource:
         flow: str,
         commit_interval_ms: int,
         skips_oversize: bool,
-        aborted: Callable[[str], None],
+        aborted: Callable[[str], bool],
     ) -> None:
         self._file = file
         self._targets = targets
         self._spark = spark
-        self._commit_s = commit_interval_ms / 1000
-        self._aborted = aborted
         self._fetching = FetchSettings.of(file.consumer)
         self._secrets = file.secrets | target.secrets
         # As MirrorMaker names its first consumer.
@@ -112,7 +98,7 @@ class MirroredSource:
             file.name, file.consumer, target.producer, self._positions, skips_oversize=skips_oversize
         )
         self._source_topics = SourceTopics(self._cluster, topics)
-        self._told: dict[str, str] = {}
+        self._lines = ChangedLines(log)
         self.member: Final = GroupMember(
             GroupClient(
                 file.consumer,
@@ -133,8 +119,16 @@ class MirroredSource:
             session_timeout_ms=file.session_timeout_ms,
             heartbeat_interval_ms=file.heartbeat_interval_ms,
         )
+        self._commits = OffsetCommits(
+            file.group_id,
+            self._positions,
+            self.member,
+            went_back=self._specs.went_back,
+            interval_s=commit_interval_ms / 1000,
+            aborted=aborted,
+        )
         self._supervisor = Supervisor(spark, self._specs, self.member.lease_remaining, flow=flow)
-        self._supervisor.listen(self)
+        self._failed_tasks = FailedTasks(self._supervisor, aborted)
         self._membership: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -156,9 +150,14 @@ class MirroredSource:
         if self._membership is not None:
             self._membership.cancel()
             await asyncio.gather(self._membership, return_exceptions=True)
+        self._failed_tasks.stop()
         await within(self._supervisor.stop(TASKS_PATIENCE_S), "stopping the tasks", TASKS_PATIENCE_S + 0.5)
+        await within(self._last_commit(), "committing the offsets")
+
+    async def _last_commit(self) -> None:
+        # In the middle of a rebalance, or without membership, the group takes no offsets: the next owner repeats records.
         with contextlib.suppress(MembershipLost, RebalanceNeeded):
-            await within(self._commit_until_done(), "committing the offsets")
+            await self._commits.until_done()
 
     async def leave(self) -> None:
         """Leaves the group."""
@@ -189,8 +188,8 @@ class MirroredSource:
         self._want_assigned()
         works = (
             self._until_topics_change(),
-            self._commit_for_ever(),
-            self._watch_tasks(),
+            self._commits.run(),
+            self._failed_tasks.watch(),
             self._find_late_starts(),
         )
         working = [asyncio.create_task(each) for each in works]
@@ -224,7 +223,7 @@ class MirroredSource:
             self._supervisor.retire()
         try:
             async with asyncio.timeout_at(max(until, now() + LAST_COMMIT_S)):
-                await self._commit_until_done()
+                await self._commits.until_done()
         except TimeoutError:
             log.warning("Group %s: offsets were not committed in time; records may come twice", self._file.group_id)
         self._positions.drop()
@@ -270,9 +269,10 @@ class MirroredSource:
             return
         try:
             self._positions.begin(await start_offsets(self._cluster, self._positions.unknown, self._fetching))
+            self._lines.over("start")
         except ClusterUnreachable as problem:
-            self._tell("start", f"Group {self._file.group_id} can't begin: {problem}")
-        await self._commit()
+            self._lines.tell("start", f"Group {self._file.group_id} can't begin: {problem}")
+        await self._commits.once()
 
     async def _find_late_starts(self) -> None:
         """A partition without a leader, or a coordinator that is away, must keep no other one waiting."""
@@ -311,88 +311,10 @@ class MirroredSource:
     async def _until_answered(self, ask: Callable[[], Awaitable[T]]) -> T:
         while True:
             try:
-                return await ask()
+                answer = await ask()
             except (ClusterUnreachable, CoordinatorLost, AdminError) as problem:
-                self._tell("answer", f"Group {self._file.group_id} waits: {problem}")
+                self._lines.tell("answer", f"Group {self._file.group_id} waits: {problem}")
+            else:
+                self._lines.over("answer")
+                return answer
             await asyncio.sleep(RETRY_S)
-
-    # --- commits ----------------------------------------------------------------------------------------------------
-
-    async def _commit_for_ever(self) -> None:
-        """In each interval, and at once when a position goes back.
-
-        The broker deletes the offsets of a topic with it. When the new one has grown to the old position, nothing would
-        seem to have changed.
-        """
-        back = self._specs.went_back
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._commit_s):
-                    await back.wait()
-            went_back = back.is_set()
-            back.clear()
-            with contextlib.suppress(RebalanceNeeded):
-                if went_back:
-                    await self._commit_until_done()
-                else:
-                    await self._commit()
-
-    async def _commit_until_done(self) -> None:
-        """Commits what has changed, as soon as the coordinator answers. Raises MembershipLost, RebalanceNeeded."""
-        while not await self._commit():
-            await asyncio.sleep(COMMIT_AGAIN_S)
-
-    async def _commit(self) -> bool:
-        """Commits what has changed; whether the coordinator has answered. Raises MembershipLost, RebalanceNeeded."""
-        offsets = self._positions.to_commit()
-        if not offsets:
-            return True
-        try:
-            refused = await self.member.commit(offsets)
-        except CoordinatorLost as problem:
-            self._tell("commit", f"Group {self._file.group_id}: offsets are not committed yet: {problem}")
-            return False
-        self._positions.committed({each: offset for each, offset in offsets.items() if each not in refused})
-        line = refused_offsets(self._file.group_id, refused)
-        if line is None:
-            self._told.pop("commit", None)
-            return True
-        self._tell("commit", line)
-        if self._positions.partitions <= {partition for partition, code in refused.items() if code == DENIED}:
-            self._aborted(line)
-        return True
-
-    # --- tasks ------------------------------------------------------------------------------------------------------
-
-    def task_state(self, task: TaskId, state: str, trace: str | None) -> None:
-        """See TaskEvents. A failed task is started again: there is nobody who would do it by REST."""
-        if state == FAILED:
-            if not self._end_at(REFUSALS):
-                log.warning("Task %s is started again in %g s", task, FAILED_AGAIN_S)
-            asyncio.get_running_loop().call_later(FAILED_AGAIN_S, self._supervisor.restart, task)
-
-    def task_ended(self, task: TaskId) -> None:
-        """See TaskEvents."""
-
-    def topics_written(self, task: TaskId, topics: Sequence[str]) -> None:
-        """See TaskEvents."""
-
-    async def _watch_tasks(self) -> None:
-        while True:
-            await asyncio.sleep(RETRY_S)
-            self._end_at(SEND_FAILURES)
-
-    def _end_at(self, codes: Collection[ProblemCode]) -> bool:
-        """Ends the process if a task has such a problem and the user wants that; whether a task has one."""
-        reports = [run.report for run in self._supervisor.runs if run.report is not None]
-        failed = next((each for report in reports for each in report.problems if each.code in codes), None)
-        if failed is None:
-            return False
-        advice = GIVE_UP if failed.code is ProblemCode.PARTITION_STALLED_RECORD_TOO_LARGE else failed.advice
-        self._aborted("; ".join(filter(None, (f"{failed.text}: {failed.cause}", advice))))
-        return True
-
-    def _tell(self, about: str, line: str) -> None:
-        if self._told.get(about) != line:
-            log.warning("%s", line)
-        self._told[about] = line

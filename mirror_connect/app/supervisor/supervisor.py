@@ -95,6 +95,10 @@ class Supervisor:
             run.may_write = False
         self.want({})
 
+    def has_failed(self, task: TaskId) -> bool:
+        """Whether the task is FAILED, and neither its config has changed nor was it restarted since then."""
+        return self._runs.has_failed(task)
+
     def restart(self, task: TaskId) -> None:
         """Restarts a task: ends its run if it has one, and forgets that it failed."""
         self._restarts.forget(task)

@@ -49,6 +49,10 @@ class TaskRuns:
         """The run of a task; there is never more than one."""
         return next((run for run in self._runs.values() if run.task == task), None)
 
+    def has_failed(self, task: TaskId) -> bool:
+        """Whether the task is FAILED, and neither its config has changed nor was it restarted since then."""
+        return task in self._failed
+
     def planned(self) -> Iterator[TaskRun]:
         """Those that should have a query now."""
         return (run for run in self if run.not_before <= self._clock())

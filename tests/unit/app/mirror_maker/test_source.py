@@ -3,101 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from mirror_connect.app.mirror_maker import source as source_module
-from mirror_connect.app.mirror_maker.client_files import read_sources, read_target
-from mirror_connect.app.mirror_maker.source import MirroredSource
-from mirror_connect.app.mirror_maker.topic_choice import TopicChoice
 from mirror_connect.app.supervisor import task_runs
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.problems import Problem, ProblemCode
-from mirror_connect.connectors.task_protocol import TaskId
-from mirror_connect.kafka_io.client.group_membership import CoordinatorLost
+from mirror_connect.kafka_io.client.group_membership import CoordinatorLost, RebalanceNeeded
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode
-from tests.fakes.supervised import Process, World, eventually
-
-TASK = TaskId("mm", 0)
-T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-TOO_LARGE = Problem("t-0", ProblemCode.PARTITION_STALLED_RECORD_TOO_LARGE, "t-0 is stalled at offset 9", "too large")
-DENIED = Problem("t-0", ProblemCode.PARTITION_READ_DENIED, "t-0 can't be read", "denied")
-
-
-class Member:
-    """The group's member: what is committed, and what it commits."""
-
-    def __init__(self) -> None:
-        self.offsets: dict[TopicPartition, int] = {T0: 40, T1: 7}
-        self.commits: list[Mapping[TopicPartition, int]] = []
-        self.refused: dict[TopicPartition, int] = {}
-        self.silent = False
-
-    def lease_remaining(self) -> float:
-        return 5.0
-
-    async def committed(self) -> dict[TopicPartition, int]:
-        return self.offsets
-
-    async def commit(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        if self.silent:
-            raise CoordinatorLost("away")
-        self.commits.append(offsets)
-        return {partition: code for partition, code in self.refused.items() if partition in offsets}
-
-
-class Targets:
-    def prepared(self, sources: Mapping[str, int]) -> dict[str, int]:
-        return dict(sources)
-
-
-class SourceWorld(World):
-    """A source whose supervisor has this world's Spark."""
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__()
-        files = {"mm": "bootstrap.servers=127.0.0.1:1\ngroup.id=g\n", "target": "bootstrap.servers=127.0.0.1:2\n"}
-        for name, text in files.items():
-            (directory / f"{name}.properties").write_text(text)
-        self.aborted: list[str] = []
-        self.member = Member()
-        self.source = MirroredSource(
-            read_sources([str(directory / "mm.properties")], lambda _: None)[0],
-            read_target(str(directory / "target.properties"), lambda _: None),
-            TopicChoice("t", excludes=False),
-            Targets(),  # type: ignore[arg-type]
-            self.spark,
-            flow="",
-            commit_interval_ms=60_000,
-            skips_oversize=False,
-            aborted=self.aborted.append,
-        )
-        self.source.member = self.member  # type: ignore[assignment,misc]
-        self.source._source_topics.counts = {"t": 2}
-        self.supervisor = self.source._supervisor
-
-    @contextlib.asynccontextmanager
-    async def working(self, *partitions: TopicPartition) -> AsyncIterator[Process]:
-        """The source's work, and a task process that copies its partitions."""
-        working = asyncio.create_task(self.source.work(partitions))
-        try:
-            await eventually(lambda: bool(self.tasks()))
-            yield await self.running(TASK)
-        finally:
-            working.cancel()
-            await asyncio.gather(working, return_exceptions=True)
-
-
-@pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[SourceWorld]:
-    world = SourceWorld(tmp_path)
-    await world.start()
-    yield world
-    await world.stop()
+from tests.fakes.mirrored_source import T0, T1, TASK, SourceWorld
+from tests.fakes.supervised import Process, eventually
 
 
 async def test_partitions_are_given_away_and_committed_before_the_member_may_join_again(world: SourceWorld) -> None:
@@ -122,7 +39,7 @@ async def test_what_is_reported_after_the_partition_was_given_away_is_not_commit
     await process.say("RUNNING")
     await releasing
     await process.say("RUNNING", source_offsets=[["t", 0, 99]])
-    await world.source._commit()
+    await world.source._commits.once()
     assert world.member.commits == []
 
 
@@ -132,7 +49,7 @@ async def test_a_lost_membership_ends_the_tasks_without_a_commit(world: SourceWo
     world.source.lost()
     orders = await process.say("RUNNING", source_offsets=[["t", 0, 42]])
     assert (orders.lease_ms, orders.finish) == (0, True)
-    await world.source._commit()
+    await world.source._commits.once()
     assert world.member.commits == []
 
 
@@ -140,10 +57,10 @@ async def test_a_silent_coordinator_is_asked_again_with_the_newest_offset(world:
     async with world.working(T0) as process:
         world.member.silent = True
         await process.say("RUNNING", source_offsets=[["t", 0, 41]])
-        await world.source._commit()
+        await world.source._commits.once()
         world.member.silent = False
         await process.say("RUNNING", source_offsets=[["t", 0, 50]])
-        await world.source._commit()
+        await world.source._commits.once()
     assert world.member.commits == [{T0: 51}]
 
 
@@ -298,28 +215,26 @@ async def test_the_last_commit_waits_for_a_coordinator_that_is_away(
     assert world.member.commits == [{T0: 42}]
 
 
-async def test_a_record_that_the_target_refuses_is_named_with_what_to_do(world: SourceWorld) -> None:
-    async with world.working(T0) as process:
-        await process.say("RUNNING", problems=[TOO_LARGE.to_json()])
-        world.source._end_at(source_module.SEND_FAILURES)
-    (line,) = world.aborted
-    assert line.startswith("t-0 is stalled at offset 9: too large; ")
-    assert line.endswith("--abort.on.send.failure false")
-
-
-async def test_a_task_that_cannot_read_any_topic_ends_the_process(world: SourceWorld) -> None:
-    async with world.working(T0) as process:
-        await process.say("FAILED", trace="PartitionRefusedError: all", problems=[DENIED.to_json()])
-    assert world.aborted == ["t-0 can't be read: denied"]
-
-
-async def test_a_task_that_fails_for_another_reason_is_started_again(
+async def test_the_end_in_the_middle_of_a_rebalance_is_a_usual_one(
     world: SourceWorld, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(source_module, "FAILED_AGAIN_S", 0.01)
+    monkeypatch.setattr(source_module, "TASKS_PATIENCE_S", 0.1)
     async with world.working(T0) as process:
-        await process.say("FAILED", trace="SomeError: the first line\nothers")
-        await eventually(lambda: world.tasks() == [TASK])
-        assert world.run(TASK) is not process.run
-    assert world.aborted == []
-    assert "Task mm-0 is FAILED: SomeError: the first line" in caplog.messages
+        await process.say("RUNNING", source_offsets=[["t", 0, 41]])
+    world.member.refuses = RebalanceNeeded()
+    await world.source.end_tasks()
+    assert [record.message for record in caplog.records if record.exc_info] == []
+
+
+async def test_a_source_that_is_away_again_is_told_again(world: SourceWorld, caplog: pytest.LogCaptureFixture) -> None:
+    away = [CoordinatorLost("away")]
+
+    async def ask() -> int:
+        if away:
+            raise away.pop()
+        return 7
+
+    for _ in range(2):
+        assert await world.source._until_answered(ask) == 7
+        away.append(CoordinatorLost("away"))
+    assert caplog.messages.count("Group g waits: away") == 2
