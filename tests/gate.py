@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -66,14 +67,21 @@ def skips_fail() -> bool:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     # An attribute of a report comes from xdist's workers, too.
     report.only_waited = report.failed and call.excinfo is not None and only_waited(call.excinfo.value)
-    # Marked `tool`: nothing here can bring that program, so CI without it is no fault. The closing lines name it.
-    if report.skipped and skips_fail() and not hasattr(report, "wasxfail") and "tool" not in report.keywords:
+    # Marked `tool`: setup can't bring that program, so CI without it is no fault. The closing lines name it.
+    if report.skipped and skips_fail() and not hasattr(report, "wasxfail") and not _lacks_a_tool(item):
         report.outcome, report.longrepr = "failed", f"skipped, and CI is set: {_reason(report)}"
     return report
+
+
+def _lacks_a_tool(item: pytest.Item) -> bool:
+    """Whether a program of its marks is not there. A test that is skipped for another reason is not excused by the mark."""
+    return any(shutil.which(name) is None for mark in item.iter_markers("tool") for name in mark.args)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

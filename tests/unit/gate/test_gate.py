@@ -253,10 +253,16 @@ def test_a_skip_is_a_failure_where_ci_is_set(planted: Planted, two: bool) -> Non
 
 
 def test_a_skip_for_want_of_a_tool_is_named_and_no_failure_where_ci_is_set(planted: Planted) -> None:
-    code = "@pytest.mark.tool('zsh')\ndef test_it(): pytest.skip('there is no zsh')\n"
+    code = "@pytest.mark.tool('no-such-shell')\ndef test_it(): pytest.skip('there is no such shell')\n"
     run = planted(PASSES, code, env={"CI": "true"})
     assert run.code == 0, run.text
-    assert run.closing() == ["1 skipped:", "  test_planted_1.py: Skipped: there is no zsh"]
+    assert run.closing() == ["1 skipped:", "  test_planted_1.py: Skipped: there is no such shell"]
+
+
+def test_a_tool_that_is_there_excuses_no_skip(planted: Planted) -> None:
+    code = "@pytest.mark.tool('sh')\ndef test_it(): pytest.skip('it is not wanted today')\n"
+    run = planted(PASSES, code, env={"CI": "true"})
+    assert (run.code, "skipped, and CI is set: Skipped: it is not wanted today" in run.text) == (1, True)
 
 
 def test_a_skipped_file_is_a_failure_where_ci_is_set(planted: Planted) -> None:
