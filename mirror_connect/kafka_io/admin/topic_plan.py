@@ -99,7 +99,7 @@ def ensure_topic(clients: LogClients, plan: TopicPlan, timeout: float) -> int:
             if time.monotonic() + _LATER > deadline or isinstance(explained, NotAuthorized):
                 raise explained from None
         if time.monotonic() > deadline:
-            if hidden:
+            if hidden and not _is_late(clients, plan):
                 denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
                 raise clients.denied(
                     f"topic {plan.name} exists, but is not shown", denied, on_topic("DESCRIBE", plan.name)
@@ -116,6 +116,21 @@ def _partition_count(clients: LogClients, plan: TopicPlan) -> int:
     """The topic's number of partitions, 0 if it does not exist. This request never creates it."""
     found = _answer(clients, all_topics(clients.admin, _ANSWER_SECONDS)).topics.get(plan.name)
     return 0 if found is None else len(found.partitions)
+
+
+def _is_late(clients: LogClients, plan: TopicPlan) -> bool:
+    """Whether a topic that exists, as the controller says, is not known to the broker yet, or the broker is too busy to say.
+
+    A broker hides the topics that a user may not see, and answers metadata without them. It does not hide which right to
+    their configs is missing.
+    """
+    try:
+        _described(clients, plan)
+    except KafkaException as problem:
+        error: KafkaError = problem.args[0]
+        # Those below 0 are the client's own: no answer came.
+        return error.retriable() or error.code() < 0 or error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+    return False
 
 
 def _create(clients: LogClients, plan: TopicPlan) -> bool:
@@ -165,11 +180,14 @@ def _check(clients: LogClients, plan: TopicPlan, partitions: int) -> None:
         )
 
 
-def _cleanup_policies(clients: LogClients, plan: TopicPlan) -> list[str]:
+def _described(clients: LogClients, plan: TopicPlan) -> Any:
     resource = ConfigResource(ResourceType.TOPIC, plan.name)
+    return _answer(clients, clients.admin.describe_configs([resource], request_timeout=_ANSWER_SECONDS)[resource])
+
+
+def _cleanup_policies(clients: LogClients, plan: TopicPlan) -> list[str]:
     try:
-        asked = clients.admin.describe_configs([resource], request_timeout=_ANSWER_SECONDS)
-        settings = _answer(clients, asked[resource])
+        settings = _described(clients, plan)
     except KafkaException as problem:
         # Connect continues too: reading a topic's configs needs another right.
         log.info("Topic %s: its cleanup.policy could not be checked: %s", plan.name, problem.args[0].str())

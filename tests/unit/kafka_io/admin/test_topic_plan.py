@@ -138,10 +138,28 @@ def test_a_topic_that_another_worker_creates_first_is_checked(clients: Clients) 
         ensure_topic(clients, CONFIGS, TIMEOUT_S)
 
 
-def test_a_topic_that_exists_and_is_not_shown_lacks_a_right(clients: Clients) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(None, id="its_configs_are_shown"),
+        pytest.param(KafkaError.TOPIC_AUTHORIZATION_FAILED, id="its_configs_neither"),
+    ],
+)
+def test_a_topic_that_exists_and_is_not_shown_lacks_a_right(clients: Clients, answer: int | None) -> None:
     clients.fake.creation_error = KafkaError.TOPIC_ALREADY_EXISTS
     clients.fake.on_create = lambda _: None
+    clients.fake.describe_error = answer
     with pytest.raises(NotAuthorized, match=f"topic {NAME} exists, but is not shown.*DESCRIBE"):
+        ensure_topic(clients, CONFIGS, TIMEOUT_S)
+
+
+@pytest.mark.parametrize("answer", [KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._TIMED_OUT, KafkaError._TRANSPORT])
+def test_a_topic_that_a_busy_broker_does_not_know_yet_lacks_no_right(clients: Clients, answer: int) -> None:
+    # The first request to create it had no answer in time.
+    clients.fake.creation_error = KafkaError.TOPIC_ALREADY_EXISTS
+    clients.fake.on_create = lambda _: None
+    clients.fake.describe_error = answer
+    with pytest.raises(ClusterUnreachable, match=f"topic {NAME} did not appear within 0.1 s"):
         ensure_topic(clients, CONFIGS, TIMEOUT_S)
 
 
