@@ -54,7 +54,6 @@ class Worker:
     ) -> None:
         self._config = config
         self._spark = spark
-        self._flow = flow
         self._until = 0.0
         self._backing = backing
         self._membership = backing.membership
@@ -93,12 +92,16 @@ class Worker:
 
     # --- start ------------------------------------------------------------------------------------------------------
 
-    async def start(self, answers: Callable[[], Awaitable[None]]) -> None:
+    async def start(
+        self, answers: Callable[[], Awaitable[None]], tell: Callable[[ClusterUnreachable], None] | None = None
+    ) -> None:
         """Returns when the worker is in its group and its herder answers; `answers` is called when the latter does.
+
+        `tell` logs that the cluster does not answer yet; None: a line that says for how long it is tried.
 
         StartupError, ClusterUnreachable after a minute, NotAuthorized, GroupRefusedError.
         """
-        cluster_id = await self._patiently(self._cluster_id)
+        cluster_id = await self._patiently(self._cluster_id, tell or _tell_of_patience)
         # Reads need not wait for the group: the broker delays its first member by group.initial.rebalance.delay.ms (3 s by
         # default), and after a kill of this worker by 10 s. Connect, too, creates its topics before it joins.
         async with asyncio.TaskGroup() as together:
@@ -120,7 +123,7 @@ class Worker:
     async def _cluster_id(self) -> str:
         return await asyncio.to_thread(lambda: self._admin().cluster_id())
 
-    async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
+    async def _patiently(self, step: Callable[[], Awaitable[T]], tell: Callable[[ClusterUnreachable], None]) -> T:
         """Retries a first step for a minute while brokers are down: they may be starting too."""
         give_up = asyncio.get_running_loop().time() + UNREACHABLE_GIVE_UP_S
         logged = False
@@ -131,8 +134,7 @@ class Worker:
                 if asyncio.get_running_loop().time() > give_up:
                     raise
                 if not logged:
-                    again = f"The worker tries again for {UNREACHABLE_GIVE_UP_S:.0f} s and then gives up"
-                    log.warning("%s. %s", error, "The flow is tried again until it answers" if self._flow else again)
+                    tell(error)
                 logged = True
             await asyncio.sleep(RETRY_S)
 
@@ -155,3 +157,7 @@ class Worker:
         stores = (self.configs, self._statuses, self._backing.offsets, self._backing.stores)
         closing = (*(store.stop() for store in stores), self._backing.close(left(self._until)))
         await within(asyncio.gather(*closing), "closing the topics")
+
+
+def _tell_of_patience(error: ClusterUnreachable) -> None:
+    log.warning("%s. The worker tries again for %.0f s and then gives up", error, UNREACHABLE_GIVE_UP_S)

@@ -114,7 +114,7 @@ class FlowRunner:
             try:
                 # Its key stores are read again, which may fail while somebody replaces them.
                 worker = self.worker = self._new_worker()
-                await worker.start(self._start_spark)
+                await worker.start(self._start_spark, self._tell_of)
                 break
             except Exception as error:  # noqa: BLE001 — whatever it is must not end the other flows; it is logged
                 cause = first_cause(error)

@@ -48,10 +48,14 @@ class FakeWorker:
         self.configs = _Configs(self)
         cluster.workers.append(self)
 
-    async def start(self, answers: Callable[[], Awaitable[None]]) -> None:
+    async def start(self, answers: Callable[[], Awaitable[None]], tell: Callable[[Exception], None]) -> None:
         await answers()
         if self.cluster.problems:
-            raise ExceptionGroup("together", [self.cluster.problems.pop(0)])
+            problem = self.cluster.problems.pop(0)
+            if isinstance(problem, ClusterUnreachable):
+                # At once, and then it is raised after a minute.
+                tell(problem)
+            raise ExceptionGroup("together", [problem])
 
     def add_listener(self, moved: Callable[[], None]) -> None:
         self._moved.append(moved)
@@ -173,8 +177,8 @@ async def test_a_flow_that_stays_away_is_told_again_after_ten_minutes_though_its
 ) -> None:
     caplog.set_level(logging.INFO)
     tries = iter(range(10_000))
-    # A try takes a minute, and for 30 of them two of the cluster's brokers are away.
-    node.runner._clock = lambda: 60.0 * next(tries)
+    # A try takes a minute and tells twice, and for 30 of them two of the cluster's brokers are away.
+    node.runner._clock = lambda: 30.0 * next(tries)
     node.cluster.problems = [ClusterUnreachable(f"{broker} is away") for broker in ("B-1", "B-2")] * 15
     node.cluster.problems += [KeyError("a bug"), KeyError("a bug")]
     await node.up()
@@ -206,7 +210,7 @@ async def test_a_start_that_does_not_end_delays_the_end_of_no_other_flow(
 ) -> None:
     release = asyncio.Event()
 
-    async def start(self: FakeWorker, answers: object) -> None:
+    async def start(self: FakeWorker, *_: object) -> None:
         try:
             await asyncio.Event().wait()
         finally:
