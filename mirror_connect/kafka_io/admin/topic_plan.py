@@ -129,7 +129,7 @@ def _is_late(clients: LogClients, plan: TopicPlan) -> bool:
     except KafkaException as problem:
         error: KafkaError = problem.args[0]
         # Those below 0 are the client's own: no answer came.
-        return error.retriable() or error.code() < 0 or error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+        return bool(error.retriable() or error.code() < 0 or error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART)
     return False
 
 
