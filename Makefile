@@ -137,9 +137,9 @@ manifests: setup
 demo: setup
 	@exec $(BIN)/python -m deploy.demo
 
-# A tree with changes is refused; `make bench BENCH='--only latency --dirty'` goes on and marks the result.
+# A tree with changes is refused; `make bench CASE=latency BENCH=--dirty` goes on and marks the result.
 bench: setup
-	@exec $(BIN)/python -m benchmarks $(BENCH)
+	@exec $(BIN)/python -m benchmarks $(CASE) $(BENCH)
 
 clean:
 	rm -rf build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .grimp_cache spark-warehouse metastore_db

@@ -1,6 +1,6 @@
-"""`make bench`, `python -m benchmarks`: measures this product beside MirrorMaker 2 and writes RESULTS.md (about 45 minutes).
+"""`make bench`, `python -m benchmarks`: measures this product beside MirrorMaker 2 and writes RESULTS.md (about 75 minutes).
 
-Each part, and each profile of the throughput, may be measured alone: RESULTS.md takes it up and keeps the others.
+Each case may be measured alone: RESULTS.md takes it up and keeps the others.
 With --quick everything is short, shown on the console only, and good for nothing but seeing that it works. What else is
 measured is of a commit: a tree with changes that are not committed is refused, or with --dirty marked in the results.
 """
@@ -20,15 +20,16 @@ from benchmarks import failover, following, latency, many_connectors, many_topic
 from benchmarks.console import Console
 from benchmarks.machine import describe
 from benchmarks.picture import bars
-from benchmarks.plan import FULL, FULL_PROFILES, PARTS, PROFILES, QUICK, Durations
+from benchmarks.plan import FULL, FULL_PROFILES, OTHERS, PROFILES, QUICK, Durations
 from benchmarks.provenance import DirtyTreeError, history, refuse_dirty, tree
-from benchmarks.sides import MM2, MM2_NO_SYNCS, OURS
+from benchmarks.sides import MM2, MM2_NO_SYNCS, MM2_TUNED, OURS
 from benchmarks.store import HERE, PICTURE, REPORT, Part, load, save
 from deploy.local import LocalError
 
 INTERRUPTED: Final = 130
 REFUSED: Final = 2
 ROOT: Final = HERE.parent
+_CASES: Final = (*(profile.name for profile in PROFILES), *OTHERS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,13 +88,11 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
     """What is to be measured, by the name its figures are kept under."""
     durations: Durations = QUICK if options.quick else FULL
     sides: list[str] = options.side or [MM2, OURS]
-    for part in options.only or PARTS:
-        if part == "throughput":
-            all_sides = options.side or throughput.ALL_SIDES
-            for profile in PROFILES:
-                if profile.name in (options.profile or FULL_PROFILES):
-                    name = f"{report.THROUGHPUT}{profile.name}"
-                    yield name, partial(throughput.measure, profile, durations, console, all_sides)
+    for case in options.case or (*FULL_PROFILES, *OTHERS):
+        profile = next((each for each in PROFILES if each.name == case), None)
+        if profile is not None:
+            measure = partial(throughput.measure, profile, durations, console, options.side or ())
+            yield f"{report.THROUGHPUT}{case}", measure
         else:
             module = {
                 "latency": latency,
@@ -103,8 +102,8 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
                 "failover": failover,
                 "many-topics": many_topics,
                 "following": following,
-            }[part]
-            yield part, partial(module.measure, durations, console, sides)
+            }[case]
+            yield case, partial(module.measure, durations, console, sides)
 
 
 def _show(console: Console, parts: dict[str, Part]) -> None:
@@ -127,15 +126,20 @@ def _write(parts: dict[str, Part], console: Console) -> None:
         console.say(f"Not to be quoted: {line}")
 
 
+def _case(name: str) -> str:
+    if name not in _CASES:
+        raise argparse.ArgumentTypeError(f"there is no {name}; there are {', '.join(_CASES)}")
+    return name
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--only", action="append", choices=PARTS, help="measure this part (may be repeated)")
+    said = f"measure these only, of {', '.join(_CASES)}; by default all but single-1k"
+    parser.add_argument("case", nargs="*", type=_case, metavar="CASE", help=said)
     parser.add_argument("--quick", action="store_true", help="short and shown only: to see that it works")
     parser.add_argument("--dirty", action="store_true", help="measure a tree with changes, too; the result is marked")
     parser.add_argument("--render", action="store_true", help="measure nothing: RESULTS.md anew from what is stored")
-    names = [profile.name for profile in PROFILES]
-    parser.add_argument("--profile", action="append", choices=names, help="throughput of this kind of topic only")
-    parser.add_argument("--side", action="append", choices=(MM2, MM2_NO_SYNCS, OURS), help="this side only")
+    parser.add_argument("--side", action="append", choices=(MM2, MM2_NO_SYNCS, MM2_TUNED, OURS), help="this side only")
     return parser
 
 

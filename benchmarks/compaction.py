@@ -8,7 +8,7 @@ from typing import Final
 
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from benchmarks.group_reading import CALL_S, read_all
+from benchmarks.group_reading import CALL_S, count, read_all
 from deploy.local import LocalCluster
 
 # Of the broker: how long its cleaner sleeps when nothing is dirty enough.
@@ -21,6 +21,16 @@ HASTE: Final = {
     "delete.retention.ms": "0",
 }
 WORTH: Final = 0.75
+# Of a topic that `compact` compacts: the newest segment is never compacted, so it is to be a small part.
+SMALL_SEGMENTS: Final = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(1 << 20),
+    "min.cleanable.dirty.ratio": "0.01",
+}
+# Of a topic that nothing else is to be compacted in; remote topics get its configs.
+_AS_IS: Final = {"cleanup.policy": "delete", "segment.bytes": str(1 << 30)}
+# What is left when all keys that are there more than once are gone, but for the newest segments.
+_HALF: Final = 0.55
 
 
 def hasten(cluster: LocalCluster, topics: Sequence[str]) -> None:
@@ -60,3 +70,21 @@ def wait_compacted(cluster: LocalCluster, topic: str, seconds: float) -> tuple[i
                 f"{topic} is not compacted after {seconds:g} s: {len(left)} of {written} records are left"
             )
         time.sleep(0.5)
+
+
+def compact(cluster: LocalCluster, topic: str, partitions: int, written: int, seconds: float) -> int:
+    """How many records are left of a topic with SMALL_SEGMENTS of which every other record is superseded.
+
+    Returns when it is compacted; it is not compacted again. RuntimeError if that takes longer.
+    """
+    until = time.monotonic() + seconds
+    before = written
+    while True:
+        left = count(cluster, topic, partitions)
+        if left == before and left <= written * _HALF:
+            alter_configs(cluster, [topic], _AS_IS)
+            return left
+        if time.monotonic() > until:
+            raise RuntimeError(f"{topic} is not compacted after {seconds:g} s: {left} of {written} records are left")
+        before = left
+        time.sleep(3.0)

@@ -6,7 +6,7 @@ import itertools
 import os
 import sysconfig
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -52,7 +52,10 @@ def values(size: int) -> Iterator[bytes]:
 
 
 def batches(profile: Profile, now_ms: int | None = None) -> list[Batch]:
-    """The pool of a profile: batches of `batch_bytes` on average, or single records."""
+    """The pool of a profile: batches of `batch_bytes` on average, or single records.
+
+    The batches of one that is to be compacted are as many as the topic has: every other key is there once.
+    """
     stamp_ms = int(time.time() * 1000) if now_ms is None else now_ms
     source = values(profile.record_bytes)
     if not profile.batch_bytes:
@@ -60,10 +63,21 @@ def batches(profile: Profile, now_ms: int | None = None) -> list[Batch]:
     # How many records make a batch of the wanted size is seen from a sample.
     trial = _batch(source, max(1, 4 * profile.batch_bytes // profile.record_bytes), profile.codec, stamp_ms)
     count = max(1, round(profile.batch_bytes * trial.records / len(trial.data)))
+    if profile.compacted:
+        keys = (b"once-%d" % number if number % 2 else b"again" for number in itertools.count())
+        return [_batch(source, count, profile.codec, stamp_ms, keys) for _ in range(profile.records // count)]
     return [_batch(source, count, profile.codec, stamp_ms) for _ in range(POOL_BYTES // profile.batch_bytes)]
 
 
-def _batch(source: Iterator[bytes], count: int, codec: int, now_ms: int) -> Batch:
-    plain = build(NewRecord(None, value, now_ms) for value in itertools.islice(source, count))
+def _batch(
+    source: Iterator[bytes],
+    count: int,
+    codec: int,
+    now_ms: int,
+    keys: Iterable[bytes | None] = itertools.repeat(None),
+) -> Batch:
+    plain = build(
+        NewRecord(key, value, now_ms) for value, key in zip(itertools.islice(source, count), keys, strict=False)
+    )
     packed = replace(plain, records=compress(codec, plain.records), codec=codec)
     return Batch(stamp(packed, -1, -1, -1), count, len(plain.records))

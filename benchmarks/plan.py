@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
+from benchmarks.sides import MM2, MM2_NO_SYNCS, MM2_TUNED
+
 PARTITIONS: Final = 4
-PARTS: Final = ("throughput", "latency", "memory", "startup", "many-connectors", "failover", "many-topics", "following")
+# Cases beside the profiles.
+OTHERS: Final = ("latency", "memory", "startup", "many-connectors", "failover", "many-topics", "following")
 NONE_CODEC: Final = 0
 LZ4_CODEC: Final = 3
 
@@ -15,7 +19,9 @@ LZ4_CODEC: Final = 3
 class Profile:
     """One kind of source topic. `batch_bytes`: of a batch on the wire, compressed; 0: one record a batch.
 
-    `records`: in the source topic, which a fast side copies several times.
+    `records`: in the source topic, which a fast side copies several times. `least`: how many times the records per CPU
+    second of each other side are aimed at; these sides are measured. `append_time`: the source's broker sets the
+    timestamps. `compacted`: the source's broker has removed every other record. `encrypted`: TLS on both sides.
     """
 
     name: str
@@ -24,17 +30,75 @@ class Profile:
     batch_bytes: int
     codec: int
     records: int
-    least_ratio: float | None
+    least: Mapping[str, float] = field(default_factory=dict)
+    append_time: bool = False
+    compacted: bool = False
+    encrypted: bool = False
 
 
 PROFILES: Final = (
-    Profile("1k", "1 KiB records in ~100 KB lz4 batches", 1024, 100_000, LZ4_CODEC, 4_000_000, 10.0),
-    Profile("100b", "100 B records in ~100 KB lz4 batches", 100, 100_000, LZ4_CODEC, 44_000_000, 10.0),
-    Profile("single", "100 B records, one a batch, uncompressed", 100, 0, NONE_CODEC, 3_000_000, 1.0),
+    Profile(
+        "1k",
+        "1 KiB records in ~100 KB lz4 batches",
+        1024,
+        100_000,
+        LZ4_CODEC,
+        4_000_000,
+        {MM2: 20.0, MM2_NO_SYNCS: 20.0, MM2_TUNED: 8.0},
+    ),
+    Profile(
+        "100b",
+        "100 B records in ~100 KB lz4 batches",
+        100,
+        100_000,
+        LZ4_CODEC,
+        44_000_000,
+        {MM2: 40.0, MM2_NO_SYNCS: 40.0, MM2_TUNED: 8.0},
+    ),
+    Profile("16k", "1 KiB records in ~16 KB lz4 batches", 1024, 16_000, LZ4_CODEC, 4_000_000, {MM2: 5.0}),
+    Profile(
+        "single",
+        "100 B records, one a batch, uncompressed",
+        100,
+        0,
+        NONE_CODEC,
+        3_000_000,
+        {MM2: 3.0, MM2_NO_SYNCS: 3.0},
+    ),
+    Profile(
+        "append-time",
+        "1 KiB records in ~100 KB lz4 batches, LogAppendTime",
+        1024,
+        100_000,
+        LZ4_CODEC,
+        2_000_000,
+        {MM2: 5.0},
+        append_time=True,
+    ),
+    Profile(
+        "gaps",
+        "1 KiB records in ~100 KB lz4 batches, half of them compacted away",
+        1024,
+        100_000,
+        LZ4_CODEC,
+        1_500_000,
+        {MM2: 5.0},
+        compacted=True,
+    ),
+    Profile(
+        "tls",
+        "1 KiB records in ~100 KB lz4 batches, TLS on both sides",
+        1024,
+        100_000,
+        LZ4_CODEC,
+        4_000_000,
+        {MM2: 10.0},
+        encrypted=True,
+    ),
     # Not part of a full run: the same with larger records, for looking at where time goes.
-    Profile("single-1k", "1 KiB records, one a batch, uncompressed", 1024, 0, NONE_CODEC, 2_000_000, None),
+    Profile("single-1k", "1 KiB records, one a batch, uncompressed", 1024, 0, NONE_CODEC, 2_000_000),
 )
-FULL_PROFILES: Final = ("1k", "100b", "single")
+FULL_PROFILES: Final = ("1k", "100b", "16k", "single", "append-time", "gaps", "tls")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
 from benchmarks.broker_socket import BrokerSocket
-from deploy.local import LocalCluster, start_all
+from deploy.local import Listener, LocalCluster, start_all
 from deploy.local.connect import KAFKA_JVM
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.protocol.log_offsets import LATEST, ListOffsets
@@ -27,13 +27,22 @@ BROKER: Final = {
 class Rig:
     """A source and a target cluster of one broker each, with the JVM options of Kafka's own scripts.
 
-    `properties`: of both brokers, beside `BROKER`. `directory`: for their files, if not the usual place.
+    `properties`: of both brokers, beside `BROKER`. `directory`: for their files, if not the usual place. `encrypted`: both
+    sides' clients use TLS; what fills topics and looks at them does not.
     """
 
-    def __init__(self, properties: Mapping[str, str] = MappingProxyType({}), directory: Path | None = None) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str] = MappingProxyType({}),
+        directory: Path | None = None,
+        *,
+        encrypted: bool = False,
+    ) -> None:
+        listeners = (Listener.SSL, Listener.PLAINTEXT) if encrypted else (Listener.PLAINTEXT,)
         self.source, self.target = (
             LocalCluster(
                 name,
+                listeners=listeners,
                 heap="1g",
                 jvm_options=KAFKA_JVM,
                 properties={**BROKER, **properties},
@@ -60,9 +69,16 @@ class Rig:
         self.source.close()
         self.target.close()
 
-    def create_source_topic(self, name: str, partitions: int) -> None:
+    @property
+    def source_address(self) -> str:
+        """`host:port` of the source's broker, without encryption."""
+        return self.source.bootstrap(Listener.PLAINTEXT)
+
+    def create_source_topic(
+        self, name: str, partitions: int, configs: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         """Returns when the broker takes records: it names itself the leader a moment before it is."""
-        self.source.create_topic(name, partitions)
+        self.source.create_topic(name, partitions, configs)
         until = time.monotonic() + 20
         with Ends(self.source, name, partitions) as ends:
             while not ends.answered() and time.monotonic() < until:
@@ -89,7 +105,7 @@ class Ends:
     """How many records a topic holds, asked of the broker itself: librdkafka remembers too long that there is no topic."""
 
     def __init__(self, cluster: LocalCluster, topic: str, partitions: int) -> None:
-        self._broker = BrokerSocket(cluster.bootstrap_servers)
+        self._broker = BrokerSocket(cluster.bootstrap(Listener.PLAINTEXT))
         self._request = ListOffsets({TopicPartition(topic, number): (LATEST, -1) for number in range(partitions)})
 
     def __enter__(self) -> Self:

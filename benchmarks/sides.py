@@ -24,15 +24,29 @@ from deploy.local.watchdog import watchdog
 
 MM2: Final = "mm2"
 MM2_NO_SYNCS: Final = "mm2-no-syncs"
+MM2_TUNED: Final = "mm2-tuned"
 OURS: Final = "ours"
 BEFORE: Final = "before"
 LABELS: Final = {
     MM2: "MirrorMaker 2, defaults",
     MM2_NO_SYNCS: "MirrorMaker 2, without offset syncs",
+    MM2_TUNED: "MirrorMaker 2, tuned",
     OURS: "mirror-connect",
     BEFORE: "mirror-connect, the other checkout",
 }
 NO_SYNCS: Final = {"emit.offset-syncs.enabled": "false"}
+# As its users tune it for throughput: large batches, compressed once more, and fetches that fill them.
+TUNED: Final = {
+    "producer.override.batch.size": str(1 << 20),
+    "producer.override.linger.ms": "50",
+    "producer.override.compression.type": "lz4",
+    "producer.override.buffer.memory": str(128 << 20),
+    "producer.override.max.request.size": str(8 << 20),
+    "source.consumer.fetch.min.bytes": str(1 << 18),
+    "source.consumer.fetch.max.bytes": str(64 << 20),
+    "source.consumer.max.partition.fetch.bytes": str(8 << 20),
+    "source.consumer.max.poll.records": "5000",
+}
 START_PATIENCE_S: Final = 180.0
 PLUGIN: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 
@@ -50,9 +64,9 @@ def connector_config(
         "tasks.max": str(tasks),
         "topics": topics,
         "source.cluster.alias": alias,
-        "source.cluster.bootstrap.servers": source.bootstrap_servers,
+        **{f"source.cluster.{name}": value for name, value in source.client_properties().items()},
         "target.cluster.alias": "target",
-        "target.cluster.bootstrap.servers": target.bootstrap_servers,
+        **{f"target.cluster.{name}": value for name, value in target.client_properties().items()},
         "replication.factor": "1",
         "offset-syncs.topic.replication.factor": "1",
         "key.converter": BYTES,
@@ -300,6 +314,8 @@ def in_turns(sides: Sequence[str], number: int) -> Sequence[str]:
 
 def config_of(name: str, config: Mapping[str, str]) -> dict[str, str]:
     """The connector's config for a side: without offset syncs MirrorMaker 2 refuses every setting about them."""
+    if name == MM2_TUNED:
+        return {**config, **TUNED}
     if name != MM2_NO_SYNCS:
         return dict(config)
     return {key: value for key, value in config.items() if not key.startswith("offset-syncs.")} | NO_SYNCS

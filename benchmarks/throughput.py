@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.accounting import ProcessTree
+from benchmarks.compaction import CLEANER, SMALL_SEGMENTS, compact
 from benchmarks.console import Console
 from benchmarks.feeder import Fed, SteadyFeed, feed
 from benchmarks.figures import Sample, Span, span, together
@@ -24,7 +25,6 @@ from benchmarks.sides import (
     BEFORE,
     LABELS,
     MM2,
-    MM2_NO_SYNCS,
     OURS,
     Side,
     SideError,
@@ -34,7 +34,6 @@ from benchmarks.sides import (
     open_side,
 )
 
-ALL_SIDES: Final = (MM2, MM2_NO_SYNCS, OURS)
 EVERY_S: Final = 0.2
 # In the warm-up the source grows at a pace that keeps both sides busy and leaves them room.
 WARM_BYTES_PER_SECOND: Final = 20e6
@@ -45,6 +44,9 @@ STUCK_S: Final = 30.0
 LEAST_COPY_S: Final = 2.0
 # What a side that has copied may still have on its way when it is told to do something else.
 REST_S: Final = 2.0
+COMPACTED_S: Final = 180.0
+# Of a source topic.
+APPEND_TIME: Final = {"message.timestamp.type": "LogAppendTime"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +91,18 @@ def measure(
     profile: Profile,
     durations: Durations,
     console: Console,
-    sides: Sequence[str] = ALL_SIDES,
+    sides: Sequence[str] = (),
     other: Path | None = None,
     *,
     at_once: bool = False,
 ) -> list[dict[str, Any]]:
     """Every side on one profile; `other` is the checkout of the side BEFORE. Raises SideError when one does not copy.
 
+    `sides`: by default those of the profile's aims, and this product.
     `at_once`: all sides copy at the same time, so whatever else the machine does affects all of them alike.
     """
-    with Rig() as rig:
+    sides = sides or (*(profile.least or (MM2,)), OURS)
+    with Rig(CLEANER if profile.compacted else {}, encrypted=profile.encrypted) as rig:
         work = _prepare(rig, profile, durations, console)
         spans: dict[str, list[Span]] = {name: [] for name in sides}
         with ExitStack() as stack:
@@ -123,13 +127,18 @@ def measure(
 def _prepare(rig: Rig, profile: Profile, durations: Durations, console: Console) -> _Work:
     console.say(f"{profile.label}: building batches of real text")
     pool = batches(profile)
-    rig.create_source_topic("data", PARTITIONS)
+    configs = SMALL_SEGMENTS if profile.compacted else APPEND_TIME if profile.append_time else {}
+    rig.create_source_topic("data", PARTITIONS, configs)
     began = time.monotonic()
-    fed = feed(rig.source.bootstrap_servers, "data", PARTITIONS, pool, int(profile.records * durations.data_share))
+    fed = feed(rig.source_address, "data", PARTITIONS, pool, int(profile.records * durations.data_share))
     console.say(
         f"{profile.label}: {fed.records:,} records, {fed.wire_bytes / 1e6:,.0f} MB"
         f" ({fed.raw_bytes / 1e6:,.0f} MB uncompressed) written in {time.monotonic() - began:.1f} s"
     )
+    if profile.compacted:
+        left = compact(rig.source, "data", PARTITIONS, fed.records, COMPACTED_S)
+        console.say(f"{profile.label}: {left:,} records are left")
+        fed = Fed(left, int(fed.wire_bytes * left / fed.records), int(fed.raw_bytes * left / fed.records))
     return _Work(rig, profile, pool, fed, durations, console)
 
 
@@ -144,10 +153,10 @@ class _Copier:
         self._seconds = copy / work.durations.rounds
         self._copies = 0
         warm = f"warm-{name}"
-        rig.create_source_topic(warm, PARTITIONS)
+        rig.create_source_topic(warm, PARTITIONS, APPEND_TIME if work.profile.append_time else {})
         self._config = config_of(name, connector_config(rig.source, rig.target, name, warm))
         side.put("copy", self._config)
-        with SteadyFeed(rig.source.bootstrap_servers, warm, PARTITIONS, work.pool, WARM_BYTES_PER_SECOND):
+        with SteadyFeed(rig.source_address, warm, PARTITIONS, work.pool, WARM_BYTES_PER_SECOND):
             rig.wait_for_first_record(f"{name}.{warm}", PARTITIONS, FIRST_RECORD_S)
             work.console.say(f"{LABELS[name]}: warming up for {warm_up:g} s")
             time.sleep(warm_up)

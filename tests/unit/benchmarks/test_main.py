@@ -53,12 +53,12 @@ def measured(repository: Path) -> dict[str, Part]:
 
 
 def test_a_clean_tree_is_measured_and_not_marked(repository: Path) -> None:
-    assert program.main(["--only", "latency"]) == 0
+    assert program.main(["latency"]) == 0
     assert [part.dirty for part in measured(repository).values()] == [False]
 
 
 def test_a_second_part_is_measured_after_the_first_has_written_its_results(repository: Path) -> None:
-    assert [program.main(["--only", "latency"]) for _ in range(2)] == [0, 0]
+    assert [program.main(["latency"]) for _ in range(2)] == [0, 0]
     assert [part.dirty for part in measured(repository).values()] == [False]
 
 
@@ -67,7 +67,7 @@ def test_a_dirty_tree_is_refused_and_nothing_is_written(
 ) -> None:
     (repository / "new.py").write_text("pass")
     monkeypatch.setattr(latency, "measure", lambda *_: pytest.fail("it was measured"))
-    assert program.main(["--only", "latency"]) == 2
+    assert program.main(["latency"]) == 2
     assert "in new.py: commit or stash" in capsys.readouterr().err
     assert measured(repository) == {}
 
@@ -76,7 +76,7 @@ def test_a_dirty_tree_is_measured_when_asked_for_and_marked(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (repository / "new.py").write_text("pass")
-    assert program.main(["--only", "latency", "--dirty"]) == 0
+    assert program.main(["latency", "--dirty"]) == 0
     assert [part.dirty for part in measured(repository).values()] == [True]
     assert "**dirty tree**" in (repository / "benchmarks" / "RESULTS.md").read_text()
     assert "Not to be quoted: latency" in capsys.readouterr().out
@@ -90,20 +90,20 @@ def test_a_file_that_changes_while_it_is_measured_marks_the_result(
         return [dict(DELAY)]
 
     monkeypatch.setattr(latency, "measure", edited)
-    program.main(["--only", "latency"])
+    program.main(["latency"])
     assert [part.dirty for part in measured(repository).values()] == [True]
 
 
 def test_a_quick_look_at_a_dirty_tree_writes_nothing(repository: Path) -> None:
     (repository / "new.py").write_text("pass")
-    assert program.main(["--only", "latency", "--quick"]) == 0
+    assert program.main(["latency", "--quick"]) == 0
     assert measured(repository) == {}
 
 
 def test_what_is_stored_is_rendered_again_without_measuring(
     repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    program.main(["--only", "latency"])
+    program.main(["latency"])
     before = measured(repository)
     monkeypatch.setattr(latency, "measure", lambda *_: pytest.fail("it was measured"))
     for number in range(51):

@@ -9,6 +9,7 @@ from benchmarks.payload import Batch, batches, values
 from benchmarks.plan import PROFILES, Profile
 from mirror_connect.kafka_io.records.compression import decompress
 from mirror_connect.kafka_io.records.record_batch import BatchView, verify
+from tests.fakes.encoded_batches import decode
 
 BY_NAME = {profile.name: profile for profile in PROFILES}
 NOW = 1_700_000_000_000
@@ -65,3 +66,10 @@ def test_a_frame_tells_the_records_of_all_its_batches() -> None:
 def test_a_frame_begins_with_its_size() -> None:
     frame = frames("t", 2, [Batch(b"abc", 1, 1), Batch(b"de", 1, 1)])[0]
     assert int.from_bytes(frame.data[:4], "big") == len(frame.data) - 4
+
+
+def test_of_a_topic_that_is_to_be_compacted_every_other_key_is_there_once() -> None:
+    pool = batches(replace(BY_NAME["gaps"], records=2_000), NOW)
+    keys = [record.key for batch in pool for record in decode(batch.data)]
+    assert keys[::2] == [b"again"] * (len(keys) // 2)
+    assert len(set(keys[1::2])) == len(keys) // 2 > 500

@@ -48,15 +48,19 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def copier(recorder: Recorder, durations: Durations) -> _Copier:
-    cluster = SimpleNamespace(bootstrap_servers="127.0.0.1:9092")
+    cluster = SimpleNamespace(client_properties=lambda: {"bootstrap.servers": "127.0.0.1:9092"})
     rig = SimpleNamespace(
         source=cluster,
-        target=SimpleNamespace(bootstrap_servers="127.0.0.1:9093", delete_topic=recorder.delete_topic),
+        source_address="127.0.0.1:9092",
+        target=SimpleNamespace(
+            client_properties=lambda: {"bootstrap.servers": "127.0.0.1:9093"}, delete_topic=recorder.delete_topic
+        ),
         create_source_topic=lambda *_: None,
         wait_for_first_record=lambda *_: None,
     )
     work = SimpleNamespace(
         rig=rig,
+        profile=SimpleNamespace(append_time=False),
         pool=[],
         fed=SimpleNamespace(records=10),
         durations=durations,
