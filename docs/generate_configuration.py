@@ -9,7 +9,13 @@ import sys
 from collections.abc import Iterable
 from typing import Final
 
-from mirror_connect.app.config.worker_keys import KNOWN_PREFIXES, WORKER_KEYS
+from mirror_connect.app.config.worker_keys import (
+    KNOWN_PREFIXES,
+    OFFSETS_FILE,
+    STANDALONE_KEYS,
+    WORKER_KEYS,
+    is_of_groups,
+)
 from mirror_connect.connectors import DEFINITIONS
 from mirror_connect.connectors.config.framework_settings import CONNECTOR_KEYS, SOURCE_KEYS
 from mirror_connect.connectors.config.table import REQUIRED, ConfigTable, Key
@@ -32,9 +38,9 @@ INTRODUCTION: Final = f"""# Configuration
 
 <!-- Generated from the tables in the code, do not edit: {COMMAND} -->
 
-There are three kinds of settings. The **worker's** are in the properties file for `bin/connect-distributed.sh`. A
-**connector's** are in the JSON of the PUT request. Those of **Kafka's clients** are in both, with a prefix. Names,
-types and defaults are those of Kafka 4.3.1. The tables say what has no effect here. Examples:
+There are three kinds of settings. The **worker's** are in the properties file for `bin/connect-distributed.sh` or
+`bin/connect-standalone.sh`. A **connector's** are in the JSON of the PUT request. Those of **Kafka's clients** are in
+both, with a prefix. Names, types and defaults are those of Kafka 4.3.1. The tables say what has no effect here. Examples:
 [worker.properties](../deploy/sample/worker.properties), [mirror-source.json](../deploy/sample/mirror-source.json).
 How this differs from Kafka Connect and MirrorMaker 2: [compatibility.md](compatibility.md).
 
@@ -98,6 +104,10 @@ def _worker() -> list[str]:
         f"\nSecurity settings (`security.protocol`, `ssl.*`, `sasl.*`: below) and those of Kafka's clients stand at the\n"
         f"top level too, for the worker's own clients. These prefixes are known: {prefixes}.\n"
         "Any other name is named in one warning at the start and has no effect.\n",
+        "A [standalone](standalone.md) worker needs one setting more. It has none of these: "
+        f"{', '.join(f'`{key.name}`' for key in own if is_of_groups(key.name))}.\n",
+        _table(ConfigTable(STANDALONE_KEYS.keys[OFFSETS_FILE])),
+        "",
     ]
 
 

@@ -17,6 +17,13 @@ class RecordsRefused(Exception):
     """The target refuses records, and the user wants the program to end then. The text is one line: what, and why."""
 
 
+class ConnectorFileRefused(Exception):
+    """A connector's file on the command line can't be read, or its connector is refused or does not start."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"Connector file {path}: {reason}")
+
+
 class ConnectError(Exception):
     """REST answers with its text as it is. `status` is the HTTP status and the error_code of the body."""
 
@@ -86,6 +93,13 @@ class UnknownTask(NotFound):
 
     def __init__(self, connector: str, task: int) -> None:
         super().__init__(f"Unknown task: {connector}-{task}")
+
+
+class TaskNotFound(NotFound):
+    """The task to restart does not exist; the text of standalone mode."""
+
+    def __init__(self, task: object) -> None:
+        super().__init__(f"Task {task} not found")
 
 
 class NoStatus(NotFound):
@@ -211,6 +225,13 @@ class ShuttingDown(ConnectError):
 
     def __init__(self) -> None:
         super().__init__("The worker is shutting down")
+
+
+class NotInStandaloneMode(ConnectError):
+    """A request between workers of a group; a standalone worker has none."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"Kafka Connect in standalone mode does not support {what}.")
 
 
 class StartFailed(ConnectError):

@@ -1,7 +1,8 @@
 """Runs a program of this package in the foreground: its log on standard error, its signals, its exit code.
 
-Exit codes: 0 stopped as asked; 2 wrong usage or settings; 3 this machine lacks something (Java, room, a free port);
-4 a cluster refuses this worker (credentials, group.id held by others), refuses records, or can't be reached; 1 a bug.
+Exit codes: 0 stopped as asked; 2 wrong usage or settings; 3 this machine lacks something (Java, room, a free port), or a
+connector's file can't be used; 4 a cluster refuses this worker (credentials, group.id held by others), refuses records, or
+can't be reached; 1 a bug.
 The last line on standard error says what went wrong; stack traces are logged only for bugs.
 """
 
@@ -20,7 +21,7 @@ from mirror_connect.app.config.common_config import CommonConfig
 from mirror_connect.app.config.kafka_environment import notices
 from mirror_connect.app.end_signals import end_on_signals
 from mirror_connect.app.environment import allow_open_files, check_java, check_scratch, leave_no_core
-from mirror_connect.app.errors import RecordsRefused, StartupError
+from mirror_connect.app.errors import ConnectorFileRefused, RecordsRefused, StartupError
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.log_format import LineFormatter, one_line
 from mirror_connect.connectors.secrets import RedactingFilter
@@ -41,6 +42,8 @@ EXIT_CODES: Final[Mapping[type[Exception], int]] = {
     NotAuthorized: CLUSTER,
     GroupRefusedError: CLUSTER,
     RecordsRefused: CLUSTER,
+    # As Kafka's connect-standalone.sh.
+    ConnectorFileRefused: MACHINE,
 }
 
 

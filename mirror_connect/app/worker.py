@@ -45,12 +45,19 @@ CLUSTER_PATIENCE_S: Final = 1.5
 class Worker:
     """See the module. `worker_id` names it in statuses.
 
-    `spark` runs its tasks. `flow`: the name in log lines, in a process with several workers.
+    `spark` runs its tasks. `flow`: the name in log lines, in a process with several workers. `standalone`: see Herder.
     The end has three steps, which the process calls for all its workers: `end_tasks`, `leave`, `close`.
     """
 
     def __init__(
-        self, config: CommonConfig, spark: SparkHost, backing: Backing, *, worker_id: str, flow: str = ""
+        self,
+        config: CommonConfig,
+        spark: SparkHost,
+        backing: Backing,
+        *,
+        worker_id: str,
+        flow: str = "",
+        standalone: bool = False,
     ) -> None:
         self._config = config
         self._spark = spark
@@ -84,6 +91,7 @@ class Worker:
                 config.converters,
                 derived=bool(flow),
             ),
+            standalone=standalone,
         )
 
     async def secrets(self) -> frozenset[str]:

@@ -14,7 +14,14 @@ from mirror_connect.check.strimzi import strimzi_documents
 from mirror_connect.check.yaml_lines import read_yaml
 
 YAML: Final = (".yaml", ".yml")
-_OF_WORKERS: Final = ("group.id", "config.storage.topic", "offset.storage.topic", "key.converter", "value.converter")
+_OF_WORKERS: Final = (
+    "group.id",
+    "config.storage.topic",
+    "offset.storage.topic",
+    "offset.storage.file.filename",
+    "key.converter",
+    "value.converter",
+)
 
 
 def read_documents(path: Path) -> list[Document]:

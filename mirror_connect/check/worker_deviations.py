@@ -17,6 +17,12 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
         note="created, or checked, as Connect does it",
     ),
     yes("offset.storage.topic", "offset.storage.partitions", "offset.storage.replication.factor", "offset.storage.*"),
+    ours(
+        "offset.storage.file.filename",
+        note=
+            "of [standalone mode](standalone.md): the same file, written soon after a change; one worker at a time has it",
+        differs=never,
+    ),
     yes("status.storage.topic", "status.storage.partitions", "status.storage.replication.factor", "status.storage.*"),
     yes(
         "session.timeout.ms", "heartbeat.interval.ms", "rebalance.timeout.ms",

@@ -14,9 +14,10 @@ from typing import Final
 from mirror_connect.app.config.common_config import known_properties, unknown_properties
 from mirror_connect.app.config.config_providers import has_reference, resolve_own
 from mirror_connect.app.config.worker_config import worker_config
-from mirror_connect.app.config.worker_keys import WORKER_KEYS
+from mirror_connect.app.config.worker_keys import OFFSETS_FILE, WORKER_KEYS, is_of_groups
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.rest.basic_auth import EXTENSION, is_known
+from mirror_connect.app.standalone.standalone_config import standalone_config
 from mirror_connect.check.clients import idle_text
 from mirror_connect.check.connector_judge import CORRECT, GIVE, KEEP, converter_text, refusal, unknown_property
 from mirror_connect.check.deviations import BYTES_INSTEAD, row_of
@@ -32,16 +33,14 @@ EXTENSIONS: Final = "rest.extension.classes"
 REFERENCE: Final = "A config provider holds the value."
 NO_FILE: Final = "There is no such file on this machine."
 THERE: Final = "Run check where the worker runs."
-OFFSETS_FILE: Final = "offset.storage.file.filename"
-STANDALONE: Final = "It is of standalone mode, which is not there."
-DISTRIBUTED: Final = (
-    "Give the worker a group.id and its three storage topics, and the connectors to its REST interface."
-)
+OF_GROUPS: Final = "No effect: a standalone worker has no group and no topics."
+LEAVE_OUT: Final = "Leave it out."
 _FILES: Final = (".location", ".allowed.paths")
 _SECURITY: Final = ("security.protocol", "sasl.", "ssl.")
 _STAND_INS: Final[Mapping[str, str]] = {
     "bootstrap.servers": "localhost:9092",
     "group.id": "check",
+    OFFSETS_FILE: "/dev/null",
     **{f"{kind}.storage.topic": f"check-{kind}" for kind in ("config", "offset", "status")},
     **dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.converters.ByteArrayConverter"),
 }
@@ -57,8 +56,8 @@ def judge_worker(properties: Mapping[str, str]) -> list[Judgement]:
     errors = _errors(properties, unread)
     found = []
     for name, value in properties.items():
-        if name == OFFSETS_FILE and _is_standalone(properties):
-            found.append(Judgement(name, Verdict.REFUSED, STANDALONE, DISTRIBUTED))
+        if is_of_groups(name) and _is_standalone(properties):
+            found.append(Judgement(name, Verdict.OTHERWISE, OF_GROUPS, LEAVE_OUT))
         elif name in errors:
             found.append(_refused(name, errors[name], properties))
         elif name in unread:
@@ -111,9 +110,13 @@ def _errors(properties: Mapping[str, str], unread: Mapping[str, str]) -> dict[st
     }
     left = {name: value for name, value in properties.items() if name not in unread and name not in errors}
     stand_ins = {name: value for name, value in _STAND_INS.items() if name in unread or name in errors}
+    standalone = _is_standalone(properties)
     for _ in range(_TRIES):
         try:
-            worker_config({**stand_ins, **left})
+            if standalone:
+                standalone_config({**stand_ins, **left})
+            else:
+                worker_config({**stand_ins, **left})
         except ConfigError as error:
             name = error.name
             lacking = name not in properties and _is_security(name) and any(map(_is_security, errors))

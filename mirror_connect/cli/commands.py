@@ -79,6 +79,25 @@ lacks something (Java 17, room, a free port), 4 the cluster refuses the worker."
         files=True,
     ),
     Command(
+        "standalone",
+        "FILE [CONNECTOR-FILE …]",
+        "a worker of Kafka Connect's standalone mode",
+        "mirror_connect.app.standalone.__main__:main",
+        """\
+Runs one worker without a group in the foreground until SIGTERM or Ctrl-C. It
+logs to standard error. FILE has the properties of a standalone worker of Kafka
+Connect: bootstrap.servers, offset.storage.file.filename … Each CONNECTOR-FILE
+is a connector: properties, or JSON. Its REST interface takes others, which end
+with the process, by default on port 8083.
+
+Environment: as of `mirror-connect worker`.
+
+Exit code: 0 stopped as asked, 1 a bug, 2 wrong usage or setting, 3 this machine
+lacks something (Java 17, room, a free port), or a connector's file is refused,
+4 the cluster refuses the worker.""",
+        files=True,
+    ),
+    Command(
         "mm2",
         "FILE [--clusters CLUSTER …]",
         "the flows of an mm2.properties file (dedicated mode)",

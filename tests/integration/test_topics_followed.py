@@ -68,6 +68,8 @@ def target(target_broker: LocalCluster) -> ClusterAdmin:
 
 
 class Worker:
+    offset_topic = "connect-offsets"
+
     def __init__(self, cluster: LocalCluster) -> None:
         self.cluster = cluster
 

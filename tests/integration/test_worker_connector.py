@@ -52,6 +52,8 @@ class Host:
 class Worker:
     """The properties of a worker on one cluster."""
 
+    offset_topic = "connect-offsets"
+
     def __init__(self, cluster: LocalCluster) -> None:
         self.cluster = cluster
 

@@ -194,3 +194,32 @@ KNOWN_PREFIXES: Final = (
     ADMIN_PREFIX,
     "metrics.context.",
 )
+
+# What only a worker with a group has: the rest of Connect's DistributedConfig.
+_OF_GROUPS: Final = frozenset(
+    {
+        "group.id",
+        "session.timeout.ms",
+        "heartbeat.interval.ms",
+        "rebalance.timeout.ms",
+        "scheduled.rebalance.max.delay.ms",
+        "connect.protocol",
+        "worker.sync.timeout.ms",
+        "worker.unsync.backoff.ms",
+        "exactly.once.source.support",
+    }
+)
+OFFSETS_FILE: Final = "offset.storage.file.filename"
+
+
+def is_of_groups(name: str) -> bool:
+    """Whether a setting means something only to a worker of distributed mode."""
+    kinds = ("config.storage.", "offset.storage.", "status.storage.", "inter.worker.")
+    return name in _OF_GROUPS or (name.startswith(kinds) and name != OFFSETS_FILE)
+
+
+# Of Connect's StandaloneConfig.
+STANDALONE_KEYS: Final = ConfigTable(
+    Key(OFFSETS_FILE, STRING, REQUIRED, HIGH, "File with the source offsets of a standalone worker's connectors."),
+    *(key for key in WORKER_KEYS if not is_of_groups(key.name)),
+)

@@ -65,7 +65,8 @@ def names_without_effect(config: Iterable[str]) -> tuple[list[str], list[str]]:
 class ConfigNotices:
     """Logs each line once for a connector, however often its config is written or started, until the lines change.
 
-    `offsets_topic` is the worker's. `converters`: the worker's, by their settings, for connectors that name none.
+    `offsets_topic` is the worker's, empty if it has a file. `converters`: the worker's, by their settings, for
+    connectors that name none.
     `derived`: configs are derived from an mm2.properties file, by which each name has been checked. They have names that
     nobody reads and nobody wrote, such as `source.cluster.offset.flush.interval.ms`.
     """
@@ -106,10 +107,12 @@ class ConfigNotices:
             yield unapplied
         topic = config.get("offsets.storage.topic", self._offsets_topic)
         if topic != self._offsets_topic:
+            java = (
+                f", and a Java worker that takes over would read older ones in {topic}" if self._offsets_topic else ""
+            )
             yield (
                 f"offsets.storage.topic={topic} is not used: source offsets are read from and written to "
-                f"{self._offsets_topic or 'the worker’s offset topic'}, and a Java worker that takes over would read "
-                f"older ones in {topic}"
+                f"{self._offsets_topic or 'the worker’s offset file'}{java}"
             )
         unknown, misplaced = names_without_effect(() if self._derived else config)
         line = unknown_names_line(unknown, KNOWN_NAMES, "properties")

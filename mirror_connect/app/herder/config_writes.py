@@ -11,6 +11,7 @@ from mirror_connect.app.errors import BadRequest, ConnectorExists, ConnectorNotF
 from mirror_connect.app.herder.connector_reads import ConnectorReads, connector_info
 from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.lifecycle import TargetState
+from mirror_connect.app.herder.starts import Starts
 from mirror_connect.app.herder.validation import Validation
 from mirror_connect.app.herder.views import Config, ConnectorInfo, set_values
 from mirror_connect.app.storage.config_records import connector_entry
@@ -28,12 +29,18 @@ class ConfigWrites:
     """See the module."""
 
     def __init__(
-        self, configs: ConfigStore, leadership: Leadership, validation: Validation, reads: ConnectorReads
+        self,
+        configs: ConfigStore,
+        leadership: Leadership,
+        validation: Validation,
+        reads: ConnectorReads,
+        starts: Starts,
     ) -> None:
         self._configs = configs
         self._leadership = leadership
         self._validation = validation
         self._reads = reads
+        self._starts = starts
 
     async def create(self, name: str, config: Config, initial_state: TargetState | None) -> ConnectorInfo:
         """Creates a connector; ConnectorExists if its name is taken."""
@@ -43,9 +50,10 @@ class ConfigWrites:
         async with self._leadership.writing() as snapshot:
             if snapshot.contains(name):
                 raise ConnectorExists(name)
+            started = self._starts.expect(name)
             with logged(name, f"created, asked to be {initial_state}" if initial_state else "created"):
                 await self._put(name, named, initial_state)
-        return connector_info(name, named, None)
+        return connector_info(name, named, await started())
 
     async def put(self, name: str, config: Config) -> tuple[bool, ConnectorInfo]:
         """Creates a connector or replaces its whole config; returns whether the connector is new."""
@@ -54,9 +62,10 @@ class ConfigWrites:
         await self._validation.check(named)
         async with self._leadership.writing() as snapshot:
             created = not snapshot.contains(name)
+            started = self._starts.expect(name)
             with logged(name, "created" if created else _change_words(snapshot.connectors[name], named, by_name=False)):
                 await self._put(name, named, None)
-        return created, connector_info(name, named, snapshot)
+        return created, connector_info(name, named, await started() or snapshot)
 
     async def patch(self, name: str, patch: Config) -> ConnectorInfo:
         """Changes some settings of a connector; None removes one. Like Connect, stores `name` without checking it."""
@@ -73,9 +82,10 @@ class ConfigWrites:
                 if snapshot.connectors[name] != before:
                     # Another request was faster, and its change must not get lost.
                     continue
+                started = self._starts.expect(name)
                 with logged(name, _change_words(before, merged, by_name=True)):
                     await self._put(name, merged, None)
-            return connector_info(name, merged, snapshot)
+            return connector_info(name, merged, await started() or snapshot)
 
     async def delete(self, name: str) -> None:
         """Removes a connector; its source offsets stay."""

@@ -21,10 +21,11 @@ from mirror_connect.app.herder.log_levels import ClusterLogLevels, LogLevels
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.restarts import Restarts
 from mirror_connect.app.herder.source_offsets import SourceOffsets, StoreOf
+from mirror_connect.app.herder.starts import AwaitedStarts, NoStarts
 from mirror_connect.app.herder.status_book import StatusBook
 from mirror_connect.app.herder.validation import ConfigRules, Validation
 from mirror_connect.app.herder.views import Health, ServerInfo
-from mirror_connect.app.herder.worker_requests import WorkerRequests
+from mirror_connect.app.herder.worker_requests import StandaloneRequests, WorkerRequests
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import CONNECT_VERSION, StatusStore
@@ -37,7 +38,10 @@ HEALTH_WAIT_S: Final = 10.0
 
 
 class Herder:
-    """See the module. `worker_id` is host:port of the advertised REST listener; `offsets_of` opens offset topics."""
+    """See the module. `worker_id` is host:port of the advertised REST listener; `offsets_of` opens offset topics.
+
+    `standalone`: a few answers are those of Connect's standalone mode.
+    """
 
     def __init__(
         self,
@@ -54,6 +58,7 @@ class Herder:
         rules: ConfigRules | None = None,
         log_levels: LogLevels | None = None,
         signature_algorithms: Sequence[str] = ("HmacSHA256",),
+        standalone: bool = False,
     ) -> None:
         self._stored_configs = configs
         self._membership = membership
@@ -74,6 +79,8 @@ class Herder:
         )
         self.leadership: Final = Leadership(membership, configs, statuses, self._reconciler, self._turn)
         self._cluster_id: str | None = None
+        # Whether connectors of files are still to be created; only `health` shows it.
+        self.creating = False
 
         self.validation: Final = Validation(resolver, rules, notices)
         self.connectors: Final = ConnectorReads(
@@ -84,7 +91,8 @@ class Herder:
             membership=membership,
             worker_id=worker_id,
         )
-        self.configs: Final = ConfigWrites(configs, self.leadership, self.validation, self.connectors)
+        starts = AwaitedStarts(self._reconciler, configs) if standalone else NoStarts()
+        self.configs: Final = ConfigWrites(configs, self.leadership, self.validation, self.connectors, starts)
         self.restarts: Final = Restarts(
             configs=configs,
             statuses=statuses,
@@ -92,11 +100,16 @@ class Herder:
             leadership=self.leadership,
             reconciler=self._reconciler,
             reads=self.connectors,
+            standalone=standalone,
         )
         self.source_offsets: Final = SourceOffsets(configs, self.leadership, self._reconciler, resolver, offsets_of)
         self.active_topics: Final = ActiveTopics(statuses, self.leadership, tracking)
         self.log_levels: Final = ClusterLogLevels(log_levels or LogLevels(), configs, self.leadership)
-        self.worker_requests: Final = WorkerRequests(configs, self.leadership, membership, signature_algorithms)
+        self.worker_requests: Final = (
+            StandaloneRequests()
+            if standalone
+            else WorkerRequests(configs, self.leadership, membership, signature_algorithms)
+        )
 
     # --- for the worker ---------------------------------------------------------------------------------------------
 
@@ -140,7 +153,7 @@ class Herder:
 
     async def health(self) -> Health:
         """GET /health: whether requests that change something get the lock for writes."""
-        if not self.leadership.ready:
+        if not self.leadership.ready or self.creating:
             return Health("starting", "Worker is still starting up.")
         try:
             async with asyncio.timeout(HEALTH_WAIT_S), self._turn:

@@ -18,6 +18,14 @@ class TargetState(StrEnum):
     STOPPED = "STOPPED"
 
 
+# The names of `initial_state`, in any case, when a connector is created.
+INITIAL_STATES: Final[Mapping[str, TargetState]] = {
+    "RUNNING": TargetState.STARTED,
+    "PAUSED": TargetState.PAUSED,
+    "STOPPED": TargetState.STOPPED,
+}
+
+
 class State(StrEnum):
     """The observed state; names as in the status topic. Tasks are never STOPPED: a stopped connector has none."""
 

@@ -72,6 +72,7 @@ class Reconciler:
         self._newest_tasks: dict[str, Sequence[Mapping[str, str]]] = {}
         self._waiting: dict[Subject, list[asyncio.Future[bool]]] = {}
         self._background: set[asyncio.Task[None]] = set()
+        self._storing: dict[str, asyncio.Task[None]] = {}
         self._leading = False
 
     @property
@@ -139,6 +140,11 @@ class Reconciler:
         self._waiting.setdefault(subject, []).append(future)
         return future
 
+    async def tasks_stored(self, name: str) -> None:
+        """Waits until the task configs that a connector has asked for are written."""
+        if (storing := self._storing.get(name)) is not None:
+            await asyncio.wait({storing})
+
     def may_write(self, name: str) -> bool:
         """Whether a task of this connector may still write records and source offsets, wanted or not."""
         return any(task.connector == name for task in self._live)
@@ -173,6 +179,7 @@ class Reconciler:
                 self._connector_updated(name)
             case ConnectorRemoved(name):
                 self._newest_tasks.pop(name, None)
+                self._storing.pop(name, None)
                 self._connectors.stop(name)
                 self._book.forget_connector(name)
                 self._want_all()
@@ -316,6 +323,7 @@ class Reconciler:
             task = asyncio.create_task(self._store_tasks(name, task_configs))
             self._background.add(task)
             task.add_done_callback(self._background.discard)
+            self._storing[name] = task
 
     async def _store_tasks(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         """Writes task configs if they differ from those in force; retries until they are written or outdated."""

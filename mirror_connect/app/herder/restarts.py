@@ -10,6 +10,7 @@ from mirror_connect.app.errors import (
     NoStatus,
     RestartOfUnknownConnector,
     StartFailed,
+    TaskNotFound,
     TaskWithoutOwner,
     UnknownTask,
 )
@@ -19,6 +20,7 @@ from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.lifecycle import State
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.restart_plan import RestartPlan
+from mirror_connect.app.herder.starts import START_WAIT_S
 from mirror_connect.app.herder.status_book import StatusBook, Subject
 from mirror_connect.app.herder.views import ConnectorStatus, StateInfo
 from mirror_connect.app.storage.config_records import RestartRequest
@@ -28,13 +30,11 @@ from mirror_connect.connectors.task_protocol import TaskId
 
 log = logging.getLogger(__name__)
 
-# Connect waits up to 90 s; many clients time out after 30.
-START_WAIT_S: Final = 25.0
 SEEN_WAIT_S: Final = 2.0
 
 
 class Restarts:
-    """See the module. The leader restarts."""
+    """See the module. The leader restarts. `standalone`: the answers are those of Connect's standalone mode."""
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class Restarts:
         leadership: Leadership,
         reconciler: Reconciler,
         reads: ConnectorReads,
+        standalone: bool = False,
     ) -> None:
         self._configs = configs
         self._statuses = statuses
@@ -52,6 +53,7 @@ class Restarts:
         self._leadership = leadership
         self._reconciler = reconciler
         self._reads = reads
+        self._standalone = standalone
 
     async def connector(self, name: str) -> None:
         """Restarts the connector instance alone; StartFailed if it fails again."""
@@ -91,9 +93,12 @@ class Restarts:
         async with self._leadership.writing() as snapshot:
             if not snapshot.contains(name):
                 raise RestartOfUnknownConnector(name)
+            gone = number >= snapshot.task_count(name)
+            if self._standalone and gone:
+                raise TaskNotFound(task)
             if number not in snapshot.task_configs.get(name, {}):
                 raise UnknownTask(name, number)
-            if number >= snapshot.task_count(name):
+            if gone:
                 raise TaskWithoutOwner
             runs = self._reconciler.expect(task)
             log.info("Task %s: restarted", task)

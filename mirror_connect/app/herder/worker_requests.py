@@ -9,10 +9,11 @@ import base64
 import binascii
 import hmac
 from collections.abc import Sequence
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NoReturn
 
-from mirror_connect.app.errors import BadRequest, Forbidden, NoSessionKey, NotLeader
+from mirror_connect.app.errors import BadRequest, Forbidden, NoSessionKey, NotInStandaloneMode, NotLeader
 from mirror_connect.app.herder.interfaces import Membership
 from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.storage.config_records import SessionKey
@@ -31,6 +32,22 @@ _DIGESTS: Final = MappingProxyType(
 )
 
 
+class Asked(StrEnum):
+    """What a request asks for."""
+
+    TASK_CONFIGS = "externally setting task configurations"
+    FENCING = "exactly-once source connectors"
+
+
+class StandaloneRequests:
+    """In standalone mode: nobody is asked for a signature, as in Connect."""
+
+    async def refuse(self, what: Asked, body: bytes, algorithm: str | None, signature: str | None) -> NoReturn:
+        """Always raises NotInStandaloneMode."""
+        del body, algorithm, signature
+        raise NotInStandaloneMode(what)
+
+
 class WorkerRequests:
     """See the module; `allowed`: the algorithms of signatures that this worker accepts, by Java's names."""
 
@@ -42,8 +59,9 @@ class WorkerRequests:
         self._membership = membership
         self._allowed = allowed
 
-    async def refuse(self, body: bytes, algorithm: str | None, signature: str | None) -> NoReturn:
+    async def refuse(self, what: Asked, body: bytes, algorithm: str | None, signature: str | None) -> NoReturn:
         """Always raises. Only a caller with a valid signature gets the leader's address."""
+        del what
         await self._leadership.until_ready()
         key = self._configs.snapshot().session_key
         check_signature(body, algorithm, signature, allowed=self._allowed, key=key)

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse
 
 from mirror_connect.app.errors import BadRequest, ConnectorNotFound, NoStatus
 from mirror_connect.app.herder.herder import Herder
-from mirror_connect.app.herder.lifecycle import TargetState
+from mirror_connect.app.herder.lifecycle import INITIAL_STATES, TargetState
 from mirror_connect.app.rest.answers import answer, errors, location, no_body
 from mirror_connect.app.rest.bodies import (
     SOURCE_CONFIG,
@@ -26,7 +26,6 @@ from mirror_connect.app.rest.bodies import (
 from mirror_connect.app.rest.json_bodies import config_from, parsed, read_body, text_of
 from mirror_connect.app.rest.media_types import require_json
 
-_INITIAL_STATES = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
 _BLANKS = "".join(map(chr, range(0x21)))
 _INT = re.compile(r"[+-]?[0-9]+")
 
@@ -230,7 +229,7 @@ def _initial_state(value: Any) -> TargetState | None:
     if value is None:
         return None
     text = text_of(value, "The member initial_state") or ""
-    state = _INITIAL_STATES.get(text.upper())
+    state = INITIAL_STATES.get(text.upper())
     if state is None:
         raise BadRequest(f"There is no initial_state {text}; RUNNING, PAUSED and STOPPED are known")
     return state

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NoReturn
 
 from fastapi import FastAPI, Request, Response
 
 from mirror_connect.app.herder.herder import Herder
+from mirror_connect.app.herder.worker_requests import Asked
 from mirror_connect.app.rest.answers import errors
 from mirror_connect.app.rest.json_bodies import read_body
 from mirror_connect.app.rest.media_types import require_json
@@ -30,16 +31,19 @@ def is_signed(request: Request) -> bool:
 def add_worker_routes(application: FastAPI, herder: Herder) -> None:
     """Adds both resources."""
 
+    async def refuse(what: Asked, request: Request, body: bytes) -> NoReturn:
+        await herder.worker_requests.refuse(what, body, request.headers.get(ALGORITHM), request.headers.get(SIGNATURE))
+
     @application.post("/connectors/{name}/tasks", status_code=204, responses=errors(403, 409, 413))
     async def put_task_configs(name: str, request: Request) -> Response:
         """Between Connect's workers: task configs for the leader to store. Refused here."""
         body = await read_body(request, SIGNED_LIMIT)
         if body:
             require_json(request)
-        await herder.worker_requests.refuse(body, request.headers.get(ALGORITHM), request.headers.get(SIGNATURE))
+        await refuse(Asked.TASK_CONFIGS, request, body)
 
     @application.put("/connectors/{name}/fence", status_code=204, responses=errors(403, 409, 413))
     async def fence(name: str, request: Request) -> Response:
         """Between Connect's workers: a round of zombie fencing. Refused here."""
         body = await read_body(request, SIGNED_LIMIT)
-        await herder.worker_requests.refuse(body, request.headers.get(ALGORITHM), request.headers.get(SIGNATURE))
+        await refuse(Asked.FENCING, request, body)

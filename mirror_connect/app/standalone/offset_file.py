@@ -53,7 +53,7 @@ def read_offset_file(path: str | Path) -> dict[bytes, bytes | None]:
     is left out: no connector has it.
     """
     try:
-        if _is_nowhere(path):
+        if is_nowhere(path):
             return {}
         # Not blocking: a pipe is opened at once, and then refused.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -85,7 +85,7 @@ def write_offset_file(path: str | Path, offsets: Mapping[bytes, bytes | None]) -
     owner if this process may give files away. A link is followed.
     """
     try:
-        if _is_nowhere(path):
+        if is_nowhere(path):
             return
         _replace(os.path.realpath(path), encode(offsets))
     except (OSError, ValueError) as error:
@@ -242,7 +242,8 @@ def _replace(path: str, content: bytes) -> None:
         os.close(directory)
 
 
-def _is_nowhere(path: str | Path) -> bool:
+def is_nowhere(path: str | Path) -> bool:
+    """Whether it is /dev/null, with which nothing is kept."""
     # Java reads nothing from it and writes into it. A rename would put a file in the device's place.
     return os.path.realpath(path) == os.devnull
 

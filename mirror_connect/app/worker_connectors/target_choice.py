@@ -143,11 +143,13 @@ class TargetChooser:
         if (connector, address) in self._logged:
             return
         self._logged.add((connector, address))
+        both = "records and source offsets" if self._worker.offset_topic else "records"
         log.warning(
-            "Connector %s: %s is not the worker's own cluster; records and source offsets go there, with target.producer.* "
-            "(Kafka Connect would write both to the worker's own cluster)",
+            "Connector %s: %s is not the worker's own cluster; %s go there, with target.producer.* "
+            "(Kafka Connect would write them to the worker's own cluster)",
             connector,
             address,
+            both,
         )
 
     def _is_own(self, admin: Mapping[str, str], timeout: float) -> bool:

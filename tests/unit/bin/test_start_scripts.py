@@ -25,6 +25,11 @@ SCRIPTS: Final = {
         "mirror-maker",
         "mirror_connect.app.mirror_maker",
     ),
+    "connect-standalone.sh": (
+        "connect-standalone.properties [connector1.properties connector2.json ...]",
+        "connectStandalone",
+        "mirror_connect.app.standalone",
+    ),
     "connect-mirror-maker.sh": ("mm2.properties", "mirrorMaker", "mirror_connect.app.dedicated"),
 }
 TELLS: Final = '#!/bin/sh\necho "$@"\necho "$$" >&2\nexit 7\n'

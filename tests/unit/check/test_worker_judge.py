@@ -166,8 +166,11 @@ def test_the_policy_for_overrides() -> None:
     assert override_policy({"connector.client.config.override.policy": "My"}) is None
 
 
-def test_a_file_of_standalone_mode_is_refused() -> None:
+def test_a_file_of_standalone_mode_is_judged_as_one() -> None:
     standalone = {"bootstrap.servers": "a:1", "offset.storage.file.filename": "/tmp/o", "key.converter": BYTES}
     found = {each.name: each.verdict for each in judge_worker(standalone)}
-    assert found["offset.storage.file.filename"] is found["group.id"] is Verdict.REFUSED
-    assert found["bootstrap.servers"] is Verdict.SAME
+    assert found["value.converter"] is Verdict.REFUSED
+    assert "group.id" not in found
+    assert found["offset.storage.file.filename"] is found["bootstrap.servers"] is Verdict.SAME
+    idle = {each.name: each.verdict for each in judge_worker({**standalone, "offset.storage.topic": "o"})}
+    assert idle["offset.storage.topic"] is Verdict.OTHERWISE

@@ -18,6 +18,8 @@ IDS = {"own:1": "own", "own:2": "own", "other:1": "other"}
 
 
 class Worker:
+    offset_topic = "offsets"
+
     def client(self, kind: str) -> dict[str, str]:
         return {"bootstrap.servers": "own:1", "kind": kind}
 

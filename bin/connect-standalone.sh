@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# Starts a standalone worker with the connectors of files, as Kafka's script of the same name does: in the foreground, or with
+# -daemon in the background.
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/mirror-connect-start.sh" || exit
+start connectStandalone "connect-standalone.properties [connector1.properties connector2.json ...]" mirror_connect.app.standalone "$@"

@@ -1,0 +1,46 @@
+"""`python -m mirror_connect.app.standalone worker.properties [connector …]`: a standalone worker in the foreground.
+
+Exit codes: those of app/foreground.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn
+
+from mirror_connect.app.foreground import WrongUsage, hide_secrets_of, main_of, set_up_environment
+from mirror_connect.app.standalone.program import StandaloneWorker
+from mirror_connect.app.standalone.standalone_config import load_standalone_config
+from mirror_connect.app.version import API_VERSION
+from mirror_connect.connectors.secrets import RedactingFilter
+from mirror_connect.connectors.task_protocol import CONNECT
+
+log = logging.getLogger("mirror_connect.app")
+
+USAGE: Final = "usage: connect-standalone.sh worker.properties [connector1.properties connector2.json ...]"
+
+
+def main() -> NoReturn:
+    """Entry point."""
+    main_of(prepare)
+
+
+def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], StandaloneWorker]:
+    """See foreground.Prepare. WrongUsage, ConfigError."""
+    if not arguments or any(each.startswith("-") for each in arguments):
+        raise WrongUsage(USAGE)
+    config = load_standalone_config(arguments[0])
+    hide_secrets_of(config, hiding)
+    set_up_environment(config, CONNECT)
+    log.info(
+        "mirror-connect %s starts standalone: offsets in %s, the cluster at %s",
+        API_VERSION,
+        config.offsets_file,
+        config.own_client("admin").get("bootstrap.servers"),
+    )
+    return lambda: StandaloneWorker(config, arguments[1:], hiding.forget_all_but)
+
+
+if __name__ == "__main__":
+    main()
