@@ -86,7 +86,8 @@ def test_selectors_choose_the_workers(path: Path) -> None:
     )
     for selector in selectors:
         assert selector.items() <= labels.items()
-    # The dashboards of Strimzi choose by these.
+    # The dashboards of Strimzi choose by these. Its operator takes pods of its own by strimzi.io/name, too.
+    assert "strimzi.io/name" not in labels
     assert (labels["strimzi.io/kind"], labels["strimzi.io/cluster"]) == ("KafkaMirrorMaker2", "mirror-connect")
 
 
@@ -107,10 +108,30 @@ def test_the_pod_may_do_nothing_that_a_worker_need_not(path: Path) -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert str(spec["securityContext"]["runAsUser"]) == stages()[-1].last("USER", "")
+    of_pod = spec["securityContext"]
+    assert (of_pod["runAsNonRoot"], of_pod["seccompProfile"]) == (True, {"type": "RuntimeDefault"})
+    # The example leaves the user to OpenShift.
+    user = {} if path == EXAMPLE else {"runAsUser": int(stages()[-1].last("USER", "")), "runAsGroup": 0, "fsGroup": 0}
+    assert {name: number for name, number in of_pod.items() if name.startswith(("runAsU", "runAsG", "fs"))} == user
     assert spec["automountServiceAccountToken"] is (path == EXAMPLE)
     assert "memory" in container["resources"]["limits"]
     assert {"/tmp", "/etc/mirror-connect/worker"} <= {each["mountPath"] for each in container["volumeMounts"]}
+
+
+def test_workers_are_spread_over_nodes_and_zones() -> None:
+    found = pod(PLAIN)
+    spread = found["spec"]["topologySpreadConstraints"]
+    assert [each["topologyKey"] for each in spread] == ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]
+    for each in spread:
+        assert each["labelSelector"]["matchLabels"].items() <= found["metadata"]["labels"].items()
+        # With fewer nodes than workers they run all the same.
+        assert each["whenUnsatisfiable"] == "ScheduleAnyway"
+
+
+def test_others_reach_nothing_but_rest() -> None:
+    # The internal HTTP, Spark's driver and its block manager listen on the loopback address.
+    (rule,) = objects(PLAIN)["NetworkPolicy"]["spec"]["ingress"]
+    assert rule == {"ports": [{"port": "rest-api"}], "from": [{"podSelector": {}}]}
 
 
 def test_the_worker_takes_the_properties() -> None:
