@@ -1,8 +1,16 @@
 #!/usr/bin/env bash
 # The image's health check: the worker serves REST, and is neither starting nor cut off from its cluster. An answer that
-# asks for a login is one, too. MIRROR_CONNECT_HEALTH_URL names another address.
+# asks for a login is one, too. The address is that of the variables that the container has for its worker, or
+# MIRROR_CONNECT_HEALTH_URL.
 set -u
-url=${MIRROR_CONNECT_HEALTH_URL:-http://127.0.0.1:8083/health}
+listener=${CONNECT_LISTENERS:-http://${CONNECT_REST_HOST_NAME:-${REST_HOST_NAME:-}}:${CONNECT_REST_PORT:-${REST_PORT:-8083}}}
+listener=${listener%%,*}
+address=${listener#*://}
+host=${address%:*}
+case $host in
+  '' | 0.0.0.0 | '[::]' | ::) host=127.0.0.1 ;;
+esac
+url=${MIRROR_CONNECT_HEALTH_URL:-${listener%%://*}://$host:${address##*:}/health}
 # --insecure: it asks its own machine, whose certificate is for another name.
 status=$(curl --silent --insecure --max-time 5 --output /dev/null --write-out '%{http_code}' "$url") || exit 1
 case $status in

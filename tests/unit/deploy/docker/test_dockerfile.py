@@ -105,3 +105,38 @@ def test_the_health_check_asks_the_worker(tmp_path: Path, status: str, code: int
             check=False,
         )
     assert done.returncode == code
+
+
+@pytest.mark.parametrize(
+    ("environment", "url"),
+    [
+        pytest.param({}, "http://127.0.0.1:8083/health", id="nothing"),
+        pytest.param({"CONNECT_REST_PORT": "28083"}, "http://127.0.0.1:28083/health", id="confluents_port"),
+        pytest.param(
+            {"REST_PORT": "8084", "REST_HOST_NAME": "0.0.0.0"}, "http://127.0.0.1:8084/health", id="debeziums"
+        ),
+        pytest.param(
+            {"CONNECT_LISTENERS": "https://:8443,http://:8083", "CONNECT_REST_PORT": "1"},
+            "https://127.0.0.1:8443/health",
+            id="the_first_listener",
+        ),
+        pytest.param({"CONNECT_LISTENERS": "http://connect:8083"}, "http://connect:8083/health", id="a_host"),
+        pytest.param({"CONNECT_LISTENERS": "http://[::]:8083"}, "http://127.0.0.1:8083/health", id="ipv6"),
+        pytest.param({"MIRROR_CONNECT_HEALTH_URL": "http://x:1/A/B/health"}, "http://x:1/A/B/health", id="named"),
+    ],
+)
+def test_the_health_check_asks_where_the_variables_let_the_worker_listen(
+    tmp_path: Path, environment: dict[str, str], url: str
+) -> None:
+    curl = tmp_path / "curl"
+    curl.write_text('#!/bin/sh\nfor last; do :; done\necho "$last" >&2\nprintf 200\n')
+    curl.chmod(0o755)
+    done = subprocess.run(
+        [IMAGE / "healthcheck.sh"],
+        env={**environment, "PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.strip()) == (0, url)
