@@ -81,8 +81,8 @@ def read_offset_file(path: str | Path) -> dict[bytes, bytes | None]:
 def write_offset_file(path: str | Path, offsets: Mapping[bytes, bytes | None]) -> None:
     """Replaces the file by these offsets, in their order. OffsetFileError, and the file is as it was before.
 
-    When this returns, a crash of the machine leaves the new offsets; before, the old ones. The file keeps its mode, and its
-    owner if this process may give files away. A link is followed.
+    When this returns, a crash of the machine leaves the new offsets, if its file system promises that; before, the old ones
+    or the new ones. The file keeps its mode, and its owner if this process may give files away. A link is followed.
     """
     try:
         if is_nowhere(path):
@@ -224,10 +224,11 @@ def _replace(path: str, content: bytes) -> None:
     try:
         with open(descriptor, "wb") as file:
             if former is not None:
-                with suppress(PermissionError):
+                # Some file systems have neither, and only root may give files away.
+                with suppress(OSError):
                     os.fchown(descriptor, former.st_uid, former.st_gid)
-                # After fchown, which takes set-user-ID bits away.
-                os.fchmod(descriptor, stat.S_IMODE(former.st_mode))
+                with suppress(OSError):
+                    os.fchmod(descriptor, stat.S_IMODE(former.st_mode))
             file.write(content)
             file.flush()
             os.fsync(descriptor)
@@ -235,11 +236,18 @@ def _replace(path: str, content: bytes) -> None:
     except BaseException:
         os.unlink(new)
         raise
-    directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    _sync_directory(os.path.dirname(path))
+
+
+def _sync_directory(path: str) -> None:
+    # Not all file systems know it, and one may create files in a directory that one may not read. Without it a crash of the
+    # machine may bring back the former file, from whose offsets records are only copied again.
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def is_nowhere(path: str | Path) -> bool:

@@ -218,6 +218,33 @@ def test_a_new_file_is_on_the_disk_before_it_takes_the_formers_place(
     assert steps == ["fsync", "rename", "fsync"]
 
 
+@pytest.mark.parametrize("call", ["fchown", "fchmod"])
+def test_a_file_system_without_owners_and_modes_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    write_offset_file(tmp_path / "connect.offsets", {})
+
+    def unknown(*_: object) -> None:
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(os, call, unknown)
+    write_offset_file(tmp_path / "connect.offsets", {b"k": b"v"})
+    assert read_offset_file(tmp_path / "connect.offsets") == {b"k": b"v"}
+
+
+def test_a_directory_that_can_not_be_synced_is_no_failed_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.fsync
+
+    def of_files_alone(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(22, "Invalid argument")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", of_files_alone)
+    write_offset_file(tmp_path / "connect.offsets", {b"k": b"v"})
+    assert read_offset_file(tmp_path / "connect.offsets") == {b"k": b"v"}
+
+
 def test_a_directory_that_is_not_there_is_an_error_of_the_write(tmp_path: Path) -> None:
     path = tmp_path / "none" / "connect.offsets"
     assert read_offset_file(path) == {}
