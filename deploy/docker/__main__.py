@@ -81,7 +81,9 @@ def _by_files(files: Sequence[str]) -> Start:
         raise Mistake(str(error)) from None
     if properties.get("clusters", "").strip():
         return Start([_script("connect-mirror-maker.sh"), *files])
-    return Start([_script("connect-distributed.sh" if len(files) == 1 else "connect-standalone.sh"), *files])
+    # Connectors of a standalone worker may all come by REST. Its own file has the offset file, and no group.
+    alone = len(files) > 1 or ("group.id" not in properties and "offset.storage.file.filename" in properties)
+    return Start([_script("connect-standalone.sh" if alone else "connect-distributed.sh"), *files])
 
 
 def _script(name: str) -> str:

@@ -63,6 +63,8 @@ def test_without_anything_the_ways_are_named(home: Path) -> None:
         pytest.param("clusters = A, B", [], "connect-mirror-maker.sh", id="dedicated"),
         pytest.param("clusters=A,B", ["--clusters", "B"], "connect-mirror-maker.sh", id="dedicated_with_options"),
         pytest.param("key.converter=x", ["source.json"], "connect-standalone.sh", id="standalone"),
+        pytest.param("offset.storage.file.filename=/f", [], "connect-standalone.sh", id="standalone_by_rest"),
+        pytest.param("group.id=g\noffset.storage.file.filename=/f", [], "connect-distributed.sh", id="both"),
     ],
 )
 def test_a_properties_file_says_what_it_is_for(home: Path, text: str, more: list[str], script: str) -> None:
