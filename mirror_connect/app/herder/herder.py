@@ -153,7 +153,7 @@ class Herder:
 
     async def health(self) -> Health:
         """GET /health: whether requests that change something get the lock for writes."""
-        if not self.leadership.ready or self.creating:
+        if not self.leadership.complete or self.creating:
             return Health("starting", "Worker is still starting up.")
         try:
             async with asyncio.timeout(HEALTH_WAIT_S), self._turn:

@@ -51,6 +51,7 @@ class Leadership:
         self._changed = asyncio.Event()
         self._moved = asyncio.Event()
         self._ending = False
+        self._complete = False
         self._takeover_problem: str | None = None
         self._stands_by_for: str | None = None
         self._following: asyncio.Task[None] | None = None
@@ -66,6 +67,15 @@ class Leadership:
     def ready(self) -> bool:
         """Whether the topics have been read, and the worker does not end yet."""
         return self._ready.is_set()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the start is over: since then this worker has taken over, or has known who leads.
+
+        After a kill the broker lets it in only when the session of the killed process is over.
+        """
+        self._complete = self._complete or self.term is not None or self.leader is not None
+        return self.ready and self._complete
 
     @property
     def term(self) -> int | None:

@@ -14,9 +14,32 @@ from tests.fakes.running_connector import (
 
 
 async def test_without_word_from_its_cluster_a_worker_is_not_healthy(worker: FakeWorker) -> None:
+    await eventually(lambda: worker.herder.leadership.complete)
     worker.membership.silence = SILENCE
     health = await worker.herder.health()
     assert (health.status, "no contact with its own cluster" in health.message) == ("unhealthy", True)
+
+
+async def test_a_worker_that_has_not_joined_its_group_is_starting_though_it_answers() -> None:
+    # As after a kill: the broker waits for the session of the killed process.
+    worker = FakeWorker(membership=FakeMembership(is_leader=False, leader_url=None, generation=-1))
+    async with worker.running():
+        assert (await worker.herder.server_info()).kafka_cluster_id
+        before = await worker.herder.health()
+        worker.membership.is_leader = True
+        worker.herder.membership_changed()
+        await eventually(lambda: worker.herder.leadership.term is not None)
+        after = await worker.herder.health()
+        # A rebalance later on is no start.
+        worker.membership.is_leader = False
+        later = await worker.herder.health()
+    assert [each.status for each in (before, after, later)] == ["starting", "healthy", "healthy"]
+
+
+async def test_a_standby_is_healthy_as_soon_as_it_knows_who_leads() -> None:
+    worker = FakeWorker(membership=FakeMembership(is_leader=False))
+    async with worker.running():
+        assert (await worker.herder.health()).status == "healthy"
 
 
 async def test_the_secrets_in_use_are_those_of_stored_configs_and_of_what_runs(worker: FakeWorker) -> None:
