@@ -89,9 +89,6 @@ class OffsetFileLog(MemoryLog):
     def note(self, entries: Sequence[Reported]) -> None:
         """Takes what tasks have reported. It counts at once, and is soon in the file."""
         for key, value, headers in entries:
-            if key in self._offsets:
-                # The newest ones last, as in a topic. Nothing depends on it.
-                del self._offsets[key]
             self._offsets[key] = value
             self._origins[key] = parse_source_offset_headers(headers)
             self.deliver(key, value, headers)
@@ -118,7 +115,13 @@ class OffsetFileLog(MemoryLog):
             await self._changed.wait()
             await asyncio.sleep(self._soon_s)
             began = time.monotonic()
-            await self.flush()
+            try:
+                await self.flush()
+            except Exception:
+                # Without the writer no offset would be kept any more.
+                log.exception("A bug: %s was not written; trying again", self._path)
+                self._changed.set()
+                await asyncio.sleep(RETRY_S)
             took = time.monotonic() - began
             await asyncio.sleep(PAUSES * took if self._problem is None else max(RETRY_S, PAUSES * took))
 

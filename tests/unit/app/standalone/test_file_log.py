@@ -146,6 +146,16 @@ async def test_a_file_that_cannot_be_written_is_told_once_and_tried_again(
     assert caplog.text.count("No space left") == 1
 
 
+async def test_a_bug_does_not_end_the_writing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_log, "RETRY_S", 0.01)
+    tried = []
+    with monkeypatch.context() as broken:
+        broken.setattr(file_log, "write_offset_file", lambda *_: [tried.append(None), 1 // 0])
+        world.report(7)
+        await until(lambda: len(tried) > 1)
+    await until(lambda: world.path.exists() and world.file == {KEY: b'{"offset":7}'})
+
+
 async def test_the_end_writes_the_last_offsets(world: World) -> None:
     world.log._soon_s = 60
     world.report(7)

@@ -10,11 +10,12 @@ import pytest
 from mirror_connect.app.storage.offsets import OffsetStore, offset_key
 from mirror_connect.app.worker_connectors import task_specs
 from mirror_connect.app.worker_connectors.factory import WorkerConnectorFactory
-from mirror_connect.app.worker_connectors.offset_stores import OffsetStores, OpenStore
+from mirror_connect.app.worker_connectors.offset_stores import OffsetStores, OpenStore, Reported
 from mirror_connect.app.worker_connectors.target_choice import Target
 from mirror_connect.app.worker_connectors.task_specs import TaskSpecs
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.task_protocol import TaskId, TaskPartition
+from mirror_connect.connectors.records.topic_ids import topic_id_text
+from mirror_connect.connectors.task_protocol import SourceOffset, TaskId, TaskPartition
 from mirror_connect.connectors.user_code.known_classes import IDENTITY_POLICY
 from tests.fakes.connector_context import FakeContext
 from tests.fakes.topic_log import FakeTopic, FakeTopicLog
@@ -125,3 +126,28 @@ def specs_of(offsets: OffsetStore | None = None) -> TaskSpecs:
 
 def _any(value: Any) -> Any:
     return value
+
+
+async def test_reported_offsets_are_stored_as_a_task_would_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_specs, "FirstAddresses", Addresses)
+    taken: list[Reported] = []
+    monkeypatch.setattr(OffsetStores, "reported", lambda _, entries: taken.extend(entries))
+    specs, task = specs_of(), TaskId("c", 0)
+    await specs.build("run", task, CONFIG, CONFIG, 1)
+    topic_id = topic_id_text(b"0123456789abcdef")
+    # A topic that was made again and is empty has none yet: the former one's tells that it was another topic.
+    specs.copied(task, [SourceOffset("orders", 3, 7, topic_id, 5), SourceOffset("orders", 4, -1, topic_id, 5)])
+    specs.wrote_for(task, ['["c",{"sourceClusterAlias":"A"}]'])
+    assert taken == [
+        Reported(
+            b'["c",{"cluster":"A","partition":3,"topic":"orders"}]',
+            b'{"offset":7}',
+            (("mirror-connect.topic.id", topic_id.encode()), ("mirror-connect.leader.epoch", b"5")),
+        ),
+        Reported(b'["c",{"sourceClusterAlias":"A"}]', b'{"offset":0}'),
+    ]
+
+
+async def test_a_task_that_has_a_topic_for_them_reports_no_offsets() -> None:
+    with pytest.raises(RuntimeError, match="a task that has a topic for them"):
+        specs_of().wrote_for(TaskId("c", 0), ["[]"])
