@@ -139,9 +139,9 @@ class _Reader:
     def offsets(self) -> dict[bytes, bytes | None]:
         self._expect(_START, "it does not begin as one")
         self._expect(_MAP, "it holds something else than a HashMap")
-        # Java does not rely on the fields either: it chooses buckets by the number of entries.
-        _, _, *block, _, entries = _FIELDS.unpack(self._take(_FIELDS.size))
-        if tuple(block) != _BLOCK or entries < 0:
+        # Java does not rely on the others either: it chooses buckets by the number of entries.
+        load_factor, _, *block, _, entries = _FIELDS.unpack(self._take(_FIELDS.size))
+        if not load_factor > 0 or tuple(block) != _BLOCK or entries < 0:
             raise self._problem("the HashMap is damaged")
         found: dict[bytes, bytes | None] = {}
         for _ in range(entries):

@@ -102,6 +102,8 @@ def test_bytes_that_changed_are_an_error_of_their_own_or_other_offsets(name: str
             ONE.replace(b"\x10\x00\x00\x00\x01", b"\x10\x7f\xff\xff\xff"), "no byte", id="2_147_483_647_entries"
         ),
         pytest.param(ONE.replace(b"\x10\x00\x00\x00\x01", b"\x10\xff\xff\xff\xff"), "damaged", id="minus_one_entry"),
+        pytest.param(ONE.replace(b"\x3f\x40\x00\x00", b"\xbf\x40\x00\x00"), "damaged", id="negative_load_factor"),
+        pytest.param(ONE.replace(b"\x3f\x40\x00\x00", b"\x7f\xc0\x00\x00"), "damaged", id="load_factor_not_a_number"),
         *(
             pytest.param(
                 VALUE_NEXT + b"\x71\x00\x7e\x00" + bytes((handle,)) + b"\x78", "no earlier", id=f"refers_to_{what}"
