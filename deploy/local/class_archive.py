@@ -21,6 +21,7 @@ from deploy.local.errors import LocalError
 from deploy.local.java_process import BROKER, CONNECT, QUICK, class_archive
 from deploy.local.kafka_jars import KAFKA_VERSION, MARKER, is_complete, libs
 from deploy.local.kafka_releases import OLD_VERSIONS
+from deploy.local.watchdog import watchdog
 
 # A JVM writes its archive before it ends.
 WRITTEN_S: Final = 60.0
@@ -39,6 +40,7 @@ def make_archives(version: str = KAFKA_VERSION) -> None:
         # A JVM that uses an archive can't write one of this kind.
         class_archive(program, version).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(dir=class_archive(BROKER, version).parent) as scratch:
+        watchdog().guard_directory(scratch)
         made = {program: Path(scratch, program) for program in missing}
         options = {program: (*QUICK, f"-XX:ArchiveClassesAtExit={path}") for program, path in made.items()}
         with LocalCluster("classes", version=version, jvm_options=options.get(BROKER)) as cluster:

@@ -12,6 +12,7 @@ from deploy.local.broker_config import random_id, write_properties
 from deploy.local.errors import LocalError
 from deploy.local.java_process import java_arguments
 from deploy.local.kafka_jars import KAFKA_VERSION, libs
+from deploy.local.watchdog import watchdog
 
 
 def bootstrap_checkpoint(version: str = KAFKA_VERSION) -> Path:
@@ -19,6 +20,7 @@ def bootstrap_checkpoint(version: str = KAFKA_VERSION) -> Path:
     template = libs(version).parent / "bootstrap.checkpoint"
     if not template.exists():
         with tempfile.TemporaryDirectory(dir=template.parent) as scratch:
+            watchdog().guard_directory(scratch)
             made = _format(Path(scratch), version)
             # The rename is atomic, so two processes at once both end with a complete file.
             os.replace(made, template)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +34,8 @@ LOAD_ALL: Final = "import sys; from mirror_connect.spark_jobs.class_archive impo
 WRITTEN_S: Final = 120.0
 EPOCH_S: Final = 60.0
 MADE_S: Final = 300.0
+LEFT_S: Final = 3600.0
+_SCRATCH: Final = "making-"
 JAVA_ANSWERS_S: Final = 20.0
 
 
@@ -43,7 +47,7 @@ def make_archive(archive: Path = ARCHIVE) -> None:
     archive.parent.mkdir(parents=True, exist_ok=True)
     # A JVM that uses such an archive can't write one.
     archive.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
+    with _scratch_beside(archive) as scratch:
         made = Path(scratch, "made.jsa")
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "TMPDIR": scratch}
         process = subprocess.run(
@@ -60,6 +64,21 @@ def make_archive(archive: Path = ARCHIVE) -> None:
             raise RuntimeError((process.stdout.strip() or "Java wrote none").splitlines()[-1])
         made.replace(archive)
         _fitted(archive).write_text(what_it_fits())
+
+
+def _scratch_beside(archive: Path) -> tempfile.TemporaryDirectory[str]:
+    """A directory for one archive in the making, on the same file system; removes those that killed processes left."""
+    for left in archive.parent.glob(f"{_SCRATCH}*"):
+        # Another process may be at it, which takes minutes at most.
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > LEFT_S:
+                shutil.rmtree(left, ignore_errors=True)
+    return tempfile.TemporaryDirectory(dir=archive.parent, prefix=_SCRATCH)
+
+
+def _end_cleanly_when_asked() -> None:
+    """SIGTERM, which a make that is ended sends, removes that directory as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def what_it_fits() -> str:
@@ -153,6 +172,7 @@ def _nothing(rows: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatc
 
 def main() -> None:
     """Entry point of `python -m mirror_connect.spark_jobs.class_archive`. Without an archive Spark only starts slower."""
+    _end_cleanly_when_asked()
     try:
         make_archive()
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from mirror_connect.spark_jobs import class_archive
 from mirror_connect.spark_jobs.class_archive import make_archive
 from mirror_connect.spark_jobs.session import ARCHIVE, archive_option, archive_places
+from tests.waiting import wait_for_state
 
 
 def test_without_an_archive_there_is_no_option(tmp_path: Path) -> None:
@@ -147,3 +149,25 @@ def test_the_command_says_what_follows_and_goes_on(
         "No archive of Java's classes (Java wrote none): Spark starts without one, in twice the time.\n"
     )
     assert sys.prefix in str(ARCHIVE)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupted_process_leaves_nothing(tmp_path: Path, number: int) -> None:
+    program = "import sys; from pathlib import Path; from mirror_connect.spark_jobs import class_archive as it\n"
+    program += f"it.LOAD_ALL = 'import time; time.sleep(60)'; archive = Path({str(tmp_path)!r}, 'a.jsa')\n"
+    program += "make = it.make_archive; it.make_archive = lambda: make(archive); it.main()"
+    with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL) as process:
+        wait_for_state(lambda: any(tmp_path.iterdir()), "it has begun")
+        process.send_signal(number)
+        process.wait(30)
+    assert (process.returncode != 0, list(tmp_path.iterdir())) == (True, [])
+
+
+def test_what_a_killed_process_left_is_removed_by_a_later_one(tmp_path: Path, places: list[Path]) -> None:
+    archive = places[0]
+    old, young = (archive.parent / f"making-{name}" for name in ("old", "young"))
+    for left in (old, young):
+        (left / "warehouse").mkdir(parents=True)
+    os.utime(old, (1_000_000, 1_000_000))
+    make_archive(archive)
+    assert sorted(path.name for path in archive.parent.iterdir()) == ["making-young", "spark.fits", "spark.jsa"]
