@@ -71,6 +71,10 @@ class ConnectorDefinition:
         Texts quote the members in the order of connectors/config/java_maps.py.
         """
 
+    def idle_offset(self, config: Mapping[str, str], partition: Mapping[str, Any]) -> str | None:
+        """Why no task of this config will read an offset that a client has set, half a sentence; None if one may."""
+        return None
+
     def warnings(self, config: Mapping[str, str]) -> list[str]:
         """One line for each setting of a valid config that has no effect or may surprise."""
         return []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
@@ -82,7 +83,10 @@ class SourceOffsets:
             if record_size(name, partition, offset) > RECORD_LIMIT:
                 raise BadRequest(f"A source partition and its offset take more than {RECORD_LIMIT} bytes")
 
+        idle: list[str] = []
+
         def check(config: Config, resolved: Mapping[str, str]) -> None:
+            idle.clear()
             try:
                 definition = connector_definition(resolved.get(CLASS, ""), config.get(CLASS))
                 for partition, offset in ordered:
@@ -91,6 +95,8 @@ class SourceOffsets:
                     if partition is None:
                         raise RefusedOffset("Source partitions may not be null")
                     definition.check_offset(partition, offset)
+                    if (why := definition.idle_offset(resolved, partition)) is not None:
+                        idle.append(why)
             except (RefusedOffset, UnknownConnectorClass) as error:
                 raise BadRequest(str(error)) from None
 
@@ -99,6 +105,9 @@ class SourceOffsets:
         done = ((len(ordered) - removed, "set"), (removed, "removed"))
         parts = [f"{counted(count, 'source offset')} {what}" for count, what in done if count]
         log.info("Connector %s: %s", name, ", ".join(parts) or "no source offset changed")
+        # Connect's connectors take it, too, and REST has no place to say it.
+        for why, count in Counter(idle).items():
+            log.warning("Connector %s: no task will read %s of those: %s", name, counted(count, "source offset"), why)
 
     async def reset(self, name: str) -> None:
         """Removes every offset of a connector."""

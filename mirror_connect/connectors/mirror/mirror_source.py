@@ -163,6 +163,12 @@ class MirrorSource(ConnectorDefinition):
         check_partition_number(partition)
         check_offset(partition, offset)
 
+    def idle_offset(self, config: Mapping[str, str], partition: Mapping[str, Any]) -> str | None:
+        """See ConnectorDefinition. Which topics there are, only the source cluster knows."""
+        cluster = partition.get("cluster")
+        same = cluster == config.get("source.cluster.alias", "source")
+        return None if same else f"cluster {cluster} is not its source.cluster.alias"
+
     def warnings(self, config: Mapping[str, str]) -> list[str]:
         """Lines about settings without effect, and those not supported yet."""
         return mirror_warnings(config) + _not_yet(config)

@@ -32,6 +32,23 @@ async def test_keys_have_the_member_order_of_java_whatever_the_request_had(worke
     assert (entry.partition, entry.offset) == (ORDERS_0, {"offset": 4})
 
 
+async def test_an_offset_of_another_cluster_is_set_as_in_connect_and_the_log_says_that_nobody_reads_it(
+    worker: FakeWorker, caplog: pytest.LogCaptureFixture
+) -> None:
+    await stopped(worker)
+    foreign = [({**ORDERS_0, "cluster": "B", "partition": number}, {"offset": 4}) for number in range(2)]
+    await worker.herder.source_offsets.alter("a", [*SET, *foreign])
+    assert len(worker.offset_topic.entries()) == 3
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert told == [
+        "Connector a: no task will read 2 source offsets of those: cluster B is not its source.cluster.alias"
+    ]
+    # Removing them is how a user mends it.
+    caplog.clear()
+    await worker.herder.source_offsets.alter("a", [(partition, None) for partition, _ in foreign])
+    assert "no task will read" not in caplog.text
+
+
 async def test_an_offset_without_a_partition_is_refused_and_a_removal_is_not(worker: FakeWorker) -> None:
     await stopped(worker)
     with pytest.raises(BadRequest, match="Source partitions may not be null"):
