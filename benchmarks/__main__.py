@@ -16,7 +16,18 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
-from benchmarks import failover, following, latency, many_connectors, many_topics, memory, report, startup, throughput
+from benchmarks import (
+    failover,
+    following,
+    latency,
+    many_connectors,
+    many_topics,
+    memory,
+    report,
+    scaling,
+    startup,
+    throughput,
+)
 from benchmarks.console import Console
 from benchmarks.machine import describe
 from benchmarks.picture import bars
@@ -102,6 +113,7 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
                 "failover": failover,
                 "many-topics": many_topics,
                 "following": following,
+                "scaling": scaling,
             }[case]
             yield case, partial(module.measure, durations, console, sides)
 

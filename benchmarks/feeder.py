@@ -20,6 +20,8 @@ VERSION: Final = 8
 # A broker handles one request of a connection at a time.
 CONNECTIONS: Final = 3
 IN_FLIGHT: Final = 48
+# Of a request.
+MOST_PARTITIONS: Final = 16
 IN_FLIGHT_BYTES: Final = 4 << 20
 _PRODUCE: Final = Produce([])
 
@@ -46,13 +48,18 @@ class Fed:
 
 
 def frames(topic: str, partitions: int, pool: Sequence[Batch]) -> list[Frame]:
-    """One request for every `partitions` batches of the pool."""
+    """Requests with a batch for each of at most MOST_PARTITIONS; all partitions get as many, and each batch goes once.
+
+    Where there are more partitions than batches, batches go several times.
+    """
     made = []
-    for first in range(0, len(pool) - partitions + 1, partitions):
-        chosen = pool[first : first + partitions]
-        wanted = [ProducePartition(topic, number, [batch.data]) for number, batch in enumerate(chosen)]
-        data = request_frame(Produce(wanted, acks=1), VERSION)
-        made.append(Frame(data, sum(batch.records for batch in chosen)))
+    batches = itertools.cycle(pool)
+    for _ in range(max(1, len(pool) // partitions)):
+        for first in range(0, partitions, MOST_PARTITIONS):
+            chosen = [(number, next(batches)) for number in range(first, min(partitions, first + MOST_PARTITIONS))]
+            wanted = [ProducePartition(topic, number, [batch.data]) for number, batch in chosen]
+            data = request_frame(Produce(wanted, acks=1), VERSION)
+            made.append(Frame(data, sum(batch.records for _, batch in chosen)))
     return made
 
 

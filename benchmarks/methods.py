@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks import following
+from benchmarks import following, scaling
 from benchmarks.group_load import ABORTED_SHARE, GROUPS, TRANSACTIONAL
 from benchmarks.group_reading import PARTITIONS as PARTITIONS_OF_GROUPS
 from benchmarks.plan import (
@@ -22,6 +22,7 @@ from benchmarks.plan import (
 
 COPYING: Final = "Copying"
 _MANY: Final = " and ".join(f"{topics:,}" for topics in sorted(FULL.many_topics))
+_SCALED: Final = ", ".join(f"{each:,}" for each in sorted({partitions for partitions, _ in scaling.CASES}))
 
 HOW: Final = {
     COPYING: (
@@ -91,6 +92,12 @@ HOW: Final = {
         " verifying process, and of all processes of the copying side: worker, Spark driver, JVM, Python daemon and task."
         " Compared and counted are shares of what was copied from its start to its end. What it used before, for its own"
         " start mostly, is in a column of its own."
+    ),
+    "Partitions and tasks": (
+        f"The records of the 1 KiB profile in topics of {_SCALED} partitions. One worker, one connector; it copies each topic"
+        " in each round, forwards and backwards, with the tasks that the row has, to a new remote topic. Of each copying the"
+        f" first {scaling.SETTLE_S:g} s do not count. CPU is that of all processes of the worker; the median of the rounds,"
+        " and of each round's ratio to the first row."
     ),
     "Many topics": (
         f"{_MANY} topics of {MANY_PARTITIONS} partitions with some records each, and {MANY_GROUPS} groups that have"

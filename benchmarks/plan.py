@@ -10,7 +10,7 @@ from benchmarks.sides import MM2, MM2_NO_SYNCS, MM2_TUNED
 
 PARTITIONS: Final = 4
 # Cases beside the profiles.
-OTHERS: Final = ("latency", "memory", "startup", "many-connectors", "failover", "many-topics", "following")
+OTHERS: Final = ("latency", "memory", "startup", "many-connectors", "failover", "many-topics", "following", "scaling")
 NONE_CODEC: Final = 0
 LZ4_CODEC: Final = 3
 
@@ -188,3 +188,5 @@ AIM_ALL_CONNECTORS_S: Final = 2.0
 AIM_REFRESH_S: Final = 30.0
 AIM_CHECKPOINTS_S: Final = 10.0
 AIM_WORKER_MB: Final = 400.0
+# Times the cost of 16 partitions and one task.
+AIM_SCALING: Final = 1.3

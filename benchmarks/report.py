@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from benchmarks import findings, following
+from benchmarks import findings, following, scaling
 from benchmarks.comparison import rows
 from benchmarks.findings import Aim, Table
 from benchmarks.methods import COPYING, HOW
@@ -29,6 +29,7 @@ _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     ("Many topics", "many-topics", findings.many_topics),
     ("Copying beside many topics", "many-topics", findings.copying_beside),
     ("Verifying behind a link", "following", following.findings),
+    ("Partitions and tasks", "scaling", scaling.findings),
 )
 NAMES: Final = frozenset(
     (
@@ -40,6 +41,7 @@ NAMES: Final = frozenset(
         "failover",
         "many-topics",
         "following",
+        "scaling",
     )
 )
 

@@ -173,7 +173,7 @@ class _Copier:
             remotes.append(f"{alias}.data")
             side.put("copy", self._config | {"topics": "data", "source.cluster.alias": alias})
             settle = self._work.durations.settle
-            samples = _watch(rig, side, remotes[-1], self._work.fed.records, settle + max(left, LEAST_COPY_S))
+            samples = watch(rig, side, remotes[-1], self._work.fed.records, settle + max(left, LEAST_COPY_S))
             spans.append(span(samples, settle))
         side.put("copy", self._config)
         side.wait_running("copy")
@@ -217,13 +217,15 @@ def _figures(work: _Work, name: str, spans: Sequence[Span], least_seconds: float
     )
 
 
-def _watch(rig: Rig, side: Side, remote: str, expected: int, seconds: float) -> list[Sample]:
+def watch(
+    rig: Rig, side: Side, remote: str, expected: int, seconds: float, *, partitions: int = PARTITIONS
+) -> list[Sample]:
     """Samples until everything is on the target, or `seconds` after the first record."""
     tree = side.tree()
     samples: list[Sample] = []
     began: float | None = None
     moved_at = time.monotonic()
-    with Ends(rig.target, remote, PARTITIONS) as ends:
+    with Ends(rig.target, remote, partitions) as ends:
         while True:
             sample = _sample(rig, ends, tree)
             if not samples or sample.records > samples[-1].records:

@@ -63,6 +63,11 @@ def test_a_frame_tells_the_records_of_all_its_batches() -> None:
     assert [frame.records for frame in frames("t", 4, pool)] == [12, 12]
 
 
+def test_where_partitions_are_more_than_batches_all_get_as_many_in_requests_of_usual_size() -> None:
+    found = frames("t", 40, [Batch(b"x", 3, 1)] * 8)
+    assert [frame.records for frame in found] == [48, 48, 24]
+
+
 def test_a_frame_begins_with_its_size() -> None:
     frame = frames("t", 2, [Batch(b"abc", 1, 1), Batch(b"de", 1, 1)])[0]
     assert int.from_bytes(frame.data[:4], "big") == len(frame.data) - 4

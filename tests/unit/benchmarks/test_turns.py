@@ -41,7 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         ends = min(4.0, seconds)
         return [Sample(at, 1 + int(1000 * at), at, {}, 0.0, 0.0) for at in (0.0, 1.0, ends)]
 
-    monkeypatch.setattr(throughput, "_watch", watch)
+    monkeypatch.setattr(throughput, "watch", watch)
     monkeypatch.setattr(throughput, "SteadyFeed", lambda *_: nullcontext())
     monkeypatch.setattr("time.sleep", lambda _: None)
     return asked
