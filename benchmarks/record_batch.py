@@ -29,10 +29,12 @@ from mirror_connect.kafka_io.records.record_batch import (
 )
 from mirror_connect.kafka_io.records.record_rewrite import build, merge, rewrite, split, unpack
 from mirror_connect.kafka_io.records.single_records import merge_singles
+from mirror_connect.spark_jobs.copy.partition_flow import SMALL_BYTES
 
 ROUNDS: Final = 9
 NOW: Final = 1_790_000_000_000
 LIMIT: Final = 1_000_000
+COUNT_AT: Final = 57
 CODECS: Final = {"none": NONE, "lz4": LZ4, "snappy": SNAPPY, "zstd": ZSTD, "gzip": GZIP}
 # Seconds of CPU of one side in one round.
 ENOUGH: Final = 0.04
@@ -67,10 +69,23 @@ def copy_merged(buffer: bytes) -> None:
     stamp(merge(group)[0], 1, 0, 0)
 
 
-def copy_singles(buffer: bytes) -> None:
-    reader = BatchReader(buffer)
-    while (merged := merge_singles(reader, 0, LIMIT, check_crcs=True)) is not None:
+def copy_plain(buffer: bytes) -> None:
+    """As a partition with a backlog does: merged where that is a short way, else one by one."""
+    reader, done, of_one = BatchReader(buffer), 0, buffer[COUNT_AT : COUNT_AT + 4] == b"\0\0\0\1"
+    while True:
+        if compiled.merges_plain(check_crcs=True):
+            found = compiled.merge_plain(reader, done, LIMIT, SMALL_BYTES, check_crcs=True)
+            merged = None if found is None else found[0]
+        else:
+            merged = merge_singles(reader, done, LIMIT, check_crcs=True) if of_one else None
+        if merged is None:
+            view = reader.next()
+            if view is None:
+                return
+            verify(view)
+            merged = as_is(view)
         stamp(merged, 1, 0, 0)
+        done = merged.last_offset + 1
 
 
 def copy_beginning_later(buffer: bytes) -> None:
@@ -154,7 +169,9 @@ def main() -> None:
             compare(f"records read by verify, {what}", read_records, buffer, 3 * records)
     for name, size in (("1 KiB", 1024), ("100 B", 100)):
         buffer = fetch_of(1_000, 1, size, NONE)
-        compare(f"one a batch, {name}, none", copy_singles, buffer, 1_000)
+        compare(f"one a batch, {name}, none", copy_plain, buffer, 1_000)
+        records = 16_000 // (size + 10)
+        compare(f"16 KB batches, {name}, none", copy_plain, fetch_of(60, records, size, NONE), 60 * records)
         for codec, number in CODECS.items():
             compare(f"merged one by one, {name}, {codec}", copy_merged, fetch_of(1_000, 1, size, number), 1_000)
 

@@ -10,7 +10,7 @@ from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.records.compression import GZIP, ZSTD, compress
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, NewRecord, ProducerBatch, stamp
 from mirror_connect.kafka_io.records.record_rewrite import build
-from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
+from mirror_connect.spark_jobs.copy.partition_flow import SMALL_BYTES, SMALL_RECORDS, PartitionFlow
 from tests.fakes.encoded_batches import HEADER, with_records
 
 LIMIT = 1_000_000
@@ -48,8 +48,10 @@ def flow(
     )
 
 
-def batch(base_offset: int, count: int, size: int = 10) -> bytes:
-    """A batch as a source broker holds it."""
+def batch(base_offset: int, count: int, size: int | None = None) -> bytes:
+    """A batch as a source broker holds it; by default a small one if it has ten records at most, else one of usual size."""
+    if size is None:
+        size = 10 if count <= SMALL_RECORDS else SMALL_BYTES // count
     content = stamp(build([NewRecord(b"k", bytes(size), 1_000 + n) for n in range(count)]), -1, -1, -1)
     return struct.pack(">q", base_offset) + content[8:]
 

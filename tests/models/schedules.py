@@ -42,11 +42,11 @@ SEED = int(os.environ.get("MODEL_SEED", "20261122"))
 Sizes = tuple[tuple[int, ...], tuple[int, ...]]
 ALL_SIZES: Final[Sizes] = ((1, 1, 1, 2, 5, 10, 30), (0, 10, 100, 400))
 # None is merged with its neighbours: so several are in flight at a time.
-LARGE: Final[Sizes] = ((30, 31), (400,))
+LARGE: Final[Sizes] = ((30, 31), (600,))
 # Most are merged, until there are as many as a batch takes.
 SINGLE: Final[Sizes] = ((1, 1, 1, 2), (400,))
 # Bytes a second. The largest batch comes through alone within request.timeout.ms, two of them don't.
-THIN: Final = 500
+THIN: Final = 750
 SOMETIMES_THIN: Final = (None,) * 9 + (THIN,)
 
 

@@ -176,16 +176,16 @@ def two_topics_at_once() -> Iterator[None]:
 @contextmanager
 def held_batches_passed() -> Iterator[None]:
     """Batches of one record each are merged past one that was looked at before them and didn't fit."""
-    merged_singles = PartitionFlow._merged_singles
+    merged_plain = PartitionFlow._merged_plain
 
     def passing(self: PartitionFlow, limit: int) -> ProducerBatch | None:
         held, self._held = self._held, deque()
         try:
-            return merged_singles(self, limit)
+            return merged_plain(self, limit)
         finally:
             self._held.extendleft(reversed(held))
 
-    with mock.patch.object(PartitionFlow, "_merged_singles", passing):
+    with mock.patch.object(PartitionFlow, "_merged_plain", passing):
         yield
 
 

@@ -114,7 +114,7 @@ static inline uint8_t *write_record(uint8_t *at, uint64_t stamp, uint64_t number
 }
 
 /* Writes records that were read before, numbered from `number` on, into the room that `written_size` promised. */
-static uint8_t *write_records(uint8_t *out, const uint8_t *at, const uint8_t *end, Py_ssize_t count,
+static uint8_t *write_records(uint8_t *out, const uint8_t *at, const uint8_t *end, int64_t count,
                               const Stamps *stamps, uint64_t number)
 {
     for (; count > 0; count--) {
@@ -140,12 +140,12 @@ typedef struct {
 } Ranges;
 
 /* 0: there is no memory. */
-static inline int add_offset(Ranges *ranges, int64_t offset)
+static inline int add_range(Ranges *ranges, int64_t first, int64_t count)
 {
     if (ranges->used) {
         Range *last = &ranges->list[ranges->used - 1];
-        if (offset - last->first == last->count) {
-            last->count++;
+        if (first - last->first == last->count) {
+            last->count += count;
             return 1;
         }
     }
@@ -157,8 +157,8 @@ static inline int add_offset(Ranges *ranges, int64_t offset)
         ranges->list = moved;
         ranges->room = room;
     }
-    ranges->list[ranges->used].first = offset;
-    ranges->list[ranges->used].count = 1;
+    ranges->list[ranges->used].first = first;
+    ranges->list[ranges->used].count = count;
     ranges->used++;
     return 1;
 }
@@ -248,7 +248,7 @@ static PyObject *repack(PyObject *Py_UNUSED(module), PyObject *args)
                 stamps.shift = (uint64_t)base_timestamp - (uint64_t)first;
             }
             latest = timestamp > latest ? timestamp : latest;
-            memory = add_offset(&ranges, offset);
+            memory = add_range(&ranges, offset, 1);
             if (!memory)
                 break;
             size += written_size(stamp_of(&stamps, &record), (uint64_t)kept, record.size);
@@ -422,7 +422,7 @@ static PyObject *unpack(PyObject *Py_UNUSED(module), PyObject *args)
 /* CRC-32C by the processor. Elsewhere no CRC is checked here: `CHECKS_CRCS` says so, and google_crc32c is faster than C. */
 
 #if defined(__x86_64__) && defined(__GNUC__)
-static int checks_crcs(void)
+static int has_crc32c(void)
 {
     __builtin_cpu_init();
     return __builtin_cpu_supports("sse4.2") != 0;
@@ -441,7 +441,7 @@ __attribute__((target("sse4.2"))) static uint32_t crc32c(const uint8_t *at, Py_s
     return ~rest;
 }
 #else
-static int checks_crcs(void)
+static int has_crc32c(void)
 {
     return 0;
 }
@@ -477,127 +477,135 @@ enum {
 typedef struct {
     int64_t offset;
     int64_t timestamp;
-    const uint8_t *rest;
-    uint64_t size; /* of the rest */
-} Single;
+    int64_t max_timestamp;
+    int64_t count;
+    const uint8_t *records;
+    const uint8_t *end;
+} Plain;
 
-/* Length, no attributes and both deltas 0, written in the shortest way; 0 if the record begins otherwise. */
-static unsigned beginning(const uint8_t *record, uint64_t size)
-{
-    for (unsigned width = 1; width <= 2; width++) {
-        uint8_t expected[LONGEST_VARINT + 3];
-        if (size < width + 3)
-            return 0;
-        uint8_t *const end = write_varint(expected, zigzag(size - width));
-        if (end != expected + width)
-            continue;
-        memset(end, 0, 3);
-        return memcmp(expected, record, width + 3) == 0 ? width + 3 : 0;
-    }
-    return 0;
-}
-
-/* NULL: no simple batch of one record is at `at`. Otherwise the position after it. */
-static const uint8_t *read_single(const uint8_t *at, const uint8_t *stop, int64_t wanted, uint64_t largest,
-                                  int check_crc, Single *single)
+/* NULL: no uncompressed batch with only dense records and times of their own is at `at`. Otherwise its end. */
+static const uint8_t *read_plain(const uint8_t *at, const uint8_t *stop, int64_t wanted, int64_t largest, Plain *plain)
 {
     if (stop - at <= HEADER_SIZE || at[MAGIC_AT] != 2)
         return NULL;
     const int64_t length = (int32_t)big_endian(at + LENGTH_AT, 4);
-    if (length < HEADER_SIZE - LENGTH_FROM || length > stop - at - LENGTH_FROM)
+    if (length < HEADER_SIZE - LENGTH_FROM || length > stop - at - LENGTH_FROM || length > largest - LENGTH_FROM)
         return NULL;
-    const uint8_t *const record = at + HEADER_SIZE, *const following = at + LENGTH_FROM + length;
-    const uint64_t size = (uint64_t)(following - record);
-    single->offset = (int64_t)big_endian(at, 8);
-    single->timestamp = (int64_t)big_endian(at + BASE_TIMESTAMP_AT, 8);
-    if (big_endian(at + CRC_FROM, 2) != 0 || big_endian(at + LAST_DELTA_AT, 4) != 0 ||
-        big_endian(at + COUNT_AT, 4) != 1 || single->timestamp != (int64_t)big_endian(at + MAX_TIMESTAMP_AT, 8) ||
-        single->offset < wanted || size >= largest)
-        return NULL;
-    const unsigned before_rest = beginning(record, size);
-    if (before_rest == 0 || (check_crc && crc32c(at + CRC_FROM, following - at - CRC_FROM) != big_endian(at + CRC_AT, 4)))
-        return NULL;
-    single->rest = record + before_rest;
-    single->size = size - before_rest;
-    return following;
+    plain->offset = (int64_t)big_endian(at, 8);
+    plain->timestamp = (int64_t)big_endian(at + BASE_TIMESTAMP_AT, 8);
+    plain->max_timestamp = (int64_t)big_endian(at + MAX_TIMESTAMP_AT, 8);
+    plain->count = (int32_t)big_endian(at + COUNT_AT, 4);
+    plain->records = at + HEADER_SIZE;
+    plain->end = at + LENGTH_FROM + length;
+    const int plain_enough = big_endian(at + CRC_FROM, 2) == 0 && plain->count > 0 &&
+                             (int32_t)big_endian(at + LAST_DELTA_AT, 4) == plain->count - 1 &&
+                             plain->offset >= wanted && plain->offset <= INT64_MAX - plain->count;
+    return plain_enough ? plain->end : NULL;
 }
 
-PyDoc_STRVAR(merge_singles_doc,
-"merge_singles(buffer, at, stop, wanted, most_records, largest, check_crcs)\n"
-"-> (records, at, count, base_timestamp, max_timestamp, offset ranges) | None\n\n"
-"Writes the simple one-record batches of buffer[at:stop] as the records of one batch, up to the first other batch. None if\n"
-"there are not two. `largest`: a record with its length has fewer bytes.");
+/* What the records of a batch need behind `number` others; 0 if they are not valid. */
+static uint64_t size_behind(const Plain *plain, const Stamps *stamps, uint64_t number)
+{
+    uint64_t size = 0;
+    const uint8_t *at = plain->records;
+    for (int64_t left = plain->count; left > 0; left--) {
+        Record record;
+        at = read_record(at, plain->end, &record);
+        if (at == NULL)
+            return 0;
+        size += written_size(stamp_of(stamps, &record), number++, record.size);
+    }
+    return at == plain->end ? size : 0;
+}
 
-static PyObject *merge_singles(PyObject *Py_UNUSED(module), PyObject *args)
+PyDoc_STRVAR(merge_plain_doc,
+"merge_plain(buffer, at, limit, wanted, most_records, largest, check_crcs)\n"
+"-> (records, at, batches, count, base_timestamp, max_timestamp, offset ranges) | None\n\n"
+"Writes the records of the uncompressed batches from buffer[at] on, of at most `largest` bytes each, as those of one batch\n"
+"of at most `limit` bytes. It ends at the first other batch. None if there are not two.");
+
+static PyObject *merge_plain(PyObject *Py_UNUSED(module), PyObject *args)
 {
     Py_buffer buffer;
-    Py_ssize_t from, until, most_records;
-    long long wanted, largest;
+    Py_ssize_t from;
+    long long limit, wanted, most_records, largest;
     int check_crcs;
-    if (!PyArg_ParseTuple(args, "y*nnLnLp", &buffer, &from, &until, &wanted, &most_records, &largest, &check_crcs))
+    if (!PyArg_ParseTuple(args, "y*nLLLLp", &buffer, &from, &limit, &wanted, &most_records, &largest, &check_crcs))
         return NULL;
     PyObject *result = NULL, *records = NULL;
-    Single *singles = NULL;
+    Plain *plain = NULL;
     Ranges ranges = {NULL, 0, 0};
-    if (from < 0 || until < from || until > buffer.len || wanted < 0 || most_records < 0 || largest < 0) {
+    if (from < 0 || from > buffer.len || wanted < 0 || limit < HEADER_SIZE || largest < 0) {
         PyErr_SetString(PyExc_ValueError, "no such part of the data, or no such limits");
         goto done;
     }
-    if (check_crcs && !checks_crcs()) {
+    if (check_crcs && !has_crc32c()) {
         PyErr_SetString(PyExc_ValueError, "this processor checks no CRC");
         goto done;
     }
-    const uint8_t *const start = (const uint8_t *)buffer.buf, *const stop = start + until;
-    const uint8_t *at = start + from;
-    /* An empty record in a batch of its own has more bytes than this. */
-    const Py_ssize_t possible = (until - from) / HEADER_SIZE + 1;
-    singles = calloc((size_t)(possible < most_records ? possible : most_records) + 1, sizeof(Single));
-    if (singles == NULL) {
-        PyErr_NoMemory();
+    const uint8_t *const start = (const uint8_t *)buffer.buf, *const stop = start + buffer.len;
+    const uint8_t *at = start + from, *following;
+    /* One batch alone stays as it is, and costs no look at its records. */
+    Plain first, second;
+    following = read_plain(at, stop, wanted, largest, &first);
+    if (following == NULL || read_plain(following, stop, first.offset + first.count, largest, &second) == NULL) {
+        Py_INCREF(Py_None);
+        result = Py_None;
         goto done;
     }
-    Py_ssize_t count = 0;
-    int64_t latest = 0;
+    /* Nobody else runs meanwhile, so the bytes of the buffer do not change between the two passes. */
+    Py_ssize_t batches = 0, room = 0;
+    int64_t count = 0, latest = 0;
     uint64_t size = 0;
-    int memory = 1;
-    Py_BEGIN_ALLOW_THREADS
-    while (count < most_records) {
-        Single *const single = &singles[count];
-        const uint8_t *const following = read_single(at, stop, wanted, (uint64_t)largest, check_crcs, single);
-        if (following == NULL)
+    for (;;) {
+        if (batches == room) {
+            room = room ? room * 2 : 64;
+            Plain *moved = realloc(plain, (size_t)room * sizeof(Plain));
+            if (moved == NULL) {
+                PyErr_NoMemory();
+                goto done;
+            }
+            plain = moved;
+        }
+        Plain *const each = &plain[batches];
+        following = read_plain(at, stop, wanted, largest, each);
+        if (following == NULL || count + each->count > most_records ||
+            (check_crcs && crc32c(at + CRC_FROM, following - at - CRC_FROM) != big_endian(at + CRC_AT, 4)))
             break;
-        memory = add_offset(&ranges, single->offset);
-        /* No offset follows the largest one. */
-        if (!memory || single->offset == INT64_MAX)
+        const Stamps stamps = {0, (uint64_t)each->timestamp - (uint64_t)first.timestamp};
+        const uint64_t more = size_behind(each, &stamps, (uint64_t)count);
+        if (more == 0 || size + more > (uint64_t)limit - HEADER_SIZE)
             break;
-        latest = count == 0 || single->timestamp > latest ? single->timestamp : latest;
-        size += written_size(zigzag((uint64_t)single->timestamp - (uint64_t)singles[0].timestamp), (uint64_t)count,
-                             single->size);
-        wanted = single->offset + 1;
+        if (!add_range(&ranges, each->offset, each->count)) {
+            PyErr_NoMemory();
+            goto done;
+        }
+        latest = batches == 0 || each->max_timestamp > latest ? each->max_timestamp : latest;
+        size += more;
+        count += each->count;
+        wanted = each->offset + each->count;
         at = following;
-        count++;
+        batches++;
     }
-    Py_END_ALLOW_THREADS
-    if (!memory) {
-        PyErr_NoMemory();
-    } else if (count < 2) {
+    if (batches < 2) {
         Py_INCREF(Py_None);
         result = Py_None;
     } else if ((records = room_for(size)) != NULL) {
         uint8_t *out = (uint8_t *)PyBytes_AsString(records);
-        Py_BEGIN_ALLOW_THREADS
-        for (Py_ssize_t each = 0; each < count; each++)
-            out = write_record(out, zigzag((uint64_t)singles[each].timestamp - (uint64_t)singles[0].timestamp),
-                               (uint64_t)each, singles[each].rest, singles[each].size);
-        Py_END_ALLOW_THREADS
+        uint64_t number = 0;
+        for (Py_ssize_t each = 0; each < batches; each++) {
+            const Stamps stamps = {0, (uint64_t)plain[each].timestamp - (uint64_t)first.timestamp};
+            out = write_records(out, plain[each].records, plain[each].end, plain[each].count, &stamps, number);
+            number += (uint64_t)plain[each].count;
+        }
         PyObject *offsets = tuple_of(&ranges);
         if (offsets != NULL)
-            result = Py_BuildValue("(OnnLLN)", records, (Py_ssize_t)(at - start), count,
-                                   (long long)singles[0].timestamp, (long long)latest, offsets);
+            result = Py_BuildValue("(OnnLLLN)", records, (Py_ssize_t)(at - start), batches, (long long)count,
+                                   (long long)first.timestamp, (long long)latest, offsets);
         Py_DECREF(records);
     }
 done:
-    free(singles);
+    free(plain);
     free(ranges.list);
     PyBuffer_Release(&buffer);
     return result;
@@ -607,13 +615,13 @@ static PyMethodDef functions[] = {
     {"repack", repack, METH_VARARGS, repack_doc},
     {"merge", merge, METH_O, merge_doc},
     {"unpack", unpack, METH_VARARGS, unpack_doc},
-    {"merge_singles", merge_singles, METH_VARARGS, merge_singles_doc},
+    {"merge_plain", merge_plain, METH_VARARGS, merge_plain_doc},
     {NULL, NULL, 0, NULL},
 };
 
 static int add_constants(PyObject *module)
 {
-    PyObject *checks = PyBool_FromLong(checks_crcs());
+    PyObject *checks = PyBool_FromLong(has_crc32c());
     const int failed = checks == NULL || PyModule_AddObjectRef(module, "CHECKS_CRCS", checks) < 0;
     Py_XDECREF(checks);
     return failed ? -1 : 0;

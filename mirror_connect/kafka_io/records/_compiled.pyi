@@ -1,6 +1,6 @@
 """What _compiled.c offers. None: the bytes are not as expected, and the Python code is to read them."""
 
-# Whether `merge_singles` can check CRCs: not every processor computes them.
+# Whether `merge_plain` can check CRCs: not every processor computes them.
 CHECKS_CRCS: bool
 
 def repack(
@@ -30,13 +30,13 @@ def unpack(
     from_offset: int,
     /,
 ) -> list[tuple[int, int, bytes]] | None: ...
-def merge_singles(
+def merge_plain(
     buffer: bytes | bytearray | memoryview,
     at: int,
-    stop: int,
+    limit: int,
     wanted: int,
     most_records: int,
     largest: int,
     check_crcs: bool,
     /,
-) -> tuple[bytes, int, int, int, int, tuple[tuple[int, int], ...]] | None: ...
+) -> tuple[bytes, int, int, int, int, int, tuple[tuple[int, int], ...]] | None: ...

@@ -1,7 +1,8 @@
-"""The compiled inner loops of record_rewrite.py and single_records.py, a hundred times as fast as theirs, if there are any.
+"""The compiled inner loops of record_rewrite.py, a hundred times as fast as theirs, if there are any.
 
 They are built from _compiled.c where a C compiler is. Their results are those of the Python code, byte for byte. Where bytes
 are not as expected, each function here returns None, and the caller's Python code reads the same bytes and names the fault.
+`merge_plain` reads batches where they lie in a fetch. Its substitute, single_records.py, takes only those of one record.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ except ImportError:  # no compiler was there when this was installed
 
 functions = _compiled
 
+# At most so many records are merged at a time: the event loop continues within a millisecond.
+PLAIN_RECORDS: Final = 20_000
 # Offsets without gaps: first, count.
 _Ranges = tuple[tuple[int, int], ...]
 _MASK: Final = (1 << 64) - 1
@@ -181,15 +184,25 @@ class _SourceOffsets:
         return tuple(found)
 
 
-def merge_singles(
-    reader: BatchReader, wanted: int, stop: int, most_records: int, largest: int, *, check_crcs: bool
-) -> ProducerBatch | None:
-    """See single_records.merge_singles; `stop`: where in the reader's buffer to end, `largest`: a record is smaller."""
-    done = functions.merge_singles(reader.data, reader.at, stop, wanted, most_records, largest, check_crcs)
+def merges_plain(*, check_crcs: bool) -> bool:
+    """Whether `merge_plain` works here."""
+    return functions is not None and (functions.CHECKS_CRCS or not check_crcs)
+
+
+def merge_plain(
+    reader: BatchReader, wanted: int, limit: int, largest: int, *, check_crcs: bool
+) -> tuple[ProducerBatch, int] | None:
+    """Merges the reader's next batches that are uncompressed, dense, without transaction and have CreateTime.
+
+    `wanted`: the lowest source offset that is not copied yet. `limit`: the most bytes of the result; `largest`: of a batch
+    that is merged. Returns the result and how many batches are in it; None if there are not two. The reader moves past them
+    and no further. Other batches, also corrupt ones, are left to record_rewrite.py.
+    """
+    done = functions.merge_plain(reader.data, reader.at, limit, wanted, PLAIN_RECORDS, largest, check_crcs)
     if done is None:
         return None
-    records, reader.at, count, base, latest, ranges = done
-    return _batch(records, count, _ends(ranges), NONE, (base, latest), ranges=ranges)
+    records, reader.at, batches, count, base, latest, ranges = done
+    return _batch(records, count, _ends(ranges), NONE, (base, latest), ranges=ranges), batches
 
 
 def _ends(ranges: _Ranges) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 Copied as they are, such batches are slow: each record has 61 bytes of header and a CRC. This merges only simple batches
 (uncompressed, one record, no transaction, CreateTime), and reads only their headers and the first bytes of the record. All
-others, also corrupt ones, are left to record_rewrite.py. compiled.py does the same, if it is there.
+others, also corrupt ones, are left to record_rewrite.py. compiled.merge_plain does more, where it is there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 import google_crc32c
 
-from mirror_connect.kafka_io.records import compiled, varint
+from mirror_connect.kafka_io.records import varint
 from mirror_connect.kafka_io.records.record_batch import HEADER_SIZE, BatchReader, ProducerBatch
 
 # base offset, length, magic, CRC, attributes, last offset delta, base and max timestamp, count: record_batch.HEADER without
@@ -47,10 +47,8 @@ def merge_singles(reader: BatchReader, wanted: int, limit: int, *, check_crcs: b
     if not reader.only_singles(2):
         return None
     at = start = reader.at
-    stop = min(len(reader.data), start + limit)
-    if compiled.functions is not None and (compiled.functions.CHECKS_CRCS or not check_crcs):
-        return compiled.merge_singles(reader, wanted, stop, MOST_RECORDS, len(_BEGINNINGS), check_crcs=check_crcs)
     buffer = reader.content
+    stop = min(len(buffer), start + limit)
     header, begins, crc32c = _HEADER.unpack_from, buffer.startswith, google_crc32c.value
     small, small_limit, beginnings = varint.SMALL, varint.SMALL_LIMIT, _BEGINNINGS
     largest = len(beginnings)

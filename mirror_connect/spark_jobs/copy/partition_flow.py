@@ -7,8 +7,9 @@ backlog. And a fetched megabyte of tiny batches doesn't become thousands of wait
 - Dropped: control batches, aborted transactions under read_committed, records that are copied already (a fetch may start
   in the middle of a batch, or bring one twice).
 - Re-encoded: if record_batch.needs_rewrite says so, for example if the batch starts below the wanted offset.
-- Merged: small neighbours, when there is a backlog. Merging one record costs about as much CPU as copying a batch of some
-  ten records unchanged. So larger batches are merged only where latency limits the partition (a slow link).
+- Merged: small neighbours, when there is a backlog. Merging one compressed record costs about as much CPU as copying a batch
+  of some ten records unchanged. So larger batches are merged only where latency limits the partition (a slow link), or where
+  nothing is compressed and the loops over records are in C.
 
 The source offset is the last one at or below which all records are on the target or were dropped. It belongs to one topic:
 another topic of the same name begins when the target has acknowledged all of the former. The same holds after a truncation
@@ -28,6 +29,7 @@ from mirror_connect.kafka_io.consumer.leader_epochs import LeaderEpochs
 from mirror_connect.kafka_io.producer.in_flight import InFlight
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.records.aborted import AbortedFilter
+from mirror_connect.kafka_io.records.compiled import merge_plain, merges_plain
 from mirror_connect.kafka_io.records.record_batch import (
     BatchReader,
     BatchView,
@@ -42,7 +44,7 @@ from mirror_connect.kafka_io.records.single_records import merge_singles
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
 
 NOTHING_YET: Final = -1
-# A batch up to these sizes is merged with its neighbours even on a fast link.
+# A batch up to these sizes is merged with its neighbours even on a fast link. In C, the bytes alone count.
 SMALL_RECORDS: Final = 10
 SMALL_BYTES: Final = 16 << 10
 # On a slow link, a batch up to this size is merged.
@@ -185,7 +187,7 @@ class PartitionFlow:
 
     def take(self, limit: int, *, slow_link: bool) -> ProducerBatch | None:
         """The next batch for the target, merged with its neighbours where that pays."""
-        first = self._merged_singles(limit) or self._next()
+        first = self._merged_plain(limit) or self._next()
         if first is None:
             return None
         # Before its neighbours are read: while it is in flight, another topic of the same name must not begin.
@@ -255,14 +257,20 @@ class PartitionFlow:
 
     # Decisions.
 
-    def _merged_singles(self, limit: int) -> ProducerBatch | None:
-        """A short cut for batches of single records, from producers without linger; None if it doesn't apply."""
+    def _merged_plain(self, limit: int) -> ProducerBatch | None:
+        """A short cut for small batches without compression; None if it doesn't apply."""
         if self._held or self._pieces is not None or (self._reader.ended and not self._open_next()):
             return None
-        merged = merge_singles(self._reader, self.next_offset or 0, limit, check_crcs=self._check_crcs)
+        wanted, check_crcs = self.next_offset or 0, self._check_crcs
+        if merges_plain(check_crcs=check_crcs):
+            found = merge_plain(self._reader, wanted, limit, SMALL_BYTES, check_crcs=check_crcs)
+            merged, batches = found or (None, 0)
+        else:
+            merged = merge_singles(self._reader, wanted, limit, check_crcs=check_crcs)
+            batches = merged.count if merged is not None else 0
         if merged is not None:
             self.next_offset = merged.last_offset + 1
-            self._counters["merged"] = self._counters.get("merged", 0) + merged.count
+            self._counters["merged"] = self._counters.get("merged", 0) + batches
         return merged
 
     def _next(self) -> ProducerBatch | None:

@@ -142,7 +142,7 @@ def test_the_position_passes_no_piece_that_is_not_acknowledged() -> None:
 
 
 def test_after_a_split_the_position_waits_for_each_batch_in_flight() -> None:
-    flow = flow_of(batch(0), batch(100, size=10), batch(200, size=10))
+    flow = flow_of(batch(0), batch(100, size=200), batch(200, size=200))
     target = target_of(flow)
     refuse_as_too_large(target, sent_by(target))
     acknowledge_pieces(target)

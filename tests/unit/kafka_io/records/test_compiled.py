@@ -20,10 +20,12 @@ from mirror_connect.kafka_io.records.record_batch import (
     CorruptBatchError,
     ProducerBatch,
     as_is,
+    needs_rewrite,
+    split_fetch,
+    verify,
 )
 from mirror_connect.kafka_io.records.record_rewrite import TooMuchToSplitError, merge, rewrite, split, unpack
-from mirror_connect.kafka_io.records.single_records import merge_singles
-from tests.fakes.encoded_batches import CODECS, NOW, encode, patched, some_records, with_records
+from tests.fakes.encoded_batches import CODECS, NOW, encode, some_records, with_records
 from tests.fakes.rewritten_batches import DELETE_HORIZON, encoded_record
 
 pytestmark = [
@@ -151,57 +153,111 @@ def test_splitting_a_merged_batch_keeps_the_offsets_of_its_records() -> None:
 
 
 @some.composite
-def single_batches(draw: some.DrawFn) -> bytes:
-    """Batches of one record, nearly all of them simple ones."""
+def plain_batches(draw: some.DrawFn) -> list[bytes]:
+    """Uncompressed batches one after the other, nearly all of them small and dense."""
     parts, offset = [], draw(some.integers(0, 1 << 40))
     for _ in range(draw(some.integers(1, 12))):
+        count = draw(some.sampled_from([1, 1, 1, 2, 30]))
+        records = [encoded_record(timestamp=draw(deltas), offset=n, rest=draw(rests)) for n in range(count)]
         now = draw(some.one_of(some.integers(NOW, NOW + 20_000), some.integers(-(1 << 63), LAST)))
-        record = encoded_record(rest=draw(rests))
-        odd = draw(some.sampled_from([{}] * 12 + [{"attributes": 3}, {"last_delta": 1}, {"count": 2}, {"magic": 1}]))
-        if draw(some.integers(0, 30)) == 0:
-            record = draw(some.sampled_from([record[:-1], b"", b"\x00" + record, b"\x82\x00" + record[1:]]))
-        simple = {"base_timestamp": now, "max_timestamp": now, "count": 1, "last_delta": 0}
-        batch = with_records(EMPTY, record, base=offset, **{**simple, **odd})
-        if draw(some.integers(0, 30)) == 0:
+        fields = {"base_timestamp": now, "max_timestamp": now + draw(some.sampled_from([0, 0, -1])) * (now > 0)}
+        odd = (
+            {"attributes": 3},
+            {"attributes": LOG_APPEND_TIME},
+            {"last_delta": count},
+            {"count": count + 1},
+            {"magic": 1},
+        )
+        fields |= {"count": count, "last_delta": count - 1, **draw(some.sampled_from([{}] * 25 + list(odd)))}
+        if draw(some.integers(0, 20)) == 0:
+            records.append(draw(some.sampled_from([b"", b"\x00", b"\x82\x00", records[0]])))
+        batch = with_records(EMPTY, b"".join(records), base=offset, **fields)
+        if draw(some.integers(0, 20)) == 0:
             batch = batch[:-1] + bytes([batch[-1] ^ 1])
         parts.append(batch)
-        offset += draw(some.sampled_from([1, 1, 1, 0, -1, 90]))
-    return b"".join(parts)
+        offset += draw(some.sampled_from([count, count, count, 1, -1, 90]))
+    return parts
 
 
-@given(single_batches(), some.integers(0, 20), some.integers(100, 20_000), some.booleans())
+@given(plain_batches(), some.integers(0, 20), some.integers(61, 40_000), some.integers(61, 20_000), some.booleans())
 @settings(max_examples=200)
-def test_merging_single_records_gives_the_same(content: bytes, cut: int, limit: int, check: bool) -> None:
-    for buffer in (content, content[: len(content) - cut]):
-        readers: list[BatchReader] = []
+def test_batches_merged_where_they_lie_are_those_merged_one_by_one(
+    parts: list[bytes], cut: int, limit: int, largest: int, check: bool
+) -> None:
+    content = b"".join(parts)
+    reader = BatchReader(content[: len(content) - cut])
+    wanted = int.from_bytes(parts[0][:8], "big")
+    found = compiled.merge_plain(reader, wanted, limit, largest, check_crcs=check)
+    if found is None:
+        assert reader.at == 0
+        return
+    merged, batches = found
+    views = list(split_fetch(b"".join(parts[:batches])))
+    assert reader.at == sum(view.size for view in views)
+    assert max(view.size for view in views) <= largest
+    assert merged.size <= limit
+    assert merged.first_offset == wanted
+    for view in views:
+        verify(view, check_crc=check)
+        assert not needs_rewrite(view, wanted)
+        wanted = view.last_offset + 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "functions", None)
+        assert plain(merge([as_is(view) for view in views])[0]) == plain(merged)
 
-        def work(data: bytes = buffer, readers: list[BatchReader] = readers) -> Iterable[Any]:
-            readers.append(BatchReader(data))
-            yield merge_singles(readers[-1], 0, limit, check_crcs=check)
 
-        same_both_ways(work)
-        assert readers[0].at == readers[1].at
+def small(*sizes: int, base: int = 0, **fields: int) -> bytes:
+    records = b"".join(encoded_record(offset=number, rest=bytes(size)) for number, size in enumerate(sizes))
+    return with_records(EMPTY, records, **{"count": len(sizes), "last_delta": len(sizes) - 1, "base": base, **fields})
 
 
-def test_single_records_of_every_size_are_merged_the_same_way() -> None:
-    rng = random.Random(1)
-    batches = [
-        patched(with_records(EMPTY, encoded_record(rest=rng.randbytes(size))), base=size, count=1, last_delta=0)
-        for size in [*range(140), *range(7_980, 8_010)]
-    ]
-    for start in range(0, len(batches), 2):
-        buffer = b"".join(batches[start:])
-        same_both_ways(lambda data=buffer: [merge_singles(BatchReader(data), 0, 1 << 20, check_crcs=True)])
+STOPS = {
+    "compressed": small(5, base=4, attributes=3),
+    "of the broker's time": small(5, base=4, attributes=LOG_APPEND_TIME),
+    "of a transaction": small(5, base=4, attributes=TRANSACTIONAL),
+    "with gaps": small(5, base=4, last_delta=3),
+    "copied already": small(5, base=3),
+    "large": small(900, base=4),
+    "with another CRC": small(5, base=4)[:-1] + b"\x01",
+    "with more records than it has": with_records(EMPTY, encoded_record(), base=4, count=2, last_delta=1),
+    "with bytes behind its records": with_records(EMPTY, encoded_record() + b"\x00", base=4, count=1, last_delta=0),
+}
 
 
-@pytest.mark.parametrize("size", [*range(40), 1_000, 4_099])
+@pytest.mark.parametrize("stop", STOPS.values(), ids=STOPS.keys())
+def test_the_merge_of_batches_ends_before_one_that_is_not_plain(stop: bytes) -> None:
+    before = small(3, 4) + small(5, 6, base=2)
+    reader = BatchReader(before + stop + small(1, base=9))
+    found = compiled.merge_plain(reader, 0, 1 << 20, 800, check_crcs=True)
+    assert found is not None
+    assert (found[0].count, found[0].last_offset, found[1], reader.at) == (4, 3, 2, len(before))
+    alone = BatchReader(small(3, base=3) + stop)
+    assert compiled.merge_plain(alone, 0, 1 << 20, 800, check_crcs=True) is None
+    assert alone.at == 0
+
+
+def test_a_batch_that_is_cut_off_is_not_merged() -> None:
+    whole = small(5) + small(5, base=1)
+    assert compiled.merge_plain(BatchReader(whole), 0, 1 << 20, 800, check_crcs=True) is not None
+    assert compiled.merge_plain(BatchReader(whole[:-1]), 0, 1 << 20, 800, check_crcs=True) is None
+
+
+def test_a_merged_batch_has_no_more_records_than_the_event_loop_has_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "PLAIN_RECORDS", 5)
+    reader = BatchReader(b"".join(small(1, 1, base=base) for base in range(0, 20, 2)))
+    found = compiled.merge_plain(reader, 0, 1 << 20, 800, check_crcs=True)
+    assert found is not None
+    assert (found[0].count, found[1]) == (4, 2)
+
+
+@pytest.mark.parametrize("size", [*range(1, 40), 1_000, 4_099])
 def test_the_checksum_is_that_of_the_brokers(size: int) -> None:
     record = encoded_record(rest=random.Random(size).randbytes(size))
-    batch = with_records(EMPTY, record, count=1, last_delta=0)
-    following = patched(batch, base=1)
-    assert merge_singles(BatchReader(batch + following), 0, 1 << 20, check_crcs=True) is not None
-    damaged = following[:17] + bytes([following[17] ^ 1]) + following[18:]
-    assert merge_singles(BatchReader(batch + damaged), 0, 1 << 20, check_crcs=True) is None
+    first, second = (with_records(EMPTY, record, base=base, count=1, last_delta=0) for base in (0, 1))
+    assert compiled.merge_plain(BatchReader(first + second), 0, 1 << 20, 1 << 20, check_crcs=True) is not None
+    damaged = second[:17] + bytes([second[17] ^ 1]) + second[18:]
+    assert compiled.merge_plain(BatchReader(first + damaged), 0, 1 << 20, 1 << 20, check_crcs=True) is None
+    assert compiled.merge_plain(BatchReader(first + damaged), 0, 1 << 20, 1 << 20, check_crcs=False) is not None
 
 
 def test_what_is_compiled_refuses_parts_that_are_not_there() -> None:
@@ -209,8 +265,9 @@ def test_what_is_compiled_refuses_parts_that_are_not_there() -> None:
     for at, end in ((-1, 2), (2, 1), (0, 4)):
         with pytest.raises(ValueError, match="no such part"):
             functions.repack(b"abc", at, end, 1, 0, None, 0, -1, 9, 0, False, 9, 9.0)
+    for at in (-1, 4):
         with pytest.raises(ValueError, match="no such part"):
-            functions.merge_singles(b"abc", at, end, 0, 9, 9, True)
+            functions.merge_plain(b"abc", at, 100, 0, 9, 9, True)
     with pytest.raises(ValueError, match="offset"):
         functions.unpack(b"abc", 1, 0, None, -1, 9, 0)
 

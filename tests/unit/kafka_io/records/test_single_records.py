@@ -23,8 +23,6 @@ from mirror_connect.kafka_io.records.record_batch import (
 from mirror_connect.kafka_io.records.record_rewrite import build, merge
 from mirror_connect.kafka_io.records.single_records import MOST_RECORDS, merge_singles
 
-pytestmark = pytest.mark.usefixtures("each_way")
-
 NOW = 1_790_000_000_000
 LIMIT = 1_000_000
 
