@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskPartition
@@ -11,6 +12,7 @@ from mirror_connect.kafka_io.records.compression import GZIP, ZSTD, compress
 from mirror_connect.kafka_io.records.record_batch import CorruptBatchError, NewRecord, ProducerBatch, stamp
 from mirror_connect.kafka_io.records.record_rewrite import build
 from mirror_connect.spark_jobs.copy.partition_flow import SMALL_BYTES, SMALL_RECORDS, PartitionFlow
+from mirror_connect.spark_jobs.copy.rewritten_pieces import InThread
 from tests.fakes.encoded_batches import HEADER, with_records
 
 LIMIT = 1_000_000
@@ -33,6 +35,8 @@ def flow(
     leader_epoch: int = -1,
     read_committed: bool = False,
     check_crcs: bool = True,
+    in_thread: InThread | None = None,
+    on_ready: Callable[[PartitionFlow], None] = lambda _flow: None,
 ) -> PartitionFlow:
     return PartitionFlow(
         TaskPartition("orders", 0, "A.orders"),
@@ -45,6 +49,8 @@ def flow(
         on_refused=lambda _flow, _error: None,
         on_written=lambda _flow: None,
         on_others=lambda _flow, offset, count: heard.others.append((offset, count)),
+        in_thread=in_thread,
+        on_ready=on_ready,
     )
 
 

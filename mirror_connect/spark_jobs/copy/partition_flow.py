@@ -19,7 +19,7 @@ of the source's log, where offsets come again with other records. There the sour
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Final
 
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
@@ -39,8 +39,9 @@ from mirror_connect.kafka_io.records.record_batch import (
     needs_rewrite,
     verify,
 )
-from mirror_connect.kafka_io.records.record_rewrite import merge, rewrite
+from mirror_connect.kafka_io.records.record_rewrite import merge
 from mirror_connect.kafka_io.records.single_records import merge_singles
+from mirror_connect.spark_jobs.copy.rewritten_pieces import InThread, RewrittenPieces
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
 
 NOTHING_YET: Final = -1
@@ -60,6 +61,7 @@ class PartitionFlow:
     `on_others(flow, offset, count)`: the target partition has `count` records from `offset` on that are not ours.
     `on_lost(flow, offset)`: the target partition is shorter than it was; copies of offsets below `offset` may be gone.
     `on_placed(batch, base_offset)`: see Feed.acked.
+    `in_thread`: see RewrittenPieces; `on_ready(flow)`: a thread has made what `take` now returns.
     """
 
     def __init__(
@@ -78,6 +80,8 @@ class PartitionFlow:
         on_others: Callable[[PartitionFlow, int, int], None] = lambda _flow, _offset, _count: None,
         on_lost: Callable[[PartitionFlow, int], None] = lambda _flow, _offset: None,
         on_placed: Callable[[ProducerBatch, int], None] = lambda _batch, _base_offset: None,
+        in_thread: InThread | None = None,
+        on_ready: Callable[[PartitionFlow], None] = lambda _flow: None,
     ) -> None:
         self.partition = partition
         # Offsets below are done; None until the first fetch shows where auto.offset.reset leads.
@@ -100,13 +104,15 @@ class PartitionFlow:
         self._on_others = on_others
         self._on_lost = on_lost
         self._on_placed = on_placed
+        self._in_thread = in_thread
+        self._on_ready = on_ready
         # The next batch's offset on the target if nobody else writes there; None if not known.
         self._target_end: int | None = None
         self._fetched: deque[CompletedFetch] = deque()
         self._current: CompletedFetch | None = None
         self._reader = BatchReader(b"")
         # The rest of a batch that is re-encoded piece by piece.
-        self._pieces: Iterator[ProducerBatch] | None = None
+        self._pieces: RewrittenPieces | None = None
         self._aborted: AbortedFilter | None = None
         # Batches decided on and not sent, as they didn't fit when others were merged.
         self._held: deque[ProducerBatch] = deque()
@@ -177,12 +183,17 @@ class PartitionFlow:
             if fetched is not None:
                 fetched.release()
         self._fetched.clear()
-        self._current, self._reader, self._pieces = None, BatchReader(b""), None
+        self._current, self._reader = None, BatchReader(b"")
+        if self._pieces is not None:
+            self._pieces.drop()
+            self._pieces = None
 
     # The feed.
 
     def waiting(self) -> bool:
         """Whether there may be a batch. But all that was fetched may be dropped later."""
+        if self._pieces is not None and self._pieces.busy:
+            return bool(self._held)  # `on_ready` is called when the next piece is made
         return not self.stopped and bool(self._held or self._current or self._fetched)
 
     def take(self, limit: int, *, slow_link: bool) -> ProducerBatch | None:
@@ -280,11 +291,12 @@ class PartitionFlow:
         try:
             while True:
                 batch = self._next_piece()
-                if batch is not None:
+                # A batch that is being re-encoded in a thread stops all that come after it.
+                if batch is not None or self._pieces is not None:
                     return batch
                 while (view := self._reader.next()) is not None:
                     batch = self._decide(view)
-                    if batch is not None:
+                    if batch is not None or self._pieces is not None:
                         return batch
                 if not self._open_next():
                     return None
@@ -306,14 +318,20 @@ class PartitionFlow:
         return view.base_offset if view.base_offset > (self.next_offset or 0) else None
 
     def _next_piece(self) -> ProducerBatch | None:
-        if self._pieces is None:
+        """The next piece of a batch that is re-encoded; None if there is none yet (`_pieces` stays), or none any more."""
+        pieces = self._pieces
+        if pieces is None or not pieces.ready():
             return None
-        piece = next(self._pieces, None)
-        if piece is None:
+        piece = pieces.take()
+        last = pieces.last_offset if piece is None else piece.last_offset
+        if last == pieces.last_offset:
             self._pieces = None
-        else:
-            self.next_offset = piece.last_offset + 1
+        self.next_offset = last + 1
         return piece
+
+    def _made(self, pieces: RewrittenPieces) -> None:
+        if self._pieces is pieces:
+            self._on_ready(self)
 
     def _open_next(self) -> bool:
         if self._current is not None:
@@ -359,11 +377,9 @@ class PartitionFlow:
         if aborted or view.is_control:
             batch = None
         elif needs_rewrite(view, wanted):
-            self._pieces = rewrite(view, wanted)
+            self._pieces = RewrittenPieces(view, wanted, self._in_thread, self._made)
             self._counters["reencoded"] = self._counters.get("reencoded", 0) + 1
-            batch = self._next_piece()
-            if batch is not None:
-                return batch
+            return self._next_piece()
         else:
             batch = as_is(view)
         self.next_offset = view.last_offset + 1

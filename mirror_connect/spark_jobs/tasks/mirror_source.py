@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from mirror_connect.connectors.mirror.mirror_source import (
@@ -39,6 +40,7 @@ from mirror_connect.kafka_io.client.copier_settings import consumer_settings
 from mirror_connect.kafka_io.consumer.fetcher import CompletedFetch, Fetcher
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
+from mirror_connect.kafka_io.records.record_batch import ProducerBatch
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.copy.remote_topic_events import RemoteTopicEvents
 from mirror_connect.spark_jobs.copy.reported_source_offsets import ReportedSourceOffsets
@@ -122,6 +124,8 @@ class SourceTask:
             skips_oversize=settings.text(OVERSIZE_RECORDS) == SKIP,
         )
         self._remote_topics = RemoteTopicEvents(frame.problems, set_offsets)
+        # One: more would take memory for batches that the producer does not ask for yet.
+        self._thread = ThreadPoolExecutor(1, "re-encode")
 
     # The whole task.
 
@@ -158,6 +162,9 @@ class SourceTask:
 
     async def close(self) -> None:
         """Ends connections and tasks, without a commit."""
+        for flow in self._flows.values():
+            flow.clear()
+        self._thread.shutdown(wait=False, cancel_futures=True)
         await self._stalled.close()
         self._link.settled = self._producer.settled
         await self._frame.close(self._mapping, self._source_offsets, self._source)
@@ -298,6 +305,8 @@ class SourceTask:
                 on_others=self._others_write,
                 on_lost=self._remote_topics.lost_records,
                 on_placed=self._mapping.on_placed(partition, position),
+                in_thread=self._in_thread,
+                on_ready=self._ready,
             )
             self._flows[source] = flow
             self._targets[source] = self._producer.partition(*partition.target, flow)
@@ -311,6 +320,12 @@ class SourceTask:
     def _put(self, fetched: CompletedFetch) -> None:
         self._flows[fetched.partition].put(fetched)
         self._producer.wake(self._targets[fetched.partition])
+
+    def _in_thread(self, work: Callable[[], ProducerBatch | None]) -> asyncio.Future[ProducerBatch | None]:
+        return asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def _ready(self, flow: PartitionFlow) -> None:
+        self._producer.wake(self._targets[flow.partition.source])
 
     def _written(self, flow: PartitionFlow) -> None:
         self._link.wrote_to(flow.partition.remote_topic)

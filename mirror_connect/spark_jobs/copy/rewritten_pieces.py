@@ -1,0 +1,67 @@
+"""A batch that is re-encoded, piece by piece: at once, or in a thread where that would stop the event loop for long.
+
+A thread helps because decompressing, compressing and the loops over records mostly run without Python's lock
+(docs/decisions/0026).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from mirror_connect.kafka_io.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from mirror_connect.kafka_io.records.record_batch import BatchView, ProducerBatch
+from mirror_connect.kafka_io.records.record_rewrite import rewrite
+
+# Runs a function in a thread. The future belongs to the event loop.
+InThread = Callable[[Callable[[], ProducerBatch | None]], "asyncio.Future[ProducerBatch | None]"]
+
+# A batch of so many bytes as they are sent takes about a millisecond: measured with text, which is compressed to a half.
+_LONG: Final[Mapping[int, int]] = {NONE: 2 << 20, GZIP: 16 << 10, SNAPPY: 256 << 10, LZ4: 192 << 10, ZSTD: 80 << 10}
+
+
+class RewrittenPieces:
+    """The pieces of one batch, see record_rewrite.rewrite. `last_offset`: that of the batch.
+
+    `in_thread`: None makes each piece at once. `on_made` is called in the event loop when a thread has made a piece.
+    """
+
+    def __init__(
+        self, view: BatchView, from_offset: int, in_thread: InThread | None, on_made: Callable[[RewrittenPieces], None]
+    ) -> None:
+        self.last_offset = view.last_offset
+        self._pieces = rewrite(view, from_offset)
+        self._in_thread = in_thread if view.size >= _LONG.get(view.codec, 0) else None
+        self._on_made = on_made
+        self._making: asyncio.Future[ProducerBatch | None] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread is making the next piece."""
+        return self._making is not None and not self._making.done()
+
+    def ready(self) -> bool:
+        """Whether `take` may be called. If the next piece takes long, a thread begins to make it now."""
+        if self._in_thread is not None and self._making is None:
+            self._making = self._in_thread(self._make)
+            self._making.add_done_callback(self._made)
+        return not self.busy
+
+    def take(self) -> ProducerBatch | None:
+        """The next piece, None after the last. CorruptBatchError."""
+        made, self._making = self._making, None
+        return self._make() if made is None else made.result()
+
+    def drop(self) -> None:
+        """No further piece is wanted."""
+        if self._making is not None:
+            self._making.remove_done_callback(self._made)
+            if not self._making.cancel() and not self._making.cancelled():
+                self._making.exception()  # counts as seen
+
+    def _make(self) -> ProducerBatch | None:
+        return next(self._pieces, None)
+
+    def _made(self, _: asyncio.Future[ProducerBatch | None]) -> None:
+        self._on_made(self)
