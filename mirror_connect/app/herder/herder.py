@@ -76,6 +76,7 @@ class Herder:
             notices=notices,
             turn=self._turn,
             track_topics=tracking.enabled,
+            alone=standalone,
         )
         self.leadership: Final = Leadership(membership, configs, statuses, self._reconciler, self._turn)
         self._cluster_id: str | None = None

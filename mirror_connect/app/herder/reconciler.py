@@ -44,7 +44,10 @@ GIVEN_UP: Final = "Its worker has stopped. Another worker of the group takes ove
 
 
 class Reconciler:
-    """Receives ConnectorEvents and TaskEvents. `turn` is the lock that writers of configs hold."""
+    """Receives ConnectorEvents and TaskEvents. `turn` is the lock that writers of configs hold.
+
+    `alone`: there is no group.
+    """
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class Reconciler:
         notices: ConfigNotices,
         turn: asyncio.Lock,
         track_topics: bool = True,
+        alone: bool = False,
     ) -> None:
         self._configs = configs
         self._statuses = statuses
@@ -66,6 +70,7 @@ class Reconciler:
         self._connectors = RunningConnectors(new_connector, resolver, self, notices)
         self._turn = turn
         self._track_topics = track_topics
+        self._alone = alone
         self._wanted: dict[TaskId, WantedTask] = {}
         # Tasks that may still write: wanted ones that have not failed, and others until they have ended.
         self._live: set[TaskId] = set()
@@ -91,7 +96,8 @@ class Reconciler:
         self._leading = True
         count = len(snapshot.connectors)
         what = f"runs its {count} connector{'' if count == 1 else 's'}" if count else "has no connectors to run yet"
-        log.info("This worker leads its group and %s", what)
+        if not self._alone:
+            log.info("This worker leads its group and %s", what)
         for name in self._statuses.connectors() - set(snapshot.connectors):
             self._book.forget_connector(name)
         for name in snapshot.connectors:
