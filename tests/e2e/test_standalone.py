@@ -18,7 +18,6 @@ from tests.e2e.ends import end_offsets, wait_ends
 from tests.e2e.numbered import Writer, read
 from tests.e2e.product import MIRROR_SOURCE, Product
 from tests.paths import ROOT
-from tests.waiting import wait_for_state
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -140,10 +139,6 @@ def test_files_rest_and_a_stop_after_which_nothing_is_copied_twice(
         worker.call("DELETE", "/connectors/copy/offsets")
         assert set(worker.stored("copy").values()) == {None}
         worker.delete("copy")
-        # It comes back with its file.
-        worker.stop()
-        worker.start()
-        wait_for_state(lambda: worker.rest.get("/connectors").json() == ["copy", "beat"], "connectors of the files")
         assert worker.stop() == 0
 
 
