@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Final, Self
 
 from deploy.local import LocalCluster
@@ -54,8 +55,9 @@ class Dedicated(Product):
         internal_rest: bool = True,
         name: str = "mm2",
         arguments: Sequence[str] = (),
+        command: Path = ROOT / "bin" / "connect-mirror-maker.sh",
     ) -> None:
-        super().__init__(target, group=name, command=[ROOT / "bin" / "connect-mirror-maker.sh"], arguments=arguments)
+        super().__init__(target, group=name, command=[command], arguments=arguments)
         rest = {"dedicated.mode.enable.internal.rest": "true", "listeners": f"http://127.0.0.1:{self.port}"}
         self.properties = {**properties, **(rest if internal_rest else {})}
 

@@ -49,7 +49,10 @@ def consumer_properties(cluster: LocalCluster, group: str, **more: str) -> dict[
 
 
 class MirrorMaker:
-    """One process; a context manager. `java`: Kafka's own. It can be started again after its end."""
+    """One process; a context manager. `java`: Kafka's own. It can be started again after its end.
+
+    `producer`: over the target's client properties; `producer_file`: the whole file instead. `command` starts ours.
+    """
 
     def __init__(
         self,
@@ -58,17 +61,20 @@ class MirrorMaker:
         *options: str,
         java: bool = False,
         producer: Mapping[str, str] | None = None,
+        producer_file: Mapping[str, str] | None = None,
+        command: Sequence[str] = OURS,
     ) -> None:
+        self._command = command
         self.java = java
         self.directory = Path(tempfile.mkdtemp(prefix="mirror-maker-"))
         watchdog().guard_directory(str(self.directory))
         self.log_file = self.directory / "program.log"
         files = [write_properties(self.directory / f"source{n}.properties", each) for n, each in enumerate(sources)]
-        written = {**target.client_properties(), **(producer or {})}
-        producer_file = write_properties(self.directory / "target.properties", written)
+        written = producer_file or {**target.client_properties(), **(producer or {})}
+        target_file = write_properties(self.directory / "target.properties", written)
         self.arguments = [
             *(argument for each in files for argument in ("--consumer.config", str(each))),
-            *("--producer.config", str(producer_file)),
+            *("--producer.config", str(target_file)),
             *options,
         ]
         self._process: subprocess.Popen[bytes] | None = None
@@ -81,7 +87,9 @@ class MirrorMaker:
 
     def start(self) -> Self:
         """Starts it, and returns at once."""
-        command = java_arguments("kafka.tools.MirrorMaker", heap="256m", version=JAVA_RELEASE) if self.java else OURS
+        command = (
+            java_arguments("kafka.tools.MirrorMaker", heap="256m", version=JAVA_RELEASE) if self.java else self._command
+        )
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, *self.arguments],
@@ -125,7 +133,12 @@ class MirrorMaker:
 
     def wait_logged(self, text: str, seconds: float = 90.0) -> None:
         """Waits until the log has this text."""
-        wait_for_state(lambda: text in self.log_text() or self.process.poll() is not None, f"logged: {text}", seconds)
+        try:
+            wait_for_state(
+                lambda: text in self.log_text() or self.process.poll() is not None, f"logged: {text}", seconds
+            )
+        except WaitTimedOut as error:
+            raise WaitTimedOut(f"{error}\n{self.log_text()}") from None
         assert text in self.log_text(), f"MirrorMaker has ended:\n{self.log_text()}"
 
     def wait_running(self, tasks: int = 1, seconds: float = 180.0) -> None:

@@ -1,9 +1,10 @@
-"""The tables of docs/rights.md as ACLs: what the documentation says is what the test grants."""
+"""The tables of rights in the documentation as ACLs: what it says is what the tests grant."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from confluent_kafka.admin import (
@@ -16,9 +17,10 @@ from confluent_kafka.admin import (
 )
 
 from deploy.local import LocalCluster
-from tests.e2e.product import ROOT
+from tests.paths import ROOT
 
 RIGHTS: Final = ROOT / "docs" / "rights.md"
+HEAD: Final = "| right |"
 CLUSTER: Final = "kafka-cluster"
 _KINDS: Final = {
     "topic": ResourceType.TOPIC,
@@ -52,16 +54,19 @@ class Row(NamedTuple):
         )
 
 
-def rows() -> list[Row]:
-    """All rights of all tables; a row of several operations is several of them."""
-    found, user = [], ""
-    for line in RIGHTS.read_text().splitlines():
+def rows(page: Path = RIGHTS) -> list[Row]:
+    """All rights of the tables below `HEAD`; a row of several operations is several of them."""
+    found, user, inside = [], "", False
+    for line in page.read_text().splitlines():
         if line.startswith("## "):
             user = line.removeprefix("## ").lower()
-        elif match := _ROW.fullmatch(line):
-            found += [Row(user, each, match[2], match[3] or "", match[4]) for each in match[1].split(", ")]
-        else:
-            assert not line.startswith("|") or line.startswith(("| right", "| ---")), f"no row: {line}"
+        inside = line.startswith(HEAD) or (inside and line.startswith("|"))
+        if not inside or line.startswith((HEAD, "| ---")):
+            continue
+        match = _ROW.fullmatch(line)
+        assert match is not None, f"no row: {line}"
+        found += [Row(user, each, match[2], match[3] or "", match[4]) for each in match[1].split(", ")]
+    assert found, f"{page} has no rights"
     return found
 
 
