@@ -94,10 +94,11 @@ HOW: Final = {
         " start mostly, is in a column of its own."
     ),
     "Partitions and tasks": (
-        f"The records of the 1 KiB profile in topics of {_SCALED} partitions. One worker, one connector; it copies each"
-        " topic in each round, forwards and backwards, with the tasks that the row has, to a new remote topic. Of each copying the"
-        f" first {scaling.SETTLE_S:g} s do not count. CPU is that of all processes of the worker; the median of the rounds,"
-        " and of each round's ratio to the first row."
+        f"The records of the 1 KiB profile in topics of {_SCALED} partitions."
+        " One worker, one connector. In each round, forwards and backwards, it copies each topic with the tasks that the row"
+        " has, to a new remote topic."
+        f" Of each copying the first {scaling.SETTLE_S:g} s do not count."
+        " CPU is that of all processes of the worker: the median of the rounds, and of each round's ratio to the first row."
     ),
     "Many topics": (
         f"{_MANY} topics of {MANY_PARTITIONS} partitions with some records each, and {MANY_GROUPS} groups that have"
