@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from mirror_connect.app.dedicated.findings import FindingCode
 from mirror_connect.app.dedicated.mm2_file import findings
+from tests.paths import ROOT
 from tests.unit.app.dedicated.mm2_files import BROKERS, ONE_FLOW, shown, written
 
 
@@ -79,3 +81,26 @@ def test_a_config_topic_of_several_flows_is_a_warning(tmp_path: Path) -> None:
 def test_brokers_of_a_cluster_that_only_beats_are_not_needed(tmp_path: Path) -> None:
     text = "clusters=A,B\nB.bootstrap.servers=b:1\n"
     assert [each.code for each in findings(written(tmp_path, text), ["B"])] == [FindingCode.ONLY_HEARTBEATS]
+
+
+# MirrorMaker takes these behind a flow alone.
+OF_FLOWS_ALONE = {"topic.creation.groups", "exactly.once.support", "offsets.storage.topic"}
+
+
+@pytest.mark.parametrize("place", ["", "A->B."], ids=["all_flows", "one_flow"])
+@pytest.mark.parametrize("connector", ["Source", "Checkpoint", "Heartbeat"])
+def test_each_property_of_a_connector_has_an_effect_at_the_top_level_and_behind_a_flow(
+    tmp_path: Path, connector: str, place: str
+) -> None:
+    recorded = json.loads(
+        (ROOT / "tests" / "fixtures" / f"validate-Mirror{connector}Connector.json").read_text("utf-8")
+    )
+    names = {each["name"] for each in recorded["definitions"]}
+    kept = {name for name in names if place or not (name in OF_FLOWS_ALONE or name.startswith("transaction.boundary"))}
+    assert len(kept) > 20
+    text = ONE_FLOW + "".join(f"{place}{name}=\n" for name in sorted(kept))
+    found = [each.name for each in findings(written(tmp_path, text)) if each.code in NAMES]
+    assert found == []
+
+
+NAMES = (FindingCode.NAME_UNKNOWN, FindingCode.NAME_WITHOUT_EFFECT)
