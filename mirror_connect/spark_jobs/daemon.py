@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
+import os
+import signal
 
+from mirror_connect.connectors.ended_process import ended_line
 from mirror_connect.connectors.user_code.hidden_memory import hide_memory
 
 PRELOADED = (
@@ -16,12 +20,40 @@ PRELOADED = (
 )
 
 
+def tell_of_killed_children() -> None:
+    """From the first fork on, a child that a signal ends becomes a line of standard error, which Spark passes on.
+
+    PySpark's daemon ignores SIGCHLD, so nobody would know how a task's process ended.
+    """
+    daemon = os.getpid()
+
+    def reap(*_: object) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if os.WIFSIGNALED(status):
+                    os.write(2, f"{ended_line(pid, os.WTERMSIG(status))}\n".encode())
+
+    def watch() -> None:
+        # A task's process may fork, too, and waits for its own children.
+        if os.getpid() == daemon:
+            signal.signal(signal.SIGCHLD, reap)
+            # One may have ended before.
+            reap()
+
+    # After each fork, because the daemon sets its own handler when it begins.
+    os.register_at_fork(after_in_parent=watch)
+
+
 def main() -> None:
     """Imports the modules, freezes the heap so that garbage collection in a child unshares no pages, and runs the daemon."""
     hide_memory()
     for module in PRELOADED:
         importlib.import_module(module)
     gc.freeze()
+    tell_of_killed_children()
     from pyspark.daemon import manager  # noqa: PLC0415 — only the daemon's process needs it
 
     manager()

@@ -29,6 +29,7 @@ class FakeApplication:
         self.alive: set[int] = set()
         self.sticky: set[int] = set()
         self.killed: list[int] = []
+        self.signals: dict[int, int] = {}
         self.last_words = "no room"
         self.ended = False
         self._exit: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -54,6 +55,9 @@ class FakeApplication:
         if pid not in self.sticky:
             self.alive.discard(pid)
         return True
+
+    def signal_of(self, pid: int) -> int | None:
+        return self.signals.get(pid)
 
     def owns(self, pid: int) -> bool:
         return pid in self.alive

@@ -170,6 +170,9 @@ class Worker:
         task.end()
         return True
 
+    def signal_of(self, pid: int) -> int | None:
+        return None
+
     def owns(self, pid: int) -> bool:
         return pid in self.tasks and self.tasks[pid].process.alive
 

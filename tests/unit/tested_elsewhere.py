@@ -67,7 +67,6 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "kafka_io/producer/write_problems.py": "tests/unit/kafka_io/producer/test_sender.py: problems that the sender reports, through kafka_io/producer/sender.py",
     "spark_jobs/__main__.py": "tests/unit/spark_jobs/test_query_states.py: its loop, with fake queries",
     "spark_jobs/copy/stalled_partition.py": "tests/unit/spark_jobs/copy/test_stalled_partitions.py: a dataclass, through spark_jobs/copy/stalled_partitions.py",
-    "spark_jobs/daemon.py": "tests/unit/spark_jobs/test_session.py: imports modules before it forks",
     "spark_jobs/mapping/offset_ranges_writer.py": "tests/unit/spark_jobs/mapping/test_offset_mapping_troubles.py: when the topic refuses",
     "spark_jobs/tasks/mirror_source.py": "tests/unit/spark_jobs/tasks/test_stalled_partitions.py: the whole task, with fake clusters",
     "verify/batch_side.py": "tests/unit/verify/test_reading.py: one way of reading",

@@ -77,6 +77,9 @@ class Application(Protocol):
     def kill_task(self, pid: int) -> bool:
         """Kills one task's process if it belongs to the tree; returns whether it was there."""
 
+    def signal_of(self, pid: int) -> int | None:
+        """The signal that ended a task's process of the tree; None if it lives, or ended otherwise."""
+
     def owns(self, pid: int) -> bool:
         """Whether a living process with this id belongs to the tree."""
 

@@ -124,6 +124,10 @@ class SparkApplication:
             os.kill(pid, signal.SIGKILL)
         return True
 
+    def signal_of(self, pid: int) -> int | None:
+        """See interfaces.Application."""
+        return self._log.signals.get(pid)
+
     def owns(self, pid: int) -> bool:
         """Whether a living process with this id belongs to this tree."""
         return self.pid is not None and _session_of(pid) == self.pid and not _is_zombie(pid)

@@ -30,11 +30,14 @@ class PastEvents:
     def add(self, event: Problem, secrets: Iterable[str], now: float) -> str:
         """Keeps it and returns its line without secrets. A line that is there already came with a repeated report."""
         line = redact(event.line, secrets)
-        kept = line[:LONGEST_LINE]
-        if all(kept != known for _, known in self._kept):
-            self._kept.append((now, kept))
-            self._count += 1
+        if all(line[:LONGEST_LINE] != known for _, known in self._kept):
+            self.keep(line, now)
         return line
+
+    def keep(self, line: str, now: float) -> None:
+        """Keeps a line of the worker's own, without secrets."""
+        self._kept.append((now, line[:LONGEST_LINE]))
+        self._count += 1
 
     @property
     def lines(self) -> list[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 import time
 from collections.abc import Callable
 from typing import Final
 
 from mirror_connect.app.supervisor.interfaces import Application
+from mirror_connect.connectors.ended_process import signal_named
 from mirror_connect.connectors.wording import counted
 
 log = logging.getLogger(__name__)
@@ -136,15 +136,7 @@ class SparkKeeper:
 def described_end(code: int, last_words: str) -> str:
     """How the driver ended, in half a sentence. `last_words`: of its log, which say more than the exit code."""
     if code < 0:
-        return f"Spark's driver was ended by {_signal(-code)}"
+        return f"Spark's driver was ended by {signal_named(-code)}"
     if code > 0 and last_words:
         return f"Spark ended: {last_words}"
     return f"Spark ended with exit code {code}"
-
-
-def _signal(number: int) -> str:
-    try:
-        name = f"signal {number} ({signal.Signals(number).name})"
-    except ValueError:
-        name = f"signal {number}"
-    return f"{name}, as the kernel does it when memory is short" if number == signal.SIGKILL else name

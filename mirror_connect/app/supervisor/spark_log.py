@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from mirror_connect.connectors.ended_process import read_ended_line, signal_named
 from mirror_connect.connectors.secrets import is_secret
 
 log = logging.getLogger("mirror_connect.spark")
@@ -55,6 +56,7 @@ _IN_THE_JVM: Final = "py4j.protocol.Py4JJavaError: An error occurred while calli
 _ERROR: Final = re.compile(r"Error\b|Exception\b|insufficient memory|fatal error")
 _ERRORS: Final = ("ERROR", "FATAL", "CRITICAL")
 _LONGEST: Final = 600
+_MOST_SIGNALS: Final = 100
 _HEAP: Final = re.compile(r"-Xmx|heap|System memory|insufficient memory")
 _MEMORY: Final = "spark.driver.memory"
 _TELLING: Final = 4  # characters of a value that is found in a text by no accident
@@ -65,6 +67,7 @@ class SparkLog:
 
     `last_words`: the newest line that is no stack frame and says something, as the reason of a sudden end. A critical line
     of the driver is its own reason for ending, and stays.
+    `signals`: of the newest task processes that a signal ended, by their ids.
     """
 
     def __init__(self) -> None:
@@ -73,9 +76,13 @@ class SparkLog:
         self._goes_on = False
         # The line before is ignored, so the exception in the next line is, too.
         self._exception_aside = False
+        self.signals: dict[int, int] = {}
 
     def take(self, line: str) -> None:
         """Logs a line: the first of an event at its own level, the lines below it at DEBUG."""
+        if (ended := read_ended_line(line)) is not None:
+            self._take_signal(*ended)
+            return
         head = _HEAD.match(line)
         text = line[head.end() :].removeprefix(_OUR_DRIVER) if head else line
         ended_task = _ENDED_TASK.search(line) is not None
@@ -92,6 +99,14 @@ class SparkLog:
         elif _NOT_STARTED not in line or not self.last_words:
             self._add(text)
         self._reason_given = head is not None and head[1] == "CRITICAL"
+
+    def _take_signal(self, pid: int, number: int) -> None:
+        # Spark and the worker kill processes as well: whoever misses one says so.
+        log.debug("Process %d was ended by %s", pid, signal_named(number))
+        self.signals.pop(pid, None)
+        self.signals[pid] = number
+        if len(self.signals) > _MOST_SIGNALS:
+            del self.signals[next(iter(self.signals))]
 
     def _add(self, text: str) -> None:
         """Adds a line to the last words. An error may have several: `Error occurred during initialization of VM` and why."""

@@ -121,6 +121,8 @@ class TaskRequests:
             if run.is_over:
                 self._runs.end(run)
                 return False
+            if run.attempt is not None:
+                self._runs.tell_of_lost_process(run)
             # This frees the partitions that its predecessor had not released. Before the new attempt begins, or that would
             # have to confirm the loss of partitions that it never had.
             run.end_attempt(self._clock())

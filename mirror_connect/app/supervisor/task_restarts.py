@@ -49,7 +49,7 @@ class TaskRestarts:
         self._deaths = {task: deaths for task, deaths in self._deaths.items() if task in tasks}
         self._fences = {task: fences for task, fences in self._fences.items() if task in tasks}
 
-    def died(self, run: TaskRun, reason: str, what: str = "its process died") -> None:
+    def died(self, run: TaskRun, reason: str, what: str | None = None) -> None:
         """Its process died without a report, in all of Spark's own tries.
 
         `what` is the event that ends the run, if it is not the death of a process.
@@ -60,6 +60,7 @@ class TaskRestarts:
         if NO_ROOM.search(reason):
             self._wait_for_room(run)
             return
+        what = what or self._runs.how_ended(run)
         deaths = self._deaths[run.task] = self._deaths.get(run.task, 0) + 1
         first = reason.splitlines()[0]
         log.warning("Task %s: %s (%s)", run.task, what, first)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
@@ -10,6 +11,7 @@ from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
 from mirror_connect.app.supervisor.partition_assignment import Landing, reassign
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
+from mirror_connect.connectors.ended_process import signal_named
 from mirror_connect.connectors.secrets import redact
 from mirror_connect.connectors.task_protocol import FAILED, TaskId
 
@@ -148,6 +150,20 @@ class TaskRuns:
             run.killed = pid
             log.warning("Task %s: its process %d was killed, as %s", run.task, pid, why)
         return not application.owns(pid)
+
+    def how_ended(self, run: TaskRun) -> str:
+        """How the last process of a run ended, as far as it is known."""
+        application, pid = self._spark.application, run.pid
+        number = None if application is None or pid is None else application.signal_of(pid)
+        return "its process died" if number is None else f"its process {pid} was ended by {signal_named(number)}"
+
+    def tell_of_lost_process(self, run: TaskRun) -> None:
+        """Tells, also in the status, that Spark has begun the run again: its process ended without a word."""
+        # Of one that was killed here the log says why.
+        if run.pid is not None and run.killed != run.pid:
+            line = f"{self.how_ended(run)}; Spark has started it again"
+            run.events.keep(f"{line[0].upper()}{line[1:]}", time.time())
+            log.warning("Task %s: %s", run.task, line)
 
     def wait(self, run: TaskRun, line: str, *, logged: bool = False) -> None:
         """Reports once what a run waits for; `logged`: the log has it already."""

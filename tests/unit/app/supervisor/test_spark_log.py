@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from mirror_connect.app.supervisor.spark_log import SparkLog, with_settings
+from mirror_connect.connectors.ended_process import ended_line
 
 
 @pytest.mark.parametrize(
@@ -218,3 +219,17 @@ def test_the_drivers_own_reason_for_its_end_outlives_what_others_say_in_their_pa
     ):
         log.take(line)
     assert log.last_words == "its JVM was ended by signal 9 (SIGKILL)"
+
+
+def test_signals_that_ended_task_processes_are_kept_and_are_no_last_words() -> None:
+    log = SparkLog()
+    log.take("Exception in thread main")
+    for pid in range(200):
+        log.take(ended_line(pid, 9))
+    log.take(ended_line(199, 15))
+    assert (len(log.signals), log.signals[199], log.signals[198], log.last_words) == (
+        100,
+        15,
+        9,
+        "Exception in thread main",
+    )

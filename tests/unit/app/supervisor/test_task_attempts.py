@@ -23,6 +23,39 @@ async def test_a_predecessor_is_gone_before_a_new_attempt_gets_its_spec(world: W
     assert (waited, world.application.killed) == (True, [old.pid])
 
 
+async def test_a_process_that_spark_replaces_after_its_death_is_told_in_the_log_and_in_the_status(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    old = await world.running(A)
+    world.application.alive.discard(old.pid)
+    world.application.signals[old.pid] = 9
+    new = Process(world, old.run)
+    await new.ask()
+    await new.say("RUNNING")
+    line = f"process {old.pid} was ended by signal 9 (SIGKILL), as the kernel does it when memory is short; "
+    line += "Spark has started it again"
+    assert f"Task {A}: its {line}" in caplog.text
+    assert world.events.states[-1][1] == "RUNNING"
+    assert f"Its {line}" in (world.events.states[-1][2] or "")
+
+
+async def test_a_process_that_is_replaced_while_it_lives_or_after_its_epoch_has_not_died(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    old = await world.running(A)
+    second = Process(world, old.run)
+    await second.ask()
+    await second.say("RUNNING")
+    await second.say("EPOCH_ENDED")
+    third = Process(world, old.run)
+    await third.ask()
+    await third.say("RUNNING")
+    assert "was ended by" not in caplog.text
+    assert "Spark has started it again" not in caplog.text
+
+
 async def test_of_two_processes_that_wait_for_their_predecessors_end_the_one_that_asked_last_gets_the_spec(
     world: World,
 ) -> None:

@@ -24,6 +24,18 @@ async def test_a_task_that_dies_is_tried_again_twice_and_then_failed(world: Worl
     )
 
 
+async def test_a_process_that_a_signal_ended_is_told_with_it(world: World) -> None:
+    world.supervisor.want({A: wanted("t-0")})
+    for _ in range(3):
+        process = await world.running(A)
+        world.application.alive.discard(process.pid)
+        world.application.signals[process.pid] = 9
+        world.spark.driver_report(2, {process.run.run_id: {"state": "ENDED", "error": "exited unexpectedly\n at x"}})
+    ended = "was ended by signal 9 (SIGKILL), as the kernel does it when memory is short"
+    assert f"{ended} at " in (world.events.states[1][2] or "")
+    assert (world.events.states[-1][2] or "").splitlines()[0].endswith(f"its process {process.pid} {ended}.")
+
+
 FENCED_TRACE = "FencedError: Another task took over the transactional id g-c-0.\n"
 
 
