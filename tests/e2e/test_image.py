@@ -6,22 +6,27 @@ all conventions in it. See tests/image_root.py.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import psutil
 import pytest
 
 from deploy.local import LocalCluster
 from mirror_connect.app.config.properties import parse_properties
 from tests.brokers import messages
+from tests.e2e import mirror_makers
+from tests.e2e.dedicated import Dedicated, mm2_properties
 from tests.e2e.ends import wait_ends
 from tests.e2e.identity_topics import produce
+from tests.e2e.mirror_makers import MirrorMaker
 from tests.e2e.product import WORKER, Product, mirror_config
 from tests.image_root import PATH, PYTHON, STUB, Root, build, can_enter
 
@@ -100,7 +105,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
 
 def _container(convention: str, image: Image, product: Product, directory: Path) -> None:
     """Makes the product's command the image's container, with its properties given by the convention."""
-    properties = dict(product.properties) | {"plugin.path": "/opt/kafka/plugins"}
+    properties = dict(product.properties) | {
+        "plugin.path": "/opt/kafka/plugins",
+        "listeners": f"http://:{product.port}",
+    }
     variables: dict[str, str] = {}
     mounts: dict[Path, str] = {}
     arguments = ["/entrypoint.sh"]
@@ -140,8 +148,10 @@ def _copies(
         worker.put(topic, {**mirror_config(source, target, topic), **more})
         worker.wait_running(topic)
         wait_ends(target, f"A.{topic}", {0: 50})
-        (process,) = worker.parts()[WORKER]
-        assert (process.uids().effective, process.gids().effective) == (1001, 0)
+        parts = worker.parts()
+        assert _writes_as_1001(parts[WORKER])
+        # The internal HTTP, Spark's driver and its block manager: nobody outside of the container reaches them.
+        assert _reached_from_outside([each for part in parts.values() for each in part]) == {worker.port}
         assert len(list(messages(target, f"A.{topic}", 0))) == 50
         assert worker.stop() == 0
 
@@ -150,6 +160,127 @@ def test_a_read_only_container_copies_as_another_user(
     linked: Image, source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     _copies(CONFLUENT, linked, source_cluster, target_cluster, tmp_path, topic="image-linked")
+
+
+def _dedicated_copies(image: Image, source: LocalCluster, target: LocalCluster, directory: Path, *, topic: str) -> None:
+    """`docker run -v …/mm2.properties:/config/mm2.properties IMAGE /config/mm2.properties`."""
+    source.create_topic(topic, 1)
+    produce(source, topic, ({"value": b"record %d" % number, "partition": 0} for number in range(50)))
+    # Both clusters are shared with other tests: topics of heartbeats would be found there.
+    more = {"topics": topic, "groups": "", "emit.heartbeats.enabled": "false"}
+    properties = mm2_properties({"A": source, "B": target}, ["A->B"], more)
+    with contextlib.closing(Dedicated(target, properties, name=topic, command=directory / "container")) as node:
+        mounted = _mounted(directory, {"mm2.properties": node.properties})
+        image.script(directory / "container", ["/entrypoint.sh", "/config/mm2.properties"], {}, {mounted: "/config"})
+        node.start()
+        node.wait_running("A/B/MirrorSourceConnector")
+        wait_ends(target, f"A.{topic}", {0: 50})
+        assert len(list(messages(target, f"A.{topic}", 0))) == 50
+        assert _writes_as_1001(node.parts()[WORKER])
+        assert node.stop() == 0
+
+
+def _mirror_maker_1_copies(
+    image: Image, source: LocalCluster, target: LocalCluster, directory: Path, *, topic: str
+) -> None:
+    """`docker run -v …:/config IMAGE kafka-mirror-maker.sh --consumer.config /config/… …`."""
+    source.create_topic(topic, 1)
+    expected = mirror_makers.produce(source, topic, 0, 50, partitions=1)
+    consumer = mirror_makers.consumer_properties(source, topic)
+    files = {"source.properties": consumer, "target.properties": target.client_properties()}
+    mounted = _mounted(directory, files)
+    options = ("--consumer.config", "/config/source.properties", "--producer.config", "/config/target.properties")
+    arguments = ["/entrypoint.sh", "kafka-mirror-maker.sh", *options, "--whitelist", topic]
+    image.script(directory / "container", arguments, {}, {mounted: "/config"})
+    with MirrorMaker([consumer], target, command=[str(directory / "container")]) as maker:
+        maker.wait_running()
+        mirror_makers.wait_copied(target, topic, expected, partitions=1)
+        assert _writes_as_1001([psutil.Process(maker.process.pid)])
+        assert maker.stop() == 0
+    assert len(mirror_makers.values(target, topic, partitions=1)) == 50
+
+
+def _standalone_copies(
+    image: Image, source: LocalCluster, target: LocalCluster, directory: Path, *, topic: str
+) -> None:
+    """`docker run -v …:/config IMAGE /config/worker.properties /config/copy.properties`."""
+    source.create_topic(topic, 1)
+    produce(source, topic, ({"value": b"record %d" % number, "partition": 0} for number in range(50)))
+    with contextlib.closing(Product(target, group=topic, command=[directory / "container"])) as worker:
+        of_group = ("group.id", "config.storage", "status.storage", "offset.storage")
+        own = {name: value for name, value in worker.properties.items() if not name.startswith(of_group)}
+        own |= {
+            "plugin.path": "/opt/kafka/plugins",
+            "offset.storage.file.filename": "/var/lib/mirror-connect/connect.offsets",
+        }
+        connector = {**mirror_config(source, target, topic), "name": topic}
+        mounted = _mounted(directory, {"worker.properties": own, "copy.properties": connector})
+        files = ["/config/worker.properties", "/config/copy.properties"]
+        image.script(directory / "container", ["/entrypoint.sh", *files], {}, {mounted: "/config"})
+        worker.start()
+        worker.wait_running(topic)
+        wait_ends(target, f"A.{topic}", {0: 50})
+        assert len(list(messages(target, f"A.{topic}", 0))) == 50
+        assert _writes_as_1001(worker.parts()[WORKER])
+        assert worker.stop() == 0
+
+
+def _mounted(directory: Path, files: Mapping[str, Mapping[str, str]]) -> Path:
+    mounted = directory / "mounted"
+    mounted.mkdir()
+    for name, properties in files.items():
+        (mounted / name).write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    return mounted
+
+
+def _writes_as_1001(processes: Sequence[psutil.Process]) -> bool:
+    return all((each.uids().effective, each.gids().effective) == (1001, 0) for each in processes)
+
+
+def _reached_from_outside(processes: Sequence[psutil.Process]) -> set[int]:
+    """The ports that they listen on, but for those of the loopback address."""
+    found = set()
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for each in process.net_connections("tcp"):
+                address = each.laddr
+                if each.status == psutil.CONN_LISTEN and not address.ip.removeprefix("::ffff:").startswith(
+                    ("127.", "::1")
+                ):
+                    found.add(address.port)
+    return found
+
+
+OTHER_MODES: Final = [
+    pytest.param(_dedicated_copies, id="dedicated"),
+    pytest.param(_standalone_copies, id="standalone"),
+    pytest.param(_mirror_maker_1_copies, id="mm1"),
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("copies", OTHER_MODES)
+def test_a_container_copies_by_the_files_that_are_its_arguments(
+    copies: Callable[..., None],
+    linked: Image,
+    source_cluster: LocalCluster,
+    target_cluster: LocalCluster,
+    tmp_path: Path,
+) -> None:
+    copies(linked, source_cluster, target_cluster, tmp_path, topic=f"image-linked{copies.__name__.replace('_', '-')}")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("copies", OTHER_MODES)
+def test_the_built_image_copies_by_the_files_that_are_its_arguments(
+    copies: Callable[..., None],
+    built: Image,
+    source_cluster: LocalCluster,
+    target_cluster: LocalCluster,
+    tmp_path: Path,
+) -> None:
+    copies(built, source_cluster, target_cluster, tmp_path, topic=f"image-built{copies.__name__.replace('_', '-')}")
 
 
 @pytest.mark.long
