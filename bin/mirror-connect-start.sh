@@ -41,7 +41,8 @@ start() {
 
   if [ -z "$daemon" ]; then
     # exec: the process has this process id, so signals reach it and its exit code is the script's.
-    exec "$python" -m "$module" "$@"
+    # -P: without it, Python would also take modules from the directory in which the user is.
+    exec "$python" -P -m "$module" "$@"
   fi
   LOG_DIR=${LOG_DIR:-$home/logs}
   out=$LOG_DIR/$name.out
@@ -49,5 +50,5 @@ start() {
     echo "$0: its output can't be written to $out: set LOG_DIR to a directory where you may write" >&2
     exit 1
   fi
-  nohup "$python" -m "$module" "$@" > "$out" 2>&1 < /dev/null &
+  nohup "$python" -P -m "$module" "$@" > "$out" 2>&1 < /dev/null &
 }

@@ -172,7 +172,7 @@ def _verify(link: VerifyLink, *, as_json: bool) -> tuple[int, Any]:
             path.touch(0o600)
             path.write_text(_written(Mm2File(link.file).client(alias) or {}), "iso-8859-1")
             options += [option, str(path)]
-        command = [sys.executable, "-m", "mirror_connect.cli", "verify", *options, *(("--json",) if as_json else ())]
+        command = [sys.executable, "-P", "-m", "mirror_connect.cli", "verify", *options, *(("--json",) if as_json else ())]
         sys.stdout.flush()
         done = subprocess.run(command, stdout=subprocess.PIPE if as_json else None, check=False)
     return done.returncode, json.loads(done.stdout) if as_json and done.stdout else None

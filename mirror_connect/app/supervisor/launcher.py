@@ -65,6 +65,8 @@ class SparkApplication:
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "PYTHONUNBUFFERED": "1",
+            # As -P, also for the processes of tasks: no module comes from the directory in which the worker was started.
+            "PYTHONSAFEPATH": "1",
             "TMPDIR": str(scratch.path),
         }
         try:

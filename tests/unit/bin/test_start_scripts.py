@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Final
@@ -52,10 +54,18 @@ def _python(folder: Path) -> None:
     python.chmod(0o755)
 
 
-def _run(script: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def _run(
+    script: Path, *arguments: str, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if name not in {"EXTRA_ARGS", "LOG_DIR"}}
     return subprocess.run(
-        [script, *arguments], env={**kept, **environment}, capture_output=True, text=True, timeout=20, check=False
+        [script, *arguments],
+        env={**kept, **environment},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+        cwd=cwd,
     )
 
 
@@ -88,13 +98,24 @@ def test_it_runs_in_the_scripts_own_process_and_its_exit_code_is_the_scripts(hom
         [home / "bin" / script, "a file", "b"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     out, error = process.communicate(timeout=20)
-    assert (process.returncode, out, error) == (7, f"-m {SCRIPTS[script][2]} a file b\n", f"{process.pid}\n")
+    assert (process.returncode, out, error) == (7, f"-P -m {SCRIPTS[script][2]} a file b\n", f"{process.pid}\n")
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_no_module_comes_from_the_directory_where_the_user_is(home: Path, tmp_path: Path, script: str) -> None:
+    python = home / ".venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "uvloop.py").write_text("raise SystemExit(99)\n")
+    done = _run(home / "bin" / script, "no-file", cwd=here)
+    assert done.returncode == 2, done.stderr
 
 
 def test_a_link_to_a_script_finds_its_checkout(home: Path, tmp_path: Path) -> None:
     link = tmp_path / "linked.sh"
     link.symlink_to(home / "bin" / "connect-distributed.sh")
-    assert _run(link, "f").stdout == "-m mirror_connect.app f\n"
+    assert _run(link, "f").stdout == "-P -m mirror_connect.app f\n"
 
 
 def test_without_its_environment_a_checkout_says_how_to_make_it(home: Path) -> None:
@@ -107,7 +128,7 @@ def test_installed_it_uses_the_environment_that_it_is_in(home: Path, tmp_path: P
     installed = tmp_path / "environment" / "bin"
     shutil.copytree(home / "bin", installed)
     _python(installed)
-    assert _run(installed / "connect-distributed.sh", "f").stdout == "-m mirror_connect.app f\n"
+    assert _run(installed / "connect-distributed.sh", "f").stdout == "-P -m mirror_connect.app f\n"
 
 
 def test_installed_without_an_environment_it_uses_the_python_of_the_command(home: Path, tmp_path: Path) -> None:
@@ -115,7 +136,7 @@ def test_installed_without_an_environment_it_uses_the_python_of_the_command(home
     shutil.copytree(home / "bin", installed)
     _python(tmp_path)
     (installed / "mirror-connect").write_text(f"#!{tmp_path}/python\nimport sys\n")
-    assert _run(installed / "connect-distributed.sh", "f").stdout == "-m mirror_connect.app f\n"
+    assert _run(installed / "connect-distributed.sh", "f").stdout == "-P -m mirror_connect.app f\n"
 
 
 # --- in the background ---
@@ -126,12 +147,12 @@ def test_in_the_background_its_output_goes_to_the_log_directory(home: Path, tmp_
     log = tmp_path / "logs" / f"{SCRIPTS[script][1]}.out"
     done = _run(home / "bin" / script, "-daemon", "f", LOG_DIR=str(log.parent))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    _wait_text(log, f"-m {SCRIPTS[script][2]} f\n")
+    _wait_text(log, f"-P -m {SCRIPTS[script][2]} f\n")
 
 
 def test_without_a_log_directory_it_is_beside_bin(home: Path) -> None:
     _run(home / "bin" / "connect-distributed.sh", "-daemon", "f")
-    _wait_text(home / "logs" / "connectDistributed.out", "-m mirror_connect.app f\n")
+    _wait_text(home / "logs" / "connectDistributed.out", "-P -m mirror_connect.app f\n")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +167,7 @@ def test_without_a_log_directory_it_is_beside_bin(home: Path) -> None:
 def test_a_name_names_the_file_of_the_output(home: Path, extra: str, arguments: tuple[str, ...]) -> None:
     done = _run(home / "bin" / "connect-distributed.sh", *arguments, EXTRA_ARGS=extra)
     assert done.returncode == 0, done.stderr
-    _wait_text(home / "logs" / "other.out", "-m mirror_connect.app f\n")
+    _wait_text(home / "logs" / "other.out", "-P -m mirror_connect.app f\n")
 
 
 def test_it_returns_while_the_process_runs_which_ignores_that_its_terminal_goes(home: Path, tmp_path: Path) -> None:
@@ -170,7 +191,7 @@ def test_a_log_directory_that_cannot_be_made_is_named(home: Path, tmp_path: Path
 
 def test_a_log_of_javas_garbage_collection_is_said_to_have_no_effect(home: Path) -> None:
     done = _run(home / "bin" / "connect-distributed.sh", "f", EXTRA_ARGS="-loggc")
-    assert (done.stdout, "-loggc has no effect" in done.stderr) == ("-m mirror_connect.app f\n", True)
+    assert (done.stdout, "-loggc has no effect" in done.stderr) == ("-P -m mirror_connect.app f\n", True)
 
 
 def _wait_text(file: Path, text: str) -> None:
