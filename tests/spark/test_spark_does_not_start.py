@@ -48,3 +48,17 @@ async def test_the_last_words_of_a_jvm_that_does_not_start_are_its_own(
     finally:
         await application.end(0.0)
     assert (code, re.fullmatch(words, application.last_words) is not None) == (1, True), application.last_words
+
+
+async def test_the_application_takes_no_module_from_the_directory_of_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "pyspark.py").write_text("raise SystemExit(99)\n")
+    monkeypatch.chdir(tmp_path)
+    application = SparkApplication({"spark.driver.memory": "lots"})
+    await application.start("http://127.0.0.1:1", "token")
+    try:
+        assert await asyncio.wait_for(application.exited(), 120) == 1
+    finally:
+        await application.end(0.0)

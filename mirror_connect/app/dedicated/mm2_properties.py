@@ -54,12 +54,17 @@ class Mm2Properties:
                 source,
                 target,
                 self._enabled(source, target),
-                worker_properties(written, source, target),
+                self._without_those_of_the_process(worker_properties(written, source, target)),
                 connector_configs(written, source, target),
             )
             for source, target, _ in pairs
             if not self.only or target in self.only
         ]
+
+    @staticmethod
+    def _without_those_of_the_process(worker: Mapping[str, str]) -> dict[str, str]:
+        # A cluster's listeners or plugin.path would be those of the process, if its flow happens to be the first one.
+        return {name: value for name, value in worker.items() if not name.startswith(OF_PROCESS)}
 
     def process(self) -> dict[str, str]:
         """The properties of the whole process, as written."""

@@ -119,6 +119,18 @@ def test_an_https_listener_takes_the_key_store_of_the_file_and_no_clusters(file:
         process_config(read_mm2_config(file))
 
 
+@pytest.mark.parametrize("clusters", [None, ["A"], ["B"]])
+def test_a_cluster_gives_the_process_nothing_whichever_flow_is_the_first(file: Path, clusters: list[str] | None) -> None:
+    own = {"listeners": "http://127.0.0.1:19999", "plugin.path": "/other", "spark.driver.memory": "9g"}
+    of_clusters = (f"{cluster}.{name} = {value}\n" for cluster in "AB" for name, value in own.items())
+    file.write_text(FILE + "".join(of_clusters))
+    config = read_mm2_config(file, clusters)
+    found = process_config(config)
+    assert ([each.port for each in found.listeners], found.plugin_path) == ([0], ())
+    assert "spark.driver.memory" not in found.spark
+    assert {warning.name.partition(".")[2] for warning in config.warnings} >= set(own)
+
+
 @dataclass
 class FakeRunner:
     """A flow that comes up, or can't be started, when a test says so."""
