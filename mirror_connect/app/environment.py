@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from mirror_connect.app.errors import StartupError
 
@@ -93,10 +93,7 @@ def listen_on(host: str, port: int, setting: str) -> socket.socket:
     """A listening socket; StartupError if the address can't be used. `setting`: the property that asks for it."""
     listener: socket.socket | None = None
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
+        listener, address = _socket_for(host, port)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(512)
@@ -107,3 +104,17 @@ def listen_on(host: str, port: int, setting: str) -> socket.socket:
         raise StartupError(f"Can't listen on {host or '*'}:{port} ({error.strerror or error}): {advice}.") from None
     listener.setblocking(False)
     return listener
+
+
+def _socket_for(host: str, port: int) -> tuple[socket.socket, Any]:
+    """A socket and the address to bind it to. Without a host that is every address of IPv6 and IPv4, as Jetty binds it."""
+    if not host:
+        if socket.has_dualstack_ipv6():
+            listener = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            return listener, ("::", port)
+        return socket.socket(socket.AF_INET, socket.SOCK_STREAM), ("0.0.0.0", port)
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    return socket.socket(family, kind, protocol), address

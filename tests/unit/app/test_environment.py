@@ -145,6 +145,31 @@ def test_a_free_port_is_listened_on() -> None:
         assert listener.gettimeout() == 0
 
 
+@pytest.mark.parametrize("without", [False, True], ids=["as_it_is", "without_ipv6"])
+def test_without_a_host_every_address_is_listened_on(monkeypatch: pytest.MonkeyPatch, without: bool) -> None:
+    dual = socket.has_dualstack_ipv6()
+    if without:
+        monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    with listen_on("", 0, "listeners") as listener:
+        port = listener.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port), 20):
+            pass
+        if dual and not without:
+            with socket.create_connection(("::1", port), 20):
+                pass
+
+
+def test_without_a_host_a_port_in_use_is_named(taken: int) -> None:
+    with pytest.raises(StartupError, match=rf"^Can't listen on \*:{taken} \(Address already in use\)"):
+        listen_on("", taken, "listeners")
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+def test_an_address_of_ipv6_is_listened_on() -> None:
+    with listen_on("::1", 0, "listeners") as listener, socket.create_connection(listener.getsockname()[:2], 20):
+        assert listener.family is socket.AF_INET6
+
+
 def test_as_many_files_may_be_open_as_the_machine_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, tuple[int, int]]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
