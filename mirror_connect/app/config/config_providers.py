@@ -11,7 +11,8 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 _ALIAS: Final = re.compile(r"[A-Za-z_][\w.-]*")
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 _STRIMZI: Final = "io.strimzi.kafka."
+# So many of the last lines about references are not logged again.
+LOGGED_LINES: Final = 256
 
 
 class Provider(Protocol):
@@ -217,11 +220,16 @@ def provider_aliases(properties: Mapping[str, str]) -> list[str]:
 
 
 class Resolver:
-    """Replaces references. Thread-safe; made once from the worker's properties."""
+    """Replaces references. Thread-safe; made once from the worker's properties.
 
-    def __init__(self, providers: Mapping[str, Provider]) -> None:
+    `notices`: lines about `config.providers` itself, for the log.
+    """
+
+    def __init__(self, providers: Mapping[str, Provider], notices: Iterable[str] = ()) -> None:
+        self.notices: Final = tuple(notices)
         self._providers = dict(providers)
-        self._logged: set[str] = set()
+        # Hashes of lines, the one that was logged last at the end. Any request to validate a config may make new ones.
+        self._logged: OrderedDict[int, None] = OrderedDict()
         self._logging = threading.Lock()
         self._learn: Callable[[frozenset[str], str], None] = lambda *_: None
 
@@ -233,11 +241,12 @@ class Resolver:
     def of(cls, properties: Mapping[str, str], environment: Mapping[str, str] | None = None) -> Resolver:
         """The providers that `config.providers` names. ConfigError for an unknown class or a wrong parameter."""
         providers: dict[str, Provider] = {}
+        notices: list[str] = []
         for alias in provider_aliases(properties):
             setting = f"config.providers.{alias}.class"
             class_name = properties.get(setting, "").strip()
             if not class_name:
-                log.warning("config.providers names %s, but %s isn't set: ${%s:…} stays as text", alias, setting, alias)
+                notices.append(f"config.providers names {alias}, but {setting} isn't set: ${{{alias}:…}} stays as text")
                 continue
             provider = _PROVIDERS.get(class_name)
             if provider is None:
@@ -249,7 +258,7 @@ class Resolver:
                 name.removeprefix(prefix): value for name, value in properties.items() if name.startswith(prefix)
             }
             providers[alias] = provider(alias, parameters, environment)
-        return cls(providers)
+        return cls(providers, notices)
 
     def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
         """The config with references replaced. ConfigError names an unreadable file, and the settings that refer to it."""
@@ -259,6 +268,13 @@ class Resolver:
 
     def preview(self, config: Mapping[str, str]) -> dict[str, str]:
         """As `resolve`, but without reporting secrets: for a config that is only validated, see `Validation`."""
+        resolved, notices = self.preview_with_notices(config)
+        for line in notices:
+            self._log_once(line)
+        return resolved
+
+    def preview_with_notices(self, config: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+        """As `preview`, which logs what is returned here: a line for each reference that stays as text."""
         wanted: dict[tuple[str, str], set[str]] = {}
         for value in config.values():
             for reference in _references(value):
@@ -286,25 +302,25 @@ class Resolver:
                 if given == written and _ALIAS.fullmatch(reference.provider):
                     unresolved.append((name, reference, written))
             resolved[name] = "".join([*pieces, value[at:]])
-        for name, reference, written in unresolved:
-            self._log_unresolved(name, reference.provider, written)
-        return resolved
+        return resolved, [self._unresolved(name, each.provider, written) for name, each, written in unresolved]
 
-    def _log_unresolved(self, name: str, provider: str, written: str) -> None:
+    def _unresolved(self, name: str, provider: str, written: str) -> str:
         """Names the cause. As in Connect the reference stays text, and a broker refuses the password `${fil:…}` later."""
         if provider in self._providers:
-            line = f"{name}: the reference {written} has no value and stays as text"
-        else:
-            # The line shows no more of it: it may be a secret that only looks like a reference.
-            there = ", ".join(sorted(self._providers)) or "none"
-            line = (
-                f"{name}: ${{{provider}:…}} stays as text, there is no config provider {provider} (there are: {there})"
-            )
+            return f"{name}: the reference {written} has no value and stays as text"
+        # The line shows no more of it: it may be a secret that only looks like a reference.
+        there = ", ".join(sorted(self._providers)) or "none"
+        return f"{name}: ${{{provider}:…}} stays as text, there is no config provider {provider} (there are: {there})"
+
+    def _log_once(self, line: str) -> None:
         with self._logging:
-            if line in self._logged:
-                return
-            self._logged.add(line)
-        log.warning(line)
+            known = hash(line) in self._logged
+            self._logged[hash(line)] = None
+            self._logged.move_to_end(hash(line))
+            if len(self._logged) > LOGGED_LINES:
+                self._logged.popitem(last=False)
+        if not known:
+            log.warning("%s", line)
 
     def resolve_with_origin(self, config: Mapping[str, str]) -> Resolved:
         """The resolved config, together with the config as written."""
@@ -312,9 +328,15 @@ class Resolver:
 
 
 def resolve_own(
-    properties: Mapping[str, str], environment: Mapping[str, str] | None = None
+    properties: Mapping[str, str], environment: Mapping[str, str] | None = None, *, warnings: bool = True
 ) -> tuple[Resolver, Resolved]:
-    """Resolves the worker's own properties with the providers that they define."""
+    """Resolves the worker's own properties with the providers that they define.
+
+    `warnings`: whether doubtful ones are logged.
+    """
     resolver = Resolver.of(properties, environment)
-    resolved = resolver.resolve_with_origin(properties)
-    return resolver, resolved
+    values, notices = resolver.preview_with_notices(properties)
+    if warnings:
+        for line in (*resolver.notices, *notices):
+            log.warning("%s", line)
+    return resolver, Resolved(values, dict(properties))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from mirror_connect.app.config.common_config import (
     CommonConfig,
@@ -27,6 +27,8 @@ from mirror_connect.connectors.errors import ConfigError
 log = logging.getLogger(__name__)
 
 Storage = Literal["config", "offset", "status"]
+# A worker can read its topics only if they have its own values.
+_FIXED: Final = ("config.storage.partitions", *(f"{kind}.storage.cleanup.policy" for kind in get_args(Storage)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def worker_config(
     Key stores and logins are read and checked here too, so that a wrong one ends the start. `warnings`: whether doubtful
     settings are logged.
     """
-    resolver, resolved = resolve_own(properties, environment)
+    resolver, resolved = resolve_own(properties, environment, warnings=warnings)
     try:
         return _checked(resolver, resolved, warnings=warnings)
     except ConfigError as error:
@@ -115,9 +117,16 @@ def _checked(resolver: Resolver, resolved: Resolved, *, warnings: bool) -> Worke
         rebalance_timeout_ms=settings.integer("rebalance.timeout.ms"),
     )
     if warnings:
+        for name in storage_fixed(resolved.values):
+            log.warning("%s has no effect: the worker needs its own value", name)
         warn_of_exposed_providers(config)
     check_own_client(config)
     return config
+
+
+def storage_fixed(properties: Iterable[str]) -> list[str]:
+    """The properties of internal topics that have no effect. `properties`: names."""
+    return [name for name in properties if name in _FIXED]
 
 
 def _storage(settings: Settings, kind: Storage) -> StorageTopic:
@@ -129,9 +138,8 @@ def _storage(settings: Settings, kind: Storage) -> StorageTopic:
         for name, value in settings.originals.items()
         if name.startswith(prefix) and name not in own
     }
-    for refused in ("cleanup.policy", *(("partitions",) if kind == "config" else ())):
-        if configs.pop(refused, None) is not None or (kind == "config" and f"{prefix}{refused}" in settings.originals):
-            log.warning("%s%s has no effect: the worker needs its own value", prefix, refused)
+    for fixed in _FIXED:
+        configs.pop(fixed.removeprefix(prefix), None)
     partitions = 1 if kind == "config" else settings.integer(f"{prefix}partitions")
     return StorageTopic(
         settings.text(f"{prefix}topic"), partitions, settings.integer(f"{prefix}replication.factor"), configs

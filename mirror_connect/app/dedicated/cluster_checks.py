@@ -159,7 +159,7 @@ def _almost_true(name: str, value: str) -> bool:
 
 
 def _resolved(file: Mm2Properties, flow: Flow) -> Mapping[str, str]:
-    return file.resolver.preview(next(iter(flow.connectors.values())))
+    return file.resolve(next(iter(flow.connectors.values())))
 
 
 def _circles(steps: Sequence[tuple[str, str]]) -> Iterator[tuple[str, ...]]:

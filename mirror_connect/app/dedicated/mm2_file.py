@@ -26,7 +26,7 @@ from mirror_connect.app.dedicated.flows import Mm2Config
 from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
 from mirror_connect.app.dedicated.name_checks import check_names, check_repeated
 from mirror_connect.app.dedicated.property_places import INTERNAL_REST
-from mirror_connect.app.dedicated.value_checks import check_comments, check_references, check_values
+from mirror_connect.app.dedicated.value_checks import check_comments, check_references, check_storage, check_values
 from mirror_connect.connectors.config.values import BOOLEAN, parse
 from mirror_connect.connectors.errors import ConfigError
 
@@ -83,7 +83,8 @@ def _read(path: str | Path, clusters: Sequence[str] | None, environment: Mapping
         raise refused(FindingCode.FILE_EMPTY, "there are no properties in the file", remedy)
     try:
         resolver = Resolver.of(located.values, environment)
-        resolved = resolver.preview(located.values)
+        # What stays as text is a finding, with its line.
+        resolved, _ = resolver.preview_with_notices(located.values)
     except ConfigError as error:
         name = error.name if error.name in located.values else ""
         raise refused(
@@ -108,6 +109,7 @@ def _findings(file: Mm2Properties) -> Iterator[Finding]:
         yield from check_circles(file, flows)
     yield from check_comments(file, frozenset(finding.name for finding in wrong))
     yield from check_references(file)
+    yield from check_storage(file, flows)
     yield from check_names(file, flows)
 
 

@@ -45,6 +45,11 @@ class Mm2Properties:
         """The aliases in the file's order, each once."""
         return tuple(dict.fromkeys(parsed_list(self.resolved.get(CLUSTERS, ""))))
 
+    def resolve(self, derived: Mapping[str, str]) -> dict[str, str]:
+        """Properties that are derived from the file, resolved. Nothing is logged: what stays as text is a finding."""
+        resolved, _ = self.resolver.preview_with_notices(derived)
+        return resolved
+
     def flows(self) -> list[Flow]:
         """All flows that need a worker here."""
         written = self.located.values

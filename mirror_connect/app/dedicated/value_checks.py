@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from mirror_connect.app.config.config_providers import Resolved, provider_aliases
-from mirror_connect.app.config.worker_config import checked_settings
+from mirror_connect.app.config.worker_config import checked_settings, storage_fixed
 from mirror_connect.app.config.worker_keys import WORKER_KEYS
 from mirror_connect.app.dedicated.findings import Finding, FindingCode
 from mirror_connect.app.dedicated.flows import Flow
@@ -62,12 +62,23 @@ def check_references(file: Mm2Properties) -> Iterator[Finding]:
             if reference[0] not in file.resolved[name]:
                 continue
             alias = reference[1]
-            known = alias in aliases
-            text = f"the reference ${{{alias}:…}} stays as text: " + (
-                "it has no value" if known else f"there is no config provider {alias}"
-            )
-            remedy = "correct its path or key" if known else "name the provider in config.providers"
+            if alias not in aliases:
+                reason, remedy = f"there is no config provider {alias}", "name the provider in config.providers"
+            elif not file.located.values.get(f"config.providers.{alias}.class", "").strip():
+                reason, remedy = f"the config provider {alias} has no class", f"set config.providers.{alias}.class"
+            else:
+                reason, remedy = "it has no value", "correct its path or key"
+            text = f"the reference ${{{alias}:…}} stays as text: {reason}"
             yield file.warning(FindingCode.REFERENCE_UNRESOLVED, name, text, remedy)
+
+
+def check_storage(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]:
+    """Warnings of properties of internal topics that have no effect."""
+    found = dict.fromkeys(
+        file.origin_in_worker(flow.target, name) or "" for flow in flows for name in storage_fixed(flow.worker)
+    )
+    for name in found:
+        yield file.warning(FindingCode.NAME_WITHOUT_EFFECT, name, "it has no effect: the worker needs its own value")
 
 
 def _all(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]:
@@ -84,7 +95,7 @@ def _of_connectors(file: Mm2Properties, flow: Flow) -> Iterator[Finding]:
         return file.origin_in_connectors(flow.source, flow.target, name)
 
     for config in flow.connectors.values():
-        resolved = file.resolver.preview(config)
+        resolved = file.resolve(config)
         try:
             definition = connector_definition(resolved["connector.class"], config["connector.class"])
         except UnknownConnectorClass as error:
@@ -106,7 +117,7 @@ def _of_worker(file: Mm2Properties, flow: Flow) -> Iterator[Finding]:
 
     process = file.process()
     as_written = {**flow.worker, **process}
-    resolved = Resolved(file.resolver.preview(as_written), as_written)
+    resolved = Resolved(file.resolve(as_written), as_written)
     if not resolved.values.get("bootstrap.servers"):
         return  # its absence is reported by itself
     wrong = False

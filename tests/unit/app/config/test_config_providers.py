@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_connect.app.config.config_providers import Resolver, resolve_own
+from mirror_connect.app.config.config_providers import LOGGED_LINES, Resolver, resolve_own
 from mirror_connect.connectors.config.bounded_file import UNREADABLE
 from mirror_connect.connectors.errors import ConfigError
 
@@ -216,6 +216,24 @@ def test_an_undeclared_provider_is_named_once_with_the_property(caplog: pytest.L
     assert caplog.messages == [
         "sasl.jaas.config: ${fil:…} stays as text, there is no config provider fil (there are: dir, env, file)"
     ]
+
+
+def test_lines_that_were_logged_take_no_memory_for_ever(caplog: pytest.LogCaptureFixture) -> None:
+    providers = resolver()
+    for number in range(2 * LOGGED_LINES):
+        providers.preview({"often": "${env:NONE}", f"k{number}": "${env:NONE}"})
+    assert len(providers._logged) == LOGGED_LINES
+    assert (len(caplog.messages), sum("often" in line for line in caplog.messages)) == (2 * LOGGED_LINES + 1, 1)
+
+
+@pytest.mark.parametrize("warnings", [True, False])
+def test_a_caller_that_tells_by_itself_gets_no_lines_in_the_log(
+    caplog: pytest.LogCaptureFixture, warnings: bool
+) -> None:
+    resolve_own({"config.providers": "a", "x": "${a:k}", "y": "${b:k}"}, {}, warnings=warnings)
+    assert [line.partition(":")[0] for line in caplog.messages] == (
+        ["config.providers names a, but config.providers.a.class isn't set", "x", "y"] if warnings else []
+    )
 
 
 def test_a_key_that_is_not_there_is_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -16,7 +16,13 @@ from deploy.local.tls_material import create_tls_material
 from mirror_connect.app.dedicated.flow_runner import FlowRunner
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.dedicated.mm2_file import read_mm2_config
-from mirror_connect.app.dedicated.program import THREADS, THREADS_OF_A_FLOW, DedicatedMirrorMaker, process_config
+from mirror_connect.app.dedicated.program import (
+    THREADS,
+    THREADS_OF_A_FLOW,
+    DedicatedMirrorMaker,
+    flow_configs,
+    process_config,
+)
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
 
 COMMAND: Final = (sys.executable, "-m", "mirror_connect.app.dedicated.__main__")
@@ -120,7 +126,9 @@ def test_an_https_listener_takes_the_key_store_of_the_file_and_no_clusters(file:
 
 
 @pytest.mark.parametrize("clusters", [None, ["A"], ["B"]])
-def test_a_cluster_gives_the_process_nothing_whichever_flow_is_the_first(file: Path, clusters: list[str] | None) -> None:
+def test_a_cluster_gives_the_process_nothing_whichever_flow_is_the_first(
+    file: Path, clusters: list[str] | None
+) -> None:
     own = {"listeners": "http://127.0.0.1:19999", "plugin.path": "/other", "spark.driver.memory": "9g"}
     of_clusters = (f"{cluster}.{name} = {value}\n" for cluster in "AB" for name, value in own.items())
     file.write_text(FILE + "".join(of_clusters))
@@ -129,6 +137,33 @@ def test_a_cluster_gives_the_process_nothing_whichever_flow_is_the_first(file: P
     assert ([each.port for each in found.listeners], found.plugin_path) == ([0], ())
     assert "spark.driver.memory" not in found.spark
     assert {warning.name.partition(".")[2] for warning in config.warnings} >= set(own)
+
+
+def test_each_doubtful_property_is_told_once_however_many_flows_have_it(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    more = """
+C.bootstrap.servers = 127.0.0.1:3
+B->C.enabled = true
+C->A.enabled = true
+config.providers = none
+B.sasl.jaas.config = ${env:PASSWORD}
+C.sasl.jaas.config = ${none:PASSWORD}
+status.storage.cleanup.policy = delete
+"""
+    file.write_text(FILE.replace("A, B", "A, B, C") + more)
+    config = read_mm2_config(file)
+    flow_configs(config)
+    process_config(config)
+    told = [warning.shown.partition(f"{file}:")[2].partition(": ")[2] for warning in config.warnings]
+    assert caplog.messages == []
+    assert told == [
+        "B.sasl.jaas.config: the reference ${env:…} stays as text: there is no config provider env; "
+        "name the provider in config.providers",
+        "C.sasl.jaas.config: the reference ${none:…} stays as text: the config provider none has no class; "
+        "set config.providers.none.class",
+        "status.storage.cleanup.policy=delete: it has no effect: the worker needs its own value",
+    ]
 
 
 @dataclass
