@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final, Protocol
 
 from mirror_connect.app.environment import listen_on
 from mirror_connect.app.errors import StartupError
 from mirror_connect.app.rest.http_servers import HttpServers
-from mirror_connect.app.steps import within
+from mirror_connect.app.steps import ending_by, within
 from mirror_connect.app.supervisor.internal_api import create_internal_application
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.connectors.log_format import log_flow
@@ -21,9 +22,15 @@ from mirror_connect.connectors.log_format import log_flow
 log = logging.getLogger(__name__)
 
 FORGET_S: Final = 60.0
+# The whole end. foreground.LAST_RESORT_S is later, and Kubernetes and systemd have more patience than that.
+END_S: Final = 8.5
+# What each step has at the least, however long those before it take. What they do not need is for it, too.
 SPARK_ENDS_S: Final = 1.0
 # What is left of Spark is killed then, and its scratch files are removed: a moment, but not on a machine with too much work.
 SPARK_KILLED_S: Final = 2.5
+LEAVING_S: Final = 0.8
+CLOSING_S: Final = 0.5
+TASKS_S: Final = END_S - SPARK_KILLED_S - LEAVING_S - CLOSING_S
 
 
 class Part(Protocol):
@@ -32,14 +39,17 @@ class Part(Protocol):
     async def secrets(self) -> Collection[str]:
         """The secrets that are in use."""
 
+    # The steps of the end. The process goes on after an error, and when a step's time is over. It then cancels the step;
+    # `steps.within` inside of it ends in time by itself.
+
     async def end_tasks(self) -> None:
-        """First step of the end: tasks commit what they have copied."""
+        """First step, for TASKS_S at most: tasks commit what they have copied. Those that are left then end with Spark."""
 
     async def leave(self) -> None:
-        """Second step, when no task runs any more: last statuses, then the group."""
+        """Second step, when no task runs any more: last statuses, then the group. It has LEAVING_S at the least."""
 
     async def close(self) -> None:
-        """Third step."""
+        """Third step: connections. It has CLOSING_S at the least."""
 
 
 class Process:
@@ -93,19 +103,36 @@ class Process:
         finally:
             for each in (starting, stopping, forgetting):
                 each.cancel()
-            await asyncio.gather(starting, stopping, forgetting, return_exceptions=True)
-            await self._end()
+            await self._end(asyncio.gather(starting, stopping, forgetting, return_exceptions=True))
 
     async def _secrets(self) -> frozenset[str]:
         return frozenset().union(*[await part.secrets() for part in self._parts])
 
-    async def _end(self) -> None:
-        """Ends tasks, then Spark; then workers leave their groups: the next leaders find all that was written."""
-        parts = self._parts
-        await asyncio.gather(*(part.end_tasks() for part in parts))
-        await within(self.spark.end(SPARK_ENDS_S), "ending Spark", SPARK_ENDS_S + SPARK_KILLED_S)
-        await asyncio.gather(*(part.leave() for part in parts))
-        await asyncio.gather(*(part.close() for part in parts), within(self.http.end(), "closing the HTTP servers"))
+    async def _end(self, start: Awaitable[object]) -> None:
+        """Ends tasks, then Spark; then workers leave their groups: the next leaders find all that was written.
+
+        `start`: what is left of the start, which has been cancelled.
+        """
+        now = asyncio.get_running_loop().time
+        until = now() + END_S
+        with ending_by(until - CLOSING_S - LEAVING_S - SPARK_KILLED_S):
+            # A start that is cancelled closes what it had opened, which may wait for a cluster.
+            await within(start, "ending the start")
+            await self._each(lambda part: part.end_tasks(), "ending the tasks")
+        killed_by = until - CLOSING_S - LEAVING_S
+        with ending_by(killed_by):
+            patience = max(0.0, min(SPARK_ENDS_S, killed_by - SPARK_KILLED_S - now()))
+            await within(self.spark.end(patience), "ending Spark", patience + SPARK_KILLED_S)
+        with ending_by(until - CLOSING_S):
+            await self._each(lambda part: part.leave(), "leaving the groups")
+        with ending_by(until):
+            await asyncio.gather(
+                self._each(lambda part: part.close(), "closing the workers"),
+                within(self.http.end(), "closing the HTTP servers"),
+            )
+
+    async def _each(self, step: Callable[[Part], Awaitable[None]], what: str) -> None:
+        await asyncio.gather(*(within(step(part), what, math.inf) for part in self._parts))
 
 
 async def forget_unused(

@@ -1,27 +1,54 @@
-"""Steps of an end: each has its time, and none stops those after it."""
+"""Steps of an end: each has its time, none stops those after it, and all together are over by one deadline."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable
+import math
+from collections.abc import Awaitable, Iterator
+from contextvars import ContextVar
 from typing import Final
 
 log = logging.getLogger(__name__)
 
 STEP_PATIENCE_S: Final = 1.5
 LEAST_PATIENCE_S: Final = 0.3
+_deadline: ContextVar[float] = ContextVar("deadline of the present steps", default=math.inf)
 
 
-async def within(step: Awaitable[object], what: str, patience_s: float = STEP_PATIENCE_S) -> None:
-    """Runs a step for so long at most. An error is logged, because the next steps have to come in any case."""
+@contextlib.contextmanager
+def ending_by(until: float) -> Iterator[None]:
+    """Steps that begin in here, also in other modules, end by this time of the running loop."""
+    before = _deadline.set(until)
     try:
-        async with asyncio.timeout(patience_s):
-            await step
-    except TimeoutError:
-        log.warning("%s took longer than %.1f s; continuing", what.capitalize(), patience_s)
-    except Exception:
-        log.exception("%s failed; continuing", what.capitalize())
+        yield
+    finally:
+        _deadline.reset(before)
+
+
+async def within(
+    step: Awaitable[object], what: str, patience_s: float = STEP_PATIENCE_S, *, keeping_s: float = 0.0
+) -> None:
+    """Runs a step for so long at most. An error is logged, because the next steps have to come in any case.
+
+    `keeping_s`: what stays until the deadline of `ending_by`, for the steps after it.
+    """
+    running = asyncio.ensure_future(step)
+    allowed_s = max(0.0, min(patience_s, _deadline.get() - keeping_s - asyncio.get_running_loop().time()))
+    try:
+        # Not asyncio.timeout, which waits for a step that does not end although it is cancelled.
+        await asyncio.wait([running], timeout=allowed_s)
+    except BaseException:
+        running.cancel()
+        raise
+    if not running.done():
+        running.cancel()
+        log.warning("%s took longer than %.1f s; continuing", what.capitalize(), allowed_s)
+        # Whatever ends when it is cancelled has ended before the next step.
+        await asyncio.wait([running], timeout=0)
+    elif not running.cancelled() and (error := running.exception()) is not None:
+        log.error("%s failed; continuing", what.capitalize(), exc_info=error)
 
 
 def left(until: float) -> float:

@@ -18,7 +18,7 @@ from mirror_connect.app.herder.active_topics import TopicTracking
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.validation import ConfigRules
-from mirror_connect.app.steps import left, within
+from mirror_connect.app.steps import LEAST_PATIENCE_S, left, within
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.supervisor.spark_host import SparkHost
@@ -156,7 +156,7 @@ class Worker:
     async def leave(self) -> None:
         """Writes the last statuses, then leaves the group: the next leader finds all that was written."""
         self._until = asyncio.get_running_loop().time() + CLUSTER_PATIENCE_S
-        await within(self.herder.stop(STATUS_PATIENCE_S), "writing the last statuses")
+        await within(self.herder.stop(STATUS_PATIENCE_S), "writing the last statuses", keeping_s=LEAST_PATIENCE_S)
         await within(self._backing.leave(), "leaving the group", left(self._until))
 
     async def close(self) -> None:

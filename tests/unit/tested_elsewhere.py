@@ -36,7 +36,7 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "app/rest/bodies.py": "tests/unit/app/rest/test_connectors.py: bodies of the answers, through app/rest/plugins.py",
     "app/rest_listeners.py": "tests/unit/app/test_start_imports.py: opens ports, through app/distributed.py",
     "app/standalone/__main__.py": "tests/e2e/test_standalone.py: started by its script",
-    "app/steps.py": "tests/unit/app/test_tasks_lease.py: time limits of the end, through app/worker.py",
+    "app/steps.py": "tests/unit/app/test_process.py: time limits of the end, through app/process.py",
     "app/supervisor/interfaces.py": "tests/unit/app/supervisor/test_internal_api.py: protocols only",
     "app/supervisor/launcher.py": "tests/spark/test_spark_does_not_start.py: needs Spark",
     "app/version.py": "tests/unit/app/rest/test_application.py: two constants in the answer of GET /, through app/rest/application.py",
