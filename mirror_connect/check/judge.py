@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -31,35 +31,34 @@ def check_file(path: str, worker: str = DEFAULT_WORKER, user: str | None = None)
     if Path(path).suffix in YAML:
         kind = "strimzi"
     policy = next((override_policy(each.texts()) for each in documents if each.kind == WORKER), None)
-    found = [finding for each in documents for finding in _findings(each, policy)]
-    parts = [Part(each.name, _described(each)) for each in documents]
+    parts = [_part(each, policy) for each in documents]
     links = _links(documents, worker, user) if CONNECTOR in kinds else []
-    return Report(path, kind, parts, found, links)
+    return Report(path, kind, parts, links)
 
 
 def _check_mm2(path: str, document: Document) -> Report:
     file = Mm2File(path)
     found = [_finding(document, each) for each in file.judge()]
-    return Report(path, MM2, [Part(document.name, "a file of the dedicated MirrorMaker")], found, file.links())
+    return Report(path, MM2, [Part(document.name, "a file of the dedicated MirrorMaker", found)], file.links())
 
 
 def check_worker(url: str, login: tuple[str, str] | None = None) -> Report:
     """Of the connectors of a running worker. UnknownDocument."""
     running = ask(url, login)
-    found = [finding for each in running.connectors for finding in _findings(each, None)]
-    parts = [Part(each.name, _described(each)) for each in running.connectors]
+    parts = [_part(each, None) for each in running.connectors]
     none = ["It has no connectors."] if not parts else []
     user = login[0] if login else urlsplit(url).username
     links = _links(running.connectors, running.url, user)
-    return Report(running.url, "running-worker", parts, found, links, [f"{running.about}.", *none, UNSEEN])
+    return Report(running.url, "running-worker", parts, links, [f"{running.about}.", *none, UNSEEN])
 
 
-def _findings(document: Document, policy: OverridePolicy | None) -> Iterable[Finding]:
+def _part(document: Document, policy: OverridePolicy | None) -> Part:
     if document.kind == WORKER:
         judged = judge_worker({**document.defaults, **document.texts()})
     else:
         judged = judge_connector(document.config(), policy)
-    return [_finding(document, each) for each in judged if each.name not in document.defaults]
+    found = [_finding(document, each) for each in judged if each.name not in document.defaults]
+    return Part(document.name, _described(document), found)
 
 
 def _finding(document: Document, judged: Judgement) -> Finding:
@@ -67,7 +66,7 @@ def _finding(document: Document, judged: Judgement) -> Finding:
     written = judged.name if setting is None else setting.written
     value = None if setting is None or not setting.literal else shown(judged.name, setting.value)
     line = None if setting is None else setting.line
-    return Finding(judged.verdict, document.name, line, written, value, judged.text, judged.instead)
+    return Finding(judged.verdict, line, written, value, judged.text, judged.instead)
 
 
 def _described(document: Document) -> str:

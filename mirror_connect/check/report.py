@@ -15,10 +15,9 @@ PROGRAM: Final = ("mirror-connect",)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A property of a part. `line`: None if the property is missing or its source has no lines. `value`: without secrets."""
+    """A property. `line`: None if the property is missing or its source has no lines. `value`: without secrets."""
 
     verdict: Verdict
-    part: str
     line: int | None
     name: str
     value: str | None
@@ -28,10 +27,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A worker's properties, a connector's config or an mm2.properties file. `kind`: for people."""
+    """A worker's properties, a connector's config or an mm2.properties file. `kind`: for people.
+
+    Several parts of a file may have one name.
+    """
 
     name: str
     kind: str
+    findings: Sequence[Finding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,13 @@ class Report:
     checked: str
     kind: str
     parts: Sequence[Part]
-    findings: Sequence[Finding]
     links: Sequence[VerifyLink] = ()
     notes: Sequence[str] = ()
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Those of all parts."""
+        return [finding for part in self.parts for finding in part.findings]
 
     def count(self, verdict: Verdict) -> int:
         """How many findings there are of a verdict."""
@@ -86,7 +93,7 @@ class Report:
                 {
                     "name": part.name,
                     "kind": part.kind,
-                    "properties": [_finding(finding) for finding in self.findings if finding.part == part.name],
+                    "properties": [_finding(finding) for finding in part.findings],
                 }
                 for part in self.parts
             ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from rich.console import Console
@@ -31,8 +31,7 @@ def print_report(report: Report, console: Console, *, quiet: bool = False, progr
     for note in report.notes:
         console.print(escape(note))
     for part in report.parts:
-        findings = [finding for finding in report.findings if finding.part == part.name]
-        _print_part(part, findings, console, quiet=quiet)
+        _print_part(part, console, quiet=quiet)
     console.print()
     console.print(_summary(report))
     for link in report.links:
@@ -44,9 +43,9 @@ def print_report(report: Report, console: Console, *, quiet: bool = False, progr
         console.print(Text(f"  {link.command(program)}"), soft_wrap=True)
 
 
-def _print_part(part: Part, findings: Iterable[Finding], console: Console, *, quiet: bool) -> None:
+def _print_part(part: Part, console: Console, *, quiet: bool) -> None:
     order = list(Verdict)
-    told = sorted(findings, key=lambda finding: (order.index(finding.verdict), finding.line or 0))
+    told = sorted(part.findings, key=lambda finding: (order.index(finding.verdict), finding.line or 0))
     same = [finding for finding in told if finding.verdict is Verdict.SAME]
     others = told[: len(told) - len(same)]
     console.print()

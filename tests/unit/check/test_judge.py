@@ -43,6 +43,17 @@ def test_twenty_configurations_are_kept_and_their_origin_is_told() -> None:
     ] == []
 
 
+def test_connectors_of_one_name_have_their_own_findings_each(tmp_path: Path) -> None:
+    path = tmp_path / "two.json"
+    config = {"name": "m", "connector.class": "MirrorSource", "source.cluster.alias": "A"}
+    path.write_text(json.dumps([{"name": "m", "config": {**config, "tasks.max": tasks}} for tasks in ("1", "x")]))
+    report = check_file(str(path)).as_json()
+    assert [len(part["properties"]) for part in report["parts"]] == [4, 4]
+    assert [
+        [each["here"] for each in part["properties"] if each["property"] == "tasks.max"] for part in report["parts"]
+    ] == [["same"], ["refused"]]
+
+
 def test_the_json_has_the_documented_members(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"connector.class": "MirrorSource",\n"source.cluster.alias": "A",\n"tasks.max": "x"}')
