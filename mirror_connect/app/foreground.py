@@ -23,7 +23,7 @@ from mirror_connect.app.end_signals import end_on_signals
 from mirror_connect.app.environment import allow_open_files, check_java, check_scratch, leave_no_core
 from mirror_connect.app.errors import ConnectorFileRefused, RecordsRefused, StartupError
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.log_format import LineFormatter, one_line
+from mirror_connect.connectors.log_format import LineFormatter, asked_level, one_line
 from mirror_connect.connectors.secrets import RedactingFilter
 from mirror_connect.connectors.user_code.hidden_memory import hide_memory
 from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES, PLUGIN_PATH
@@ -34,7 +34,6 @@ log = logging.getLogger("mirror_connect.app")
 OK, MISTAKE, WRONG_SETTINGS, MACHINE, CLUSTER = range(5)
 # Whatever hangs, a worker that was asked to stop is gone within ten seconds.
 LAST_RESORT_S: Final = 9.0
-LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 EXIT_CODES: Final[Mapping[type[Exception], int]] = {
     ConfigError: WRONG_SETTINGS,
     StartupError: MACHINE,
@@ -132,9 +131,7 @@ def _say(line: str, hiding: RedactingFilter) -> None:
 
 
 def _log_to_standard_error(hiding: RedactingFilter) -> None:
-    level = os.environ.get("MIRROR_CONNECT_LOG_LEVEL", "INFO").upper()
-    if level not in LEVELS:
-        raise ConfigError("MIRROR_CONNECT_LOG_LEVEL", level, f"it has to be one of {', '.join(LEVELS)}")
+    level = asked_level(os.environ, "INFO")
     handler = logging.StreamHandler(sys.stderr)
     # On the handler, not on a logger: the filter of a logger does not see what its children log.
     handler.addFilter(hiding)

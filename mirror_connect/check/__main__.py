@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ import javaproperties
 import typer
 from rich.console import Console
 
+from mirror_connect.check.command_line import INTERRUPTED, PASSWORD, login, run, say
 from mirror_connect.check.judge import check_file, check_worker
 from mirror_connect.check.judgement import Verdict
 from mirror_connect.check.links import DEFAULT_WORKER
@@ -25,11 +25,9 @@ from mirror_connect.check.report import Report, VerifyLink
 from mirror_connect.check.table import WIDTH, print_report
 from mirror_connect.connectors.errors import ConfigError
 
-PASSWORD: Final = "MIRROR_CONNECT_PASSWORD"
-# Of all that typer raises for wrong arguments. Its releases have it in different modules.
-_USAGE_ERROR: Final = typer.BadParameter.__mro__[1]
 NOTHING_REFUSED, REFUSED, UNREADABLE = range(3)
-_INTERRUPTED: Final = 130
+_VERIFY_CODES: Final = (0, 1, 2)
+_INTERRUPTED: Final = "interrupted"
 
 
 application = typer.Typer(
@@ -80,8 +78,14 @@ def check(  # noqa: PLR0917 — typer makes options of them, nobody calls it
         raise typer.Exit(_print_client(checked, client))
     codes, results = [], []
     program = own_command(sys.orig_argv)
+    credentials = login(user) if any(map(_is_url, checked)) else None
     for each in checked:
-        report = _checked(each, worker, user)
+        try:
+            report = _checked(each, worker, user, credentials)
+        except ConfigError as error:
+            codes.append(_refuse(str(error)))
+            results.append({"checked": error.name, "unreadable": str(error)})
+            continue
         codes.append(REFUSED if report.count(Verdict.REFUSED) else NOTHING_REFUSED)
         result = report.as_json(program)
         if not as_json:
@@ -98,40 +102,23 @@ def check(  # noqa: PLR0917 — typer makes options of them, nobody calls it
 
 
 def main() -> NoReturn:
-    """Entry point. Wrong usage is one line and exit code 2."""
+    """Entry point."""
+    run(application, None, "mirror-connect check", command="check", stopped=_INTERRUPTED)
+
+
+def _is_url(checked: str) -> bool:
+    return checked.startswith(("http://", "https://"))
+
+
+def _checked(each: str, worker: str, user: str | None, credentials: tuple[str, str] | None) -> Report:
     try:
-        code = application(prog_name="mirror-connect check", standalone_mode=False)
-    except (typer.Abort, KeyboardInterrupt):
-        code = _interrupted()
-    except Exception as error:
-        if not isinstance(error, _USAGE_ERROR):
-            raise
-        code = _refuse(f"{error}; mirror-connect check --help lists the options")
-    sys.exit(code)
-
-
-def _interrupted() -> int:
-    _refuse("interrupted")
-    return _INTERRUPTED
-
-
-def _checked(each: str, worker: str, user: str | None) -> Report:
-    try:
-        if each.startswith(("http://", "https://")):
-            return check_worker(each, None if user is None else (user, _password(user)))
+        if _is_url(each):
+            return check_worker(each, credentials)
         return check_file(each, worker, user)
-    except ConfigError as error:
-        raise typer.Exit(_refuse(str(error))) from None
     except KeyboardInterrupt:
         # Typer would end without a word.
-        raise typer.Exit(_interrupted()) from None
-
-
-def _password(user: str) -> str:
-    given = os.environ.get(PASSWORD)
-    if given is None and not sys.stdin.isatty():
-        raise typer.Exit(_refuse(f"there is no terminal to ask for the password of {user}: set {PASSWORD}"))
-    return typer.prompt(f"Password of {user}", hide_input=True, err=True) if given is None else given
+        say(_INTERRUPTED)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _print_client(checked: list[str], alias: str) -> int:
@@ -151,7 +138,7 @@ def _written(properties: Mapping[str, str]) -> str:
 
 
 def _refuse(line: str) -> int:
-    print(f"mirror-connect: {' '.join(line.split())}", file=sys.stderr, flush=True)
+    say(line)
     return UNREADABLE
 
 
@@ -166,15 +153,24 @@ def _verify(link: VerifyLink, *, as_json: bool) -> tuple[int, Any]:
     if link.note:
         return _refuse(f"{link.name} is not verified. {link.note}"), None
     with tempfile.TemporaryDirectory(prefix="mirror-connect-check-") as directory:
-        options = list(link.options)
+        options = [*link.options, *(("--json",) if as_json else ())]
         for option, alias in link.clients.items():
             path = Path(directory, f"{option.strip('-')}.properties")
             path.touch(0o600)
-            path.write_text(_written(Mm2File(link.file).client(alias) or {}), "iso-8859-1")
+            try:
+                properties = link.client_of(alias) if link.client_of is not None else None
+            except ConfigError as error:
+                return _refuse(f"{link.name} is not verified. {error}"), None
+            path.write_text(_written(properties or {}), "iso-8859-1")
             options += [option, str(path)]
-        command = [sys.executable, "-P", "-m", "mirror_connect.cli", "verify", *options, *(("--json",) if as_json else ())]
         sys.stdout.flush()
-        done = subprocess.run(command, stdout=subprocess.PIPE if as_json else None, check=False)
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "mirror_connect.cli", "verify", *options],
+            stdout=subprocess.PIPE if as_json else None,
+            check=False,
+        )
+    if done.returncode not in _VERIFY_CODES:
+        return _refuse(f"{link.name} is not compared: verify ended with code {done.returncode}"), None
     return done.returncode, json.loads(done.stdout) if as_json and done.stdout else None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from mirror_connect.app.config.properties import LocatedProperties
 from mirror_connect.check.judgement import Setting
 from mirror_connect.connectors.errors import ConfigError
 
@@ -27,13 +28,14 @@ class UnknownDocument(ConfigError):
 class Document:
     """One thing to judge. `settings`: by the name that the worker or connector sees. `kind`: WORKER, CONNECTOR or MM2.
 
-    `defaults`: values that it has although they stand nowhere in it.
+    `defaults`: values that it has although they stand nowhere in it. `located`: of a properties file, as read.
     """
 
     kind: str
     name: str
     settings: Mapping[str, Setting] = field(repr=False)
     defaults: Mapping[str, str] = field(default_factory=dict)
+    located: LocatedProperties | None = field(default=None, repr=False)
 
     def config(self) -> dict[str, str | None]:
         """Names and values."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from mirror_connect.app.config.properties import UnreadableFile, read_located_properties
+from mirror_connect.app.config.properties import UnreadableFile, content_of, located_properties_of
 from mirror_connect.check.document import CLASS, CONNECTOR, MM2, WORKER, Document, UnknownDocument
 from mirror_connect.check.json_lines import Node, read_json
 from mirror_connect.check.judgement import Setting
@@ -26,17 +26,15 @@ _OF_WORKERS: Final = (
 
 def read_documents(path: Path) -> list[Document]:
     """Everything in a file. UnknownDocument, or UnreadableFile with the reason."""
-    try:
-        head = path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise UnreadableFile("the file", path, getattr(error, "strerror", None) or str(error)) from None
-    if head.lstrip()[:1] in (b"{", b"["):
-        return _of_json(path, head)
+    # Once: of a pipe, as a shell's `<(…)`, a second time would read nothing.
+    content = content_of(path, "the file")
+    if content.lstrip()[:1] in (b"{", b"["):
+        return _of_json(path, content)
     if path.suffix in YAML:
-        return _of_yaml(path, head)
-    located = read_located_properties(path, what="the file")
+        return _of_yaml(path, content)
+    located = located_properties_of(content, path, what="the file")
     settings = {name: Setting(name, value, located.lines[name]) for name, value in located.values.items()}
-    return [Document(_kind_of(path, settings), _name_of(path, settings), settings)]
+    return [Document(_kind_of(path, settings), _name_of(path, settings), settings, located=located)]
 
 
 def _kind_of(path: Path, settings: Mapping[str, Setting]) -> str:

@@ -37,7 +37,7 @@ def check_file(path: str, worker: str = DEFAULT_WORKER, user: str | None = None)
 
 
 def _check_mm2(path: str, document: Document) -> Report:
-    file = Mm2File(path)
+    file = Mm2File(path, document.located)
     found = [_finding(document, each) for each in file.judge()]
     return Report(path, MM2, [Part(document.name, "a file of the dedicated MirrorMaker", found)], file.links())
 

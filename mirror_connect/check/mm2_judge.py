@@ -16,12 +16,13 @@ from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.dedicated.mm2_file import findings_in
 from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
 from mirror_connect.check.connector_judge import judge_connector
+from mirror_connect.check.document import UnknownDocument
 from mirror_connect.check.judgement import Judgement, Verdict, without_secrets
 from mirror_connect.check.report import VerifyLink
 from mirror_connect.check.worker_judge import REFERENCE, THERE, judge_process_property, judge_worker, unresolved
 from mirror_connect.connectors import MirrorSource
 from mirror_connect.connectors.errors import ConfigError
-from mirror_connect.connectors.mirror.settings import client_properties
+from mirror_connect.connectors.mirror.settings import Side, client_properties
 
 # Setting of a source connector → option of verify.
 _OPTIONS: Final = {
@@ -36,11 +37,14 @@ _SOURCE: Final = MirrorSource().simple_name
 
 
 class Mm2File:
-    """One file, read. UnreadableFile. References to config providers that can't be resolved here stay as they are."""
+    """One file. References to config providers that can't be resolved here stay as they are.
 
-    def __init__(self, path: str | Path) -> None:
+    `located`: the file as read, which is read here if nobody has yet. UnreadableFile.
+    """
+
+    def __init__(self, path: str | Path, located: LocatedProperties | None = None) -> None:
         self.path = str(path)
-        self.located: LocatedProperties = read_located_properties(path, what="the file")
+        self.located: LocatedProperties = located or read_located_properties(path, what="the file")
         values = self.located.values
         self.unread = frozenset(unresolved(values))
         resolver = Resolver({}) if self.unread else _resolver(values)
@@ -69,14 +73,24 @@ class Mm2File:
         return [self._link(flow) for flow in self._flows() if flow.enabled]
 
     def client(self, alias: str) -> dict[str, str] | None:
-        """The client properties of a cluster, resolved; None if no flow has it."""
-        for flow in self._flows():
-            config = self._file.resolver.resolve(flow.connectors[_SOURCE])
-            if flow.source == alias:
-                return client_properties(config, "source", "consumer")
-            if flow.target == alias:
-                return client_properties(config, "target", "consumer")
-        return None
+        """The client properties of a cluster, resolved; None if no flow has it.
+
+        UnknownDocument names what can't be resolved here: a client can do nothing with a reference.
+        """
+        flow = next((each for each in self._flows() if alias in (each.source, each.target)), None)
+        if flow is None:
+            return None
+        side: Side = "source" if flow.source == alias else "target"
+        client = client_properties(flow.connectors[_SOURCE], side, "consumer")
+        try:
+            resolved, notices = Resolver.of(self.located.values).preview_with_notices(client)
+        except ConfigError as error:
+            raise UnknownDocument(self.path, f"the client properties of {alias} can't be resolved: {error}") from None
+        if notices:
+            raise UnknownDocument(
+                self.path, f"the client properties of {alias} can't be resolved: {'; '.join(notices)}"
+            )
+        return resolved
 
     def _flows(self) -> list[Flow]:
         return self._file.flows() if self._file.clusters else []
@@ -121,7 +135,7 @@ class Mm2File:
                 options += [option, config[setting]]
         options += ["--offsets-topic", flow.worker["offset.storage.topic"]]
         clients = {"--source": flow.source, "--target": flow.target}
-        return VerifyLink(flow.name, tuple(options), self.path, clients)
+        return VerifyLink(flow.name, tuple(options), self.path, clients, client_of=self.client)
 
 
 def _place_of_connectors(flow: Flow, name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -42,7 +42,8 @@ class VerifyLink:
     """A link that MirrorMaker runs today, and the options of `mirror-connect verify` for it.
 
     `clients`: options of client properties (`--source`) → alias of the cluster in the checked file. `note`: which files the
-    user has to write first; empty if the command can be run as it is.
+    user has to write first; empty if the command can be run as it is. `client_of`: gives the client properties of an alias,
+    or raises ConfigError; None for a link without `clients`.
     """
 
     name: str
@@ -50,6 +51,7 @@ class VerifyLink:
     file: str = ""
     clients: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    client_of: Callable[[str], Mapping[str, str] | None] | None = field(default=None, repr=False, compare=False)
 
     def command(self, program: Sequence[str] = PROGRAM) -> str:
         """For a shell. `program`: the words that start `mirror-connect`."""

@@ -37,7 +37,8 @@ class _Rest:
         # The credentials of a URL are not to be shown.
         shown = httpx.URL(url)
         auth = login or ((shown.username, shown.password) if shown.username else None)
-        bare = str(shown.copy_with(username=None, password=None)).rstrip("/")
+        # What stands behind a # may be the rest of a password.
+        bare = str(shown.copy_with(username=None, password=None, query=None, fragment=None)).rstrip("/")
         return cls(httpx.AsyncClient(timeout=TIMEOUT_S, auth=auth, follow_redirects=True), bare)
 
     async def get(self, path: str) -> Any:
@@ -84,12 +85,15 @@ class _Rest:
 
 def ask(url: str, login: tuple[str, str] | None = None) -> RunningWorker:
     """The connectors of the worker at a URL. UnknownDocument with one line: unreachable, TLS, login, no worker."""
-    if not urlsplit(url).hostname:
-        raise UnknownDocument(url, "it names no host: give one such as http://localhost:8083")
+    # No line shows the URL before its credentials are known, nor httpx's text about it.
     try:
+        if not urlsplit(url).hostname:
+            raise UnknownDocument("the URL", "it names no host: give one such as http://localhost:8083")
         rest = _Rest.of(url, login)
-    except httpx.InvalidURL as error:
-        raise UnknownDocument("the URL", f"it is not valid: {error}") from None
+    except (httpx.InvalidURL, ValueError):
+        raise UnknownDocument(
+            "the URL", "it is not valid: give one such as http://localhost:8083, and a login with --user"
+        ) from None
     with asyncio.Runner(loop_factory=LookupLoop) as runner:
         return runner.run(_ask(rest))
 

@@ -34,6 +34,9 @@ def _documents(text: str) -> Iterator[Node]:
 
 def _node(node: yaml.Node, line: int) -> Node:
     if isinstance(node, yaml.MappingNode):
+        others = [key for key, _ in node.value if not isinstance(key, yaml.ScalarNode)]
+        if others:
+            raise ValueError(f"a name must be text, on line {_line(others[0])}")
         return Node({key.value: _node(value, _line(key)) for key, value in node.value}, line)
     if isinstance(node, yaml.SequenceNode):
         return Node([_node(item, _line(item)) for item in node.value], line)

@@ -20,9 +20,11 @@ import uvloop
 from rich.console import Console
 
 from mirror_connect.app.config.properties import read_properties
+from mirror_connect.check.command_line import INTERRUPTED, PASSWORD, login, run, say
 from mirror_connect.cli.sampling_command import verify_samples
 from mirror_connect.cli.verify_output import print_report, watcher_for
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.log_format import asked_level
 from mirror_connect.connectors.user_code.known_classes import DEFAULT_POLICY, IDENTITY_POLICY
 from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES
 from mirror_connect.verify.errors import CannotCompareError
@@ -32,12 +34,10 @@ from mirror_connect.verify.run import verify as compare
 from mirror_connect.verify.sampling import SamplingOptions
 from mirror_connect.verify.stored_offsets import stored_offsets
 
-PASSWORD: Final = "MIRROR_CONNECT_PASSWORD"
 _POLICIES: Final = {"default": DEFAULT_POLICY, "identity": IDENTITY_POLICY}
 _UNITS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
-_WRONG_USAGE: Final = 2
-# Of all that typer raises for wrong arguments. Its releases have it in different modules.
-_UsageError: Final = typer.BadParameter.__mro__[2]
+_STOPPED: Final = "stopped before the comparison was complete"
+_MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
 _RATE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]i?|)b?(?:/s)?", re.IGNORECASE)
 
 
@@ -52,26 +52,14 @@ application = typer.Typer(
 # Without a callback, typer would take the name of the only command for an argument.
 @application.callback()
 def _commands() -> None:
-    logging.basicConfig(
-        level=os.environ.get("MIRROR_CONNECT_LOG_LEVEL", "ERROR").upper(), format="%(levelname)s %(message)s"
-    )
+    logging.basicConfig(level=asked_level(os.environ, "ERROR"), format="%(levelname)s %(message)s")
     # httpx logs every request at INFO.
     logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def main() -> NoReturn:
-    """Entry point of `mirror-connect verify`. Wrong usage is one line and exit code 2."""
-    try:
-        code = application(["verify", *sys.argv[1:]], prog_name="mirror-connect", standalone_mode=False)
-    except typer.Abort:  # Ctrl-C where a password is asked for
-        _say("stopped before the comparison was complete")
-        code = 130
-    except Exception as error:
-        if not isinstance(error, _UsageError):
-            raise
-        _say(f"{error}; mirror-connect verify --help lists the options")
-        code = _WRONG_USAGE
-    sys.exit(code)
+    """Entry point of `mirror-connect verify`."""
+    run(application, ["verify", *sys.argv[1:]], "mirror-connect", command="verify", stopped=_STOPPED)
 
 
 def bytes_per_second(text: str) -> float:
@@ -84,7 +72,7 @@ def bytes_per_second(text: str) -> float:
 
 def moment(text: str) -> int:
     """Milliseconds since the epoch, of such a number or of `2026-11-21T08:00:00Z`. BadParameter."""
-    if text.isdigit():
+    if _MILLISECONDS.fullmatch(text):
         return int(text)
     try:
         parsed = datetime.fromisoformat(text)
@@ -196,12 +184,12 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
     if following and (connector is None or offsets_topic is not None):
         raise typer.BadParameter("--follow asks a worker for the link's source offsets: name a CONNECTOR")
 
-    async def run() -> Report:
+    async def run_once() -> Report:
         files = _properties("source", source), _properties("target", target)
         if connector is None:
             link = described_link(source=files[0] or {}, target=files[1] or {}, settings=settings)
         else:
-            link = await _of_connector(WorkerRest(worker, _login(user)), connector, settings, *files)
+            link = await _of_connector(WorkerRest(worker, login(user)), connector, settings, *files)
         if offsets_topic is not None:
             found = await stored_offsets(link.target, offsets_topic, link.source_alias, connector)
             link = replace(link, positions=found)
@@ -211,7 +199,7 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
 
     async def run_behind(name: str) -> int:
         files = _properties("source", source), _properties("target", target)
-        async with WorkerRest(worker, _login(user)) as rest:
+        async with WorkerRest(worker, login(user)) as rest:
             link = await _of_connector(rest, name, settings, *files)
             return await verify_samples(
                 link,
@@ -232,13 +220,13 @@ def verify(  # noqa: PLR0917 — typer makes options of them, nobody calls it
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             if following and connector is not None:
                 _end(runner.run(run_behind(connector)))
-            report = runner.run(run())
+            report = runner.run(run_once())
     except (CannotCompareError, ClusterUnreachable, NotAuthorized, ConfigError) as error:
-        _say(str(error))
+        say(str(error))
         _end(NOT_COMPARED)
     except KeyboardInterrupt:
-        _say("stopped before the comparison was complete")
-        _end(130)
+        say(_STOPPED)
+        _end(INTERRUPTED)
     if as_json:
         print(json.dumps(report.as_json(), indent=2))
     else:
@@ -260,21 +248,6 @@ async def _of_connector(
 
 def _properties(side: str, path: Path | None) -> dict[str, str] | None:
     return None if path is None else read_properties(path, what=f"the {side} cluster's properties")
-
-
-def _login(user: str | None) -> tuple[str, str] | None:
-    if user is None:
-        return None
-    password = os.environ.get(PASSWORD)
-    if password is None:
-        if not sys.stdin.isatty():
-            raise CannotCompareError(f"there is no terminal to ask for the password of {user}: set {PASSWORD}")
-        password = typer.prompt(f"Password of {user}", hide_input=True, err=True)
-    return user, password
-
-
-def _say(line: str) -> None:
-    print(f"mirror-connect: {' '.join(line.split())}", file=sys.stderr, flush=True)
 
 
 def _end(code: int) -> None:

@@ -8,16 +8,28 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import Final
 
+from mirror_connect.connectors.errors import ConfigError
+
+LOG_LEVEL: Final = "MIRROR_CONNECT_LOG_LEVEL"
+LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 # Control characters of ASCII and Latin-1, line and paragraph separators, and marks that change the text direction.
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 # The flow that the running code works for, in a process with several: two flows have connectors of the same names.
 _flow: ContextVar[str] = ContextVar("flow", default="")
+
+
+def asked_level(environment: Mapping[str, str], default: str) -> str:
+    """The level that MIRROR_CONNECT_LOG_LEVEL asks for. ConfigError: there is no such level."""
+    level = environment.get(LOG_LEVEL, default).upper()
+    if level not in LEVELS:
+        raise ConfigError(LOG_LEVEL, level, f"it has to be one of {', '.join(LEVELS)}")
+    return level
 
 
 @contextlib.contextmanager

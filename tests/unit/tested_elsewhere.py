@@ -43,6 +43,7 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "app/worker.py": "tests/unit/app/test_tasks_lease.py: builds the parts, through app/distributed.py",
     "check/__main__.py": "tests/unit/cli/test_commands.py: its process is in tests/unit/check/test_main.py",
     "check/clients.py": "tests/unit/check/test_connector_judge.py: one part of what it tells, through check/connector_judge.py",
+    "check/command_line.py": "tests/unit/check/test_main.py: lines and exit codes, through check/__main__.py",
     "check/connector_deviations.py": "tests/unit/check/test_deviations.py: rows",
     "check/document.py": "tests/unit/check/test_documents.py: values",
     "check/judgement.py": "tests/unit/check/test_connector_judge.py: values, and what of them is shown",

@@ -101,19 +101,24 @@ def read_properties(path: str | Path, *, what: str = "the properties file") -> d
 
     Pipes are allowed: a shell's `<(…)` is one. Files that a REST request names are read by bounded_file.py instead.
     """
-    return properties_of(_content(path, what), path, what=what)
+    return properties_of(content_of(path, what), path, what=what)
 
 
 def read_located_properties(path: str | Path, *, what: str = "the properties file") -> LocatedProperties:
     """As `read_properties`, with the keys' lines."""
-    content = _content(path, what)
+    return located_properties_of(content_of(path, what), path, what=what)
+
+
+def located_properties_of(content: bytes, path: str | Path, *, what: str = "the properties file") -> LocatedProperties:
+    """As `properties_of`, with the keys' lines."""
     try:
         return locate_properties(content.decode("iso-8859-1"))
     except ValueError as error:
         raise UnreadableFile(what, path, str(error)) from None
 
 
-def _content(path: str | Path, what: str) -> bytes:
+def content_of(path: str | Path, what: str) -> bytes:
+    """The bytes of a file named at the program's start. UnreadableFile names `what`, the path and the reason."""
     try:
         return Path(path).read_bytes()
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import pty
 import re
@@ -11,11 +12,15 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn, cast
 
 import javaproperties
 import pytest
 
+from mirror_connect.check import __main__ as check_main
 from tests.paths import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures" / "check"
@@ -34,7 +39,8 @@ def _check(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def test_a_file_without_refusals_is_0_and_its_table_fits() -> None:
     done = _check(FIXTURES / "demo-heartbeat.json")
     assert (done.returncode, done.stderr) == (0, "")
-    assert max(map(len, done.stdout.splitlines())) <= 100 + len(str(FIXTURES))
+    path, *table = done.stdout.splitlines()
+    assert (path, max(map(len, table)) <= 100) == (str(FIXTURES / "demo-heartbeat.json"), True)
     assert "\x1b" not in done.stdout
     assert re.search(r"^otherwise +11  emit\.heartbeat\.enabled = true +Unknown", done.stdout, re.MULTILINE)
     assert re.search(r"^same +2  name = mirror-heartbeat", done.stdout, re.MULTILINE)
@@ -95,6 +101,139 @@ def test_client_properties_of_a_cluster_are_printed_as_a_file_has_them(tmp_path:
     for wrong in ((file, "--client", "moon"), (FIXTURES / "demo-heartbeat.json", "--client", "cloud")):
         done = _check(*wrong)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    said: str
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Done]]:
+    """The command in this process."""
+
+    def run(*arguments: str | Path) -> Done:
+        monkeypatch.setattr(sys, "argv", ["check", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            check_main.main()
+        said = capsys.readouterr()
+        return Done(cast("int", ended.value.code), said.out, said.err)
+
+    yield run
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize(
+    ("argument", "text"),
+    [
+        pytest.param("http://[::1", "the URL: it is not valid", id="a_url_that_is_none"),
+        pytest.param("http://user:hush@", "the URL: it names no host", id="a_login_without_a_host"),
+        pytest.param("http://user:hu#hush@host:1", "the URL: it is not valid", id="a_number_sign_in_a_password"),
+        pytest.param("http://127.0.0.1:1/#hush@host:1", "http://127.0.0.1:1: it can't be reached", id="behind_a_path"),
+    ],
+)
+def test_a_url_that_can_not_be_used_is_2_and_its_password_is_in_no_line(
+    command: Callable[..., Done], argument: str, text: str
+) -> None:
+    done = command(argument)
+    assert (done.code, done.out, done.said.count("\n")) == (2, "", 1)
+    assert done.said.startswith(f"mirror-connect: {text}")
+    assert "hu" not in done.said
+
+
+def test_a_name_in_yaml_that_is_a_list_is_2_and_its_line(command: Callable[..., Done], tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("kind: KafkaConnect\n? [a]\n: b\n")
+    done = command(file)
+    assert (done.code, done.said) == (
+        2,
+        f"mirror-connect: Could not read the file {file}: a name must be text, on line 2\n",
+    )
+
+
+def test_an_unexpected_error_is_2_with_its_trace(command: Callable[..., Done], monkeypatch: pytest.MonkeyPatch) -> None:
+    def bug(*_: object) -> NoReturn:
+        raise IndexError
+
+    monkeypatch.setattr(check_main, "check_file", bug)
+    done = command("x")
+    assert (done.code, done.out) == (2, "")
+    assert done.said.endswith("\nmirror-connect: check ended because of an unexpected error, IndexError\n")
+
+
+def test_one_that_is_unreadable_is_in_its_place_and_the_others_are_checked(
+    command: Callable[..., Done], tmp_path: Path
+) -> None:
+    missing, good = tmp_path / "none", FIXTURES / "demo-heartbeat.json"
+    done = command("--json", missing, good)
+    first, second = json.loads(done.out)
+    assert (done.code, first["checked"], second["checked"]) == (2, str(missing), str(good))
+    assert done.said == f"mirror-connect: {first['unreadable']}\n"
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    for name in ("cloud-migration.mm2.properties", "transforms-source.json"):
+        done = subprocess.run(
+            ["bash", "-c", f'"$0" -m mirror_connect.cli check --json <(cat {FIXTURES / name})', sys.executable],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            cwd=ROOT,
+            check=False,
+        )
+        assert sum(len(part["properties"]) for part in json.loads(done.stdout)["parts"]) > 5, done.stderr
+
+
+PROVIDERS = """config.providers = env
+config.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfigProvider
+"""
+
+
+def test_client_properties_need_only_what_their_own_cluster_refers_to(
+    command: Callable[..., Done], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "mm2.properties"
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required username=u password=${env:%s};"
+    of_clusters = "".join(
+        f"{alias}.bootstrap.servers = {alias}:1\n{alias}.sasl.jaas.config = {login % alias}\n" for alias in "AB"
+    )
+    file.write_text(f"clusters = A, B\nA->B.enabled = true\n{PROVIDERS}{of_clusters}")
+    monkeypatch.setenv("A", "hush")
+    monkeypatch.delenv("B", raising=False)
+    readable, other = command(file, "--client", "A"), command(file, "--client", "B")
+    assert (readable.code, "password\\=hush" in readable.out or "password=hush" in readable.out) == (0, True)
+    assert (other.code, other.out) == (2, "")
+    assert "sasl.jaas.config: the reference ${env:B} has no value" in other.said
+
+
+@pytest.mark.parametrize(
+    ("ended", "code"),
+    [
+        (0, 0),
+        (1, 1),
+        (2, 2),
+        (-9, 2),
+        (130, 2),
+    ],
+)
+def test_the_exit_code_is_that_of_verify_and_never_0_if_it_was_killed(
+    command: Callable[..., Done], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ended: int, code: int
+) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text("clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n")
+    started: list[list[str]] = []
+
+    def verify(given: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        started.append(given)
+        return subprocess.CompletedProcess(given, ended, stdout='{"a": 1}' if ended == 1 else '{"a')
+
+    monkeypatch.setattr(subprocess, "run", verify)
+    done = command("--verify", file)
+    told = f"mirror-connect: A->B is not compared: verify ended with code {ended}\n"
+    assert (done.code, done.said) == (code, told if ended not in (0, 1, 2) else "")
+    assert started[0][:5] == [sys.executable, "-P", "-m", "mirror_connect.cli", "verify"]
 
 
 # Rich writes colours as `ESC [ 3x m`; bold is none.

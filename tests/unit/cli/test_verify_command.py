@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import typer
@@ -41,6 +43,42 @@ def test_what_is_no_rate_is_refused(text: str) -> None:
 )
 def test_times_are_read(text: str) -> None:
     assert moment(text) == 1795248000000
+
+
+@pytest.mark.parametrize("text", ["²", "9" * 5000, "today", ""])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        moment(text)
+
+
+@pytest.mark.parametrize(
+    ("level", "bug", "said"),
+    [
+        pytest.param(
+            "TRACE",
+            False,
+            "mirror-connect: Invalid value TRACE for configuration MIRROR_CONNECT_LOG_LEVEL: "
+            "it has to be one of DEBUG, INFO, WARNING, ERROR, CRITICAL",
+            id="an_unknown_level",
+        ),
+        pytest.param(
+            "ERROR", True, "mirror-connect: verify ended because of an unexpected error, KeyError", id="a_bug"
+        ),
+    ],
+)
+def test_whatever_else_goes_wrong_is_2_and_not_different(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], level: str, bug: bool, said: str
+) -> None:
+    def properties(*_: object) -> NoReturn:
+        raise KeyError
+
+    if bug:
+        monkeypatch.setattr(verify_command, "_properties", properties)
+    monkeypatch.setenv("MIRROR_CONNECT_LOG_LEVEL", level)
+    monkeypatch.setattr(sys, "argv", ["verify", "--source", "s", "--target", "t", "--source-alias", "A"])
+    with pytest.raises(SystemExit) as ended:
+        verify_command.main()
+    assert (ended.value.code, capsys.readouterr().err.splitlines()[-1]) == (2, said)
 
 
 def test_without_connector_both_clusters_are_needed() -> None:
