@@ -128,6 +128,8 @@ class WorkerClient(UnderOrders):
         self._offset_keys: dict[str, None] = {}
         # What goes with the next report is noted on the event loop and taken by the thread.
         self._noting = threading.Lock()
+        # Whether only the worker stores the task's source offsets.
+        self._stores_nothing = False
         self._parent = os.getppid()
         self._heard = time.monotonic()
         # When a callback was scheduled on the event loop that has not run yet.
@@ -139,7 +141,9 @@ class WorkerClient(UnderOrders):
 
     async def spec(self) -> TaskSpec:
         """The task's present spec. Request it again after `orders.assignment_version` has grown."""
-        return TaskSpec.from_json(await self._ask("GET", f"/runs/{self._handle.run_id}/spec?attempt={self.attempt}"))
+        spec = TaskSpec.from_json(await self._ask("GET", f"/runs/{self._handle.run_id}/spec?attempt={self.attempt}"))
+        self._stores_nothing = spec.reports_offsets
+        return spec
 
     async def source_offsets(self, partitions: Sequence[TaskPartition], *, fenceable: bool) -> list[SourceOffset]:
         """See WorkerLink."""
@@ -265,6 +269,9 @@ class WorkerClient(UnderOrders):
                 self._topics |= topics
                 self._log_lines[:0] = log_lines
                 self._events[:0] = events
+            if self._stores_nothing:
+                # Nobody notes what is copied from now on: after a kill of the worker all of it would be repeated.
+                self._lease.end()
             raise
         self._heard = time.monotonic()
         self._lease.renew(sent, orders.lease_ms)

@@ -48,6 +48,10 @@ class TaskLease:
         """
         self._until = asked + lease_ms / 1000
 
+    def end(self) -> None:
+        """Nothing may be written until the next `renew`."""
+        self._until = float("-inf")
+
     def valid(self) -> bool:
         """Whether the target may be written to at this moment."""
         return self._clock() < self._until

@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskOrders, TaskPartition
 from mirror_connect.spark_jobs import worker_client
 from mirror_connect.spark_jobs.worker_client import InternalHttp, RunHandle, WorkerClient, WorkerUnreachableError
+from tests.fakes.source_spec import source_spec
 
 LEASE_MS = 8_000
 
@@ -57,6 +59,33 @@ async def test_a_lease_runs_out_while_the_machine_sleeps(url: str, monkeypatch: 
     assert client.lease_valid()
     now[0] += LEASE_MS / 1_000 + 1
     assert not client.lease_valid()
+    client.close()
+
+
+@pytest.mark.parametrize("reports_offsets", [True, False])
+async def test_who_reports_its_offsets_stops_writing_at_once_when_the_worker_is_gone(
+    url: str, *, reports_offsets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = {"bootstrap.servers": "a:1"}
+    spec = source_spec(cluster, cluster, [])
+    spec = replace(spec, offsets_topic="") if reports_offsets else spec
+    client = WorkerClient(RunHandle(url, "run", "token"), asyncio.get_running_loop())
+
+    async def asked(*_: object) -> dict[str, Any]:
+        return spec.to_json()
+
+    monkeypatch.setattr(client, "_ask", asked)
+    await client.spec()
+    await asyncio.to_thread(client._report, hold=False)
+    assert client.lease_valid()
+    client._reports = InternalHttp("http://127.0.0.1:1", "token")
+    with pytest.raises(WorkerUnreachableError):
+        await asyncio.to_thread(client._report, hold=False)
+    # Its offsets of what it copies now would be lost with the worker; others write theirs themselves.
+    assert client.lease_valid() is not reports_offsets
+    client._reports = InternalHttp(url, "token")
+    await asyncio.to_thread(client._report, hold=False)
+    assert client.lease_valid()
     client.close()
 
 
