@@ -96,22 +96,27 @@ class SparkKeeper:
         self._started_at = time.strftime("%H:%M:%S")
         log.info("Spark is starting")
         try:
-            starting = asyncio.create_task(application.start(url, token))
             try:
-                await asyncio.shield(starting)
-            except asyncio.CancelledError:
-                # A process can be ended only after it was created.
-                await asyncio.wait([starting])
-                raise
+                await self._start(application, url, token)
+            except OSError as error:
+                return f"Spark could not be started: {error}"
             code = await self._until_exit_or_silence(application)
-        except OSError as error:
-            return f"Spark could not be started: {error}"
         except Exception as error:
             log.exception("Spark could not be watched")
             with contextlib.suppress(Exception):
                 await application.end(patience_s=0.0)
             return f"Spark could not be watched: {type(error).__name__}: {error}"
         return described_end(code, application.last_words)
+
+    @staticmethod
+    async def _start(application: Application, url: str, token: str) -> None:
+        starting = asyncio.create_task(application.start(url, token))
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # A process can be ended only after it was created.
+            await asyncio.wait([starting])
+            raise
 
     async def _until_exit_or_silence(self, application: Application) -> int:
         exited = asyncio.create_task(application.exited())

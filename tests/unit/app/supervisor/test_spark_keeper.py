@@ -66,6 +66,20 @@ async def test_spark_that_cannot_be_started_is_tried_again(world: World, monkeyp
     assert "No space left on device" in (world.spark._keeper.problem or "")
 
 
+async def test_spark_that_cannot_be_watched_is_ended_and_not_called_one_that_did_not_start(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost(self: FakeApplication) -> int:
+        raise OSError(10, "No child processes")
+
+    monkeypatch.setattr(FakeApplication, "exited", lost)
+    first = world.application
+    first.die(1)
+    await eventually(lambda: len(world.applications) >= 3)
+    assert "Spark could not be watched: ChildProcessError: [Errno 10]" in (world.spark._keeper.problem or "")
+    assert world.applications[1].ended
+
+
 async def test_a_silent_driver_is_replaced(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_keeper, "WATCH_S", 0.01)
     monkeypatch.setattr(spark_keeper, "DRIVER_SILENT_S", 0.0)
