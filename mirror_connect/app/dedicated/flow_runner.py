@@ -126,6 +126,8 @@ class FlowRunner:
         self.up, self.problem = True, None
         log.info("The flow is up; this node is %s", self._worker_id)
         self._settled()
+        worker.herder.leadership.add_listener(self._changed.set)
+        worker.configs.add_listener(self._config_changed)
         while True:
             try:
                 await self._keep_configured(worker)
@@ -146,7 +148,7 @@ class FlowRunner:
         self._told_problems = {each: at for each, at in self._told_problems.items() if now - at < TOLD_AGAIN_S}
         self._told_problems[problem] = now
         if isinstance(cause, FORESEEN):
-            log.error("The flow is not up: %s. It is tried again until it is; other flows go on meanwhile", cause)
+            log.error("The flow is not up: %s. It is tried again every %g s; other flows go on", cause, RETRY_S)
         else:
             log.error("The flow is not up because of an unexpected error; it is tried again", exc_info=cause)
 
@@ -161,8 +163,6 @@ class FlowRunner:
 
     async def _keep_configured(self, worker: Worker) -> None:
         leadership = worker.herder.leadership
-        leadership.add_listener(self._changed.set)
-        worker.configs.add_listener(self._config_changed)
         while True:
             self._changed.clear()
             wait_s: float | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, cast
@@ -13,8 +14,10 @@ from mirror_connect.app.dedicated import flow_runner
 from mirror_connect.app.dedicated.flow_runner import FlowRunner
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.errors import BadRequest, NotLeader
+from mirror_connect.app.steps import STEP_PATIENCE_S
 from mirror_connect.app.storage.config_view import Change, ConnectorUpdated
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
+from tests.fakes.simulated_time import run_simulated
 from tests.waiting import state_reached
 
 SOURCE = "MirrorSourceConnector"
@@ -205,24 +208,21 @@ async def test_a_flow_whose_key_store_is_away_for_a_moment_is_tried_again(
     assert ("ssl.keystore.location" in caplog.text, node.settled) == (True, 3)
 
 
-async def test_a_start_that_does_not_end_delays_the_end_of_no_other_flow(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    release = asyncio.Event()
-
+def test_a_start_that_does_not_end_delays_the_end_of_no_other_flow(monkeypatch: pytest.MonkeyPatch) -> None:
     async def start(self: FakeWorker, *_: object) -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await release.wait()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(1000)
+        await asyncio.sleep(1000)
+
+    async def run() -> tuple[float, list[str]]:
+        node = Node(Cluster())
+        node.runner.start()
+        await asyncio.sleep(1)
+        await node.runner.end_tasks()
+        return asyncio.get_running_loop().time() - 1, node.worker.ended
 
     monkeypatch.setattr(FakeWorker, "start", start)
-    node.runner.start()
-    await until(lambda: bool(node.cluster.workers))
-    async with asyncio.timeout(20):
-        await node.runner.end_tasks()
-    assert node.worker.ended == ["tasks"]
-    release.set()
+    assert run_simulated(run()) == (STEP_PATIENCE_S, ["tasks"])
 
 
 async def test_the_problem_of_a_flow_is_the_first_one_of_its_steps(node: Node) -> None:
@@ -313,3 +313,22 @@ async def test_a_refused_connector_keeps_none_of_the_others_out_and_is_told_once
     await until(lambda: tries > 2)
     assert list(node.cluster.stored) == ["MirrorHeartbeatConnector"]
     assert caplog.text.count("com.acme.Filter") == 1
+
+
+async def test_a_flow_that_goes_on_after_a_bug_hears_of_each_change_once(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bugs = [KeyError("a bug"), KeyError("another")]
+    compare = FlowRunner._compare
+
+    def with_bugs(self: FlowRunner, worker: Any) -> None:
+        if bugs:
+            raise bugs.pop()
+        compare(self, worker)
+
+    monkeypatch.setattr(FlowRunner, "_compare", with_bugs)
+    worker = await node.up()
+    worker.move(None, "http://other/A/B")
+    await until(lambda: not bugs)
+    await asyncio.sleep(0.1)
+    assert (len(worker._moved), len(worker.configs.listeners)) == (1, 1)
