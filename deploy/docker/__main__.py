@@ -6,6 +6,7 @@ Usage: `python -m deploy.docker [run|strimzi|strimzi-mm2|ARGUMENT …]`. Exit co
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import sys
@@ -16,7 +17,8 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from deploy.docker import strimzi
-from deploy.docker.conventions import Mistake, from_variables, properties_text, write_private
+from deploy.docker.conventions import BROKERS_TIMEOUT, Mistake, from_variables, properties_text, write_private
+from deploy.docker.health import leave_health_url
 from mirror_connect.app.config.properties import read_properties
 from mirror_connect.app.environment import SCRATCH_BYTES
 from mirror_connect.connectors.errors import ConfigError
@@ -128,6 +130,13 @@ def wait_for_brokers(servers: str, wait_s: float, clock: Callable[[], float] = t
         time.sleep(0.5)
 
 
+def _patience_s(environment: Mapping[str, str]) -> float:
+    given = environment.get(BROKERS_TIMEOUT) or str(WAIT_S)
+    if not re.fullmatch(r"\d{1,6}(\.\d+)?", given, re.ASCII):
+        raise Mistake(f"{BROKERS_TIMEOUT}={given} is no number of seconds: correct it or leave it out")
+    return float(given)
+
+
 def main() -> NoReturn:
     """Entry point."""
     try:
@@ -135,8 +144,8 @@ def main() -> NoReturn:
         start = plan(sys.argv[1:], os.environ, scratch)
         for note in start.notes:
             print(f"mirror-connect: {note}", file=sys.stderr)
-        wait_s = float(os.environ.get("CONNECT_CUB_KAFKA_TIMEOUT") or WAIT_S)
-        if start.await_brokers and not wait_for_brokers(start.await_brokers, wait_s):
+        leave_health_url(scratch, start.command)
+        if start.await_brokers and not wait_for_brokers(start.await_brokers, _patience_s(os.environ)):
             print(f"mirror-connect: no broker answers at {start.await_brokers} yet", file=sys.stderr)
         sys.stderr.flush()
         os.execvpe(start.command[0], start.command, {**os.environ, "TMPDIR": str(scratch), **start.variables})

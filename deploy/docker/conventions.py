@@ -51,6 +51,8 @@ _DEBEZIUM_DEFAULTS: Final[Mapping[str, str]] = {
     "status.storage.replication.factor": "1",
     "offset.flush.interval.ms": "60000",
 }
+# Of the container's start, and no property: for how many seconds it waits for brokers.
+BROKERS_TIMEOUT: Final = "CONNECT_CUB_KAFKA_TIMEOUT"
 _WITHOUT_EFFECT: Final = re.compile(
     r"CONNECT_(TOOLS_)?LOG4J_.*|CONNECT_METRIC_REPORTERS|CONNECT_CUB_.*|ENABLE_\w+|JMX\w+|JFR_\w+|APICURIO_REGISTRY"
 )
@@ -160,7 +162,7 @@ def _idle(environment: Mapping[str, str]) -> list[str]:
         name
         for name in sorted(environment)
         if _WITHOUT_EFFECT.fullmatch(name)
-        and name != "CONNECT_LOG4J_ROOT_LOGLEVEL"
+        and name not in ("CONNECT_LOG4J_ROOT_LOGLEVEL", BROKERS_TIMEOUT)
         # Debezium's switches are off by default, and said to be so in many files.
         and not (name.startswith("ENABLE_") and environment[name].lower() != "true")
     ]

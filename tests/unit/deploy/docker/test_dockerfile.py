@@ -11,11 +11,14 @@ from typing import Final
 
 import pytest
 
+from deploy.docker.health import health_url, leave_health_url
 from mirror_connect.app.environment import SPARK_MODULE
 from tests.image_root import DOCKERFILE, build, can_enter, stages
 from tests.paths import ROOT
 
 IMAGE: Final = ROOT / "deploy" / "docker"
+MM2: Final = "clusters=A,B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA->B.enabled=true\n"
+REST: Final = "dedicated.mode.enable.internal.rest=true\n"
 
 
 def test_hadolint_finds_nothing() -> None:
@@ -128,15 +131,49 @@ def test_the_health_check_asks_the_worker(tmp_path: Path, status: str, code: int
 def test_the_health_check_asks_where_the_variables_let_the_worker_listen(
     tmp_path: Path, environment: dict[str, str], url: str
 ) -> None:
+    assert _health(tmp_path, environment) == (0, url)
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "url"),
+    [
+        pytest.param(
+            "connect-distributed.sh", "listeners=https://:8443\n", "https://127.0.0.1:8443/health", id="worker"
+        ),
+        pytest.param("connect-standalone.sh", "", "http://127.0.0.1:8083/health", id="nothing_said"),
+        pytest.param("connect-distributed.sh", "listeners=http://host:1,http://:2", "http://host:1/health", id="first"),
+        pytest.param("connect-mirror-maker.sh", MM2, "", id="mm2"),
+        pytest.param("connect-mirror-maker.sh", f"{MM2}{REST}", "http://127.0.0.1:8083/", id="mm2_with_rest"),
+        pytest.param("kafka-mirror-maker.sh", "", "", id="mm1"),
+        pytest.param("bash", "", "http://127.0.0.1:28083/health", id="by_variables"),
+    ],
+)
+def test_the_health_check_asks_where_the_file_lets_the_worker_listen(
+    tmp_path: Path, command: str, text: str, url: str
+) -> None:
+    file = tmp_path / "any.properties"
+    file.write_text(text)
+    leave_health_url(tmp_path, ["kafka-mirror-maker.sh"])
+    leave_health_url(tmp_path, [f"/opt/kafka/bin/{command}", str(file)])
+    # That of another convention, which such a container has not.
+    assert _health(tmp_path, {"CONNECT_REST_PORT": "28083"}) == (0, url)
+
+
+def test_commands_that_serve_nothing_are_not_asked() -> None:
+    assert [health_url(["mirror-connect", each]) for each in ("mm1", "verify")] == ["none", "none"]
+
+
+def _health(tmp_path: Path, environment: dict[str, str]) -> tuple[int, str]:
+    """The exit code of the health check, and the URL that it asks."""
     curl = tmp_path / "curl"
     curl.write_text('#!/bin/sh\nfor last; do :; done\necho "$last" >&2\nprintf 200\n')
     curl.chmod(0o755)
     done = subprocess.run(
         [IMAGE / "healthcheck.sh"],
-        env={**environment, "PATH": f"{tmp_path}:/usr/bin:/bin"},
+        env={**environment, "PATH": f"{tmp_path}:/usr/bin:/bin", "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=20,
         check=False,
     )
-    assert (done.returncode, done.stderr.strip()) == (0, url)
+    return done.returncode, done.stderr.strip()

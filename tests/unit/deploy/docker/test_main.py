@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -20,9 +21,7 @@ from tests.unit.deploy.docker.test_conventions import CONFLUENT, DEBEZIUM
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An image with all scripts."""
-    (tmp_path / "bin").mkdir()
-    for script in ("connect-distributed.sh", "connect-mirror-maker.sh", "connect-standalone.sh"):
-        (tmp_path / "bin" / script).touch()
+    shutil.copytree(ROOT / "bin", tmp_path / "bin")
     monkeypatch.setattr(entry, "HOME", tmp_path)
     monkeypatch.setattr(entry, "CONFLUENTS_FILE", tmp_path / "kafka-connect.properties")
     return tmp_path
@@ -129,6 +128,30 @@ def test_brokers_are_waited_for() -> None:
         port = listener.getsockname()[1]
         assert entry.wait_for_brokers(f"127.0.0.1:1,PLAINTEXT://127.0.0.1:{port}", 5)
     assert not entry.wait_for_brokers(f"127.0.0.1:{port}", 0)
+
+
+@pytest.mark.parametrize(("given", "seconds"), [("", 40), ("7", 7), ("0.5", 0.5)])
+def test_the_variable_says_how_long_brokers_are_waited_for(given: str, seconds: float) -> None:
+    assert entry._patience_s({"CONNECT_CUB_KAFKA_TIMEOUT": given}) == seconds
+
+
+def test_a_time_that_is_no_number_is_named_where_it_counts_and_stops_nothing_else() -> None:
+    with pytest.raises(Mistake, match=r"^CONNECT_CUB_KAFKA_TIMEOUT=abc is no number of seconds"):
+        entry._patience_s({"CONNECT_CUB_KAFKA_TIMEOUT": "abc"})
+    done = subprocess.run(
+        [sys.executable, "-m", "deploy.docker", "true"],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "CONNECT_CUB_KAFKA_TIMEOUT": "abc"},
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+
+
+def test_the_variable_of_the_waiting_is_not_called_one_without_effect(home: Path) -> None:
+    variables = {**CONFLUENT, "CONNECT_CUB_KAFKA_TIMEOUT": "7", "CONNECT_CUB_KAFKA_MIN_BROKERS": "1"}
+    notes = entry.plan((), variables, home).notes
+    assert ("CONNECT_CUB_KAFKA_MIN_BROKERS" in notes[-1], "TIMEOUT" in notes[-1]) == (True, False)
 
 
 def test_a_mistake_is_one_line_and_exit_code_2() -> None:
