@@ -50,6 +50,26 @@ def test_java_that_spark_can_use_is_fine(home: Path, version: str) -> None:
     check_java()
 
 
+RELEASE = 'IMPLEMENTOR="Somebody"\nJAVA_VERSION="{}"\nMODULES="java.base {} java.xml"\n'
+
+
+def test_java_is_not_run_if_its_release_file_says_enough(home: Path) -> None:
+    fake_java(home, "exit 1")
+    (home / "release").write_text(RELEASE.format("17.0.15", "jdk.incubator.vector"))
+    check_java()
+
+
+@pytest.mark.parametrize(
+    ("version", "module"),
+    [("11.0.2", "jdk.incubator.vector"), ("21", "jdk.incubator.vector.not"), ("", "jdk.incubator.vector")],
+)
+def test_java_is_asked_where_its_release_file_does_not_promise_enough(home: Path, version: str, module: str) -> None:
+    java = fake_java(home, answers("17.0.9", "jdk.incubator.foreign"))
+    (home / "release").write_text(RELEASE.format(version, module))
+    with pytest.raises(StartupError, match=rf"^{java} has no module jdk.incubator.vector, "):
+        check_java()
+
+
 def test_java_without_the_module_that_spark_adds(home: Path) -> None:
     java = fake_java(home, answers("17.0.9", "jdk.incubator.vector.not", "jdk.incubator.foreign"))
     with pytest.raises(StartupError, match=rf"^{java} has no module jdk.incubator.vector, .+ install a whole JDK"):
