@@ -103,6 +103,8 @@ def _startup(figures: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
             ("again", "From process start to the first record, restarted"),
         ):
             yield Row(what, ours[name], other[name], "s", ".1f")
+        if "put" in ours and "put" in other:
+            yield Row("From a PUT, when the worker is up, to the first record", ours["put"], other["put"], "s", ".1f")
 
 
 def _many_connectors(figures: Sequence[Mapping[str, Any]]) -> Iterator[Row]:

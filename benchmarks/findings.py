@@ -213,8 +213,16 @@ def startup(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
             f"{each[name]:.1f}" + (f" ({each[f'{name}_worst']:.1f})" if f"{name}_worst" in each else "")
             for name in ("first_record", "again")
         )
+        put = f"{each['put']:.1f} ({each['put_worst']:.1f})" if "put" in each else "–"
         rows.append(
-            (f"{LABELS[each['side']]} ({each['starts']} starts)", *answers, f"{each['accepted']:.1f}", first, again)
+            (
+                f"{LABELS[each['side']]} ({each['starts']} starts)",
+                *answers,
+                f"{each['accepted']:.1f}",
+                first,
+                again,
+                put,
+            )
         )
         if each["side"] == OURS:
             worst = max(each["rest_worst"], each["rest_again_worst"])
@@ -227,6 +235,7 @@ def startup(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
         "connector accepted",
         "its first record",
         "first record, restarted",
+        "from a later PUT to its first record",
     )
     return Table(head, rows), aims
 

@@ -66,8 +66,9 @@ HOW: Final = {
     ),
     "Start": (
         "From the start of the script, on brokers that run: medians of several starts, in brackets the worst, each with a"
-        " new group and no internal topics yet; then each again, with its topics and connector there. The sides start in"
-        " turns, and once before what counts, so that their files are in memory and the brokers are warm."
+        " new group and no internal topics yet; then each again, with its topics and connector there; then once more without"
+        " any, and a connector is PUT 10 s after the first answer. The sides start in turns, and once before what counts, so"
+        " that their files are in memory and the brokers are warm."
     ),
     "Many connectors": (
         f"{MANY_CONNECTORS} source connectors of one task each are created, the worker is stopped and started again, several"

@@ -196,7 +196,13 @@ def test_of_several_rounds_of_idle_memory_the_median_one_is_told_with_the_least_
 
 @pytest.mark.parametrize(
     ("worst", "cell"),
-    [({"first_record_worst": 9.9, "again_worst": 9.0}, "| 8.6 (9.9) | 8.5 (9.0) |"), ({}, "| 8.6 | 8.5 |")],
+    [
+        (
+            {"first_record_worst": 9.9, "again_worst": 9.0, "put": 1.5, "put_worst": 2.0},
+            "| 8.6 (9.9) | 8.5 (9.0) | 1.5 (2.0) |",
+        ),
+        ({}, "| 8.6 | 8.5 | – |"),
+    ],
     ids=["with_the_worst", "measured_before_it_was_kept"],
 )
 def test_the_first_record_after_a_start_is_told_with_the_worst(worst: dict[str, float], cell: str) -> None:
