@@ -419,6 +419,35 @@ static PyObject *unpack(PyObject *Py_UNUSED(module), PyObject *args)
     return found;
 }
 
+PyDoc_STRVAR(common_delta_doc,
+"common_delta(data, count) -> timestamp delta | None\n\n"
+"The timestamp delta of all records. None if they have several, or offsets other than 0, 1, 2 …, or are not valid.");
+
+static PyObject *common_delta(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *data;
+    Py_ssize_t count, length;
+    char *content;
+    if (!PyArg_ParseTuple(args, "Sn", &data, &count) || PyBytes_AsStringAndSize(data, &content, &length) < 0)
+        return NULL;
+    const uint8_t *at = (const uint8_t *)content;
+    const uint8_t *const end = at + length;
+    int64_t delta = 0;
+    int valid = count > 0;
+    Py_BEGIN_ALLOW_THREADS
+    for (int64_t number = 0; valid && number < count; number++) {
+        Record record;
+        at = read_record(at, end, &record);
+        if (at != NULL && number == 0)
+            delta = record.timestamp_delta;
+        valid = at != NULL && record.timestamp_delta == delta && record.offset_delta == number;
+    }
+    Py_END_ALLOW_THREADS
+    if (!valid || at != end)
+        Py_RETURN_NONE;
+    return PyLong_FromLongLong(delta);
+}
+
 /* CRC-32C by the processor. Elsewhere no CRC is checked here: `CHECKS_CRCS` says so, and google_crc32c is faster than C. */
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -614,6 +643,7 @@ done:
 static PyMethodDef functions[] = {
     {"repack", repack, METH_VARARGS, repack_doc},
     {"merge", merge, METH_O, merge_doc},
+    {"common_delta", common_delta, METH_VARARGS, common_delta_doc},
     {"unpack", unpack, METH_VARARGS, unpack_doc},
     {"merge_plain", merge_plain, METH_VARARGS, merge_plain_doc},
     {NULL, NULL, 0, NULL},

@@ -19,6 +19,7 @@ from mirror_connect.kafka_io.records.record_batch import (
     CorruptBatchError,
     NewRecord,
     ProducerBatch,
+    as_is,
 )
 
 # (source offset, timestamp, what follows the two deltas)
@@ -54,6 +55,9 @@ def rewrite(view: BatchView, from_offset: int) -> Iterator[ProducerBatch]:
     if view.magic >= 2 and view.count == 0:  # compaction keeps the header of a producer's last batch
         return
     data = _data(view)
+    if view.log_append_time and (whole := _with_the_brokers_time(view, data, from_offset)) is not None:
+        yield whole
+        return
     if view.magic >= 2:
         left = yield from compiled.rewrite(view, data, from_offset, REWRITTEN_RECORDS)
         if left is None:
@@ -70,6 +74,40 @@ def rewrite(view: BatchView, from_offset: int) -> Iterator[ProducerBatch]:
         piece.append(record)
     if piece:
         yield _pack(piece, codec, piece[0][0] if begins is None else begins, view.last_offset)
+
+
+def _with_the_brokers_time(view: BatchView, data: bytes, from_offset: int) -> ProducerBatch | None:
+    """The batch with LogAppendTime as a change of its header alone: its records have one time and nothing else is to change.
+
+    Producers that are busy, and those that send single records, write such batches. Compressing is most of a rewrite's cost.
+    """
+    if from_offset > view.base_offset or view.count != view.last_offset - view.base_offset + 1:
+        return None
+    functions = compiled.functions
+    delta = _common_delta(data, view.count) if functions is None else functions.common_delta(data, view.count)
+    if delta is None or not _EARLIEST <= view.max_timestamp - delta <= _LATEST:
+        return None
+    batch = as_is(view)
+    batch.base_timestamp = view.max_timestamp - delta
+    return batch
+
+
+def _common_delta(data: bytes, count: int) -> int | None:
+    """The timestamp delta of all records. None if they have several, or offsets other than 0, 1, 2 …, or are not valid."""
+    at, common = 0, None
+    try:
+        for number in range(count):
+            length, at = varint.decode(data, at)
+            following = at + length
+            delta, at = varint.decode(data, at + 1)
+            offset, at = varint.decode(data, at)
+            common = delta if number == 0 else common
+            if length < RECORD_OVERHEAD or not at <= following <= len(data) or (offset, delta) != (number, common):
+                return None
+            at = following
+    except (IndexError, ValueError):
+        return None
+    return common if at == len(data) else None
 
 
 def unpack(view: BatchView, from_offset: int) -> tuple[list[Record], int]:

@@ -100,14 +100,18 @@ async def test_tombstones_behind_a_delete_horizon_arrive_with_the_times_they_had
     assert not any(attributes & DELETE_HORIZON for attributes, _, _ in batches(target, f"A.{topic}", 0))
 
 
+@pytest.mark.parametrize(
+    "settings", [{}, {"compression.type": "gzip", "linger.ms": 500}], ids=["at_once", "in_a_thread"]
+)
 async def test_log_append_times_of_the_source_stay_the_records_times(
-    source: LocalCluster, target: LocalCluster
+    settings: dict[str, object], source: LocalCluster, target: LocalCluster
 ) -> None:
     topic = mirrored_topic(source, target, message_timestamp_type="LogAppendTime")
-    produce(source, topic, lines(2_000))
+    produce(source, topic, lines(6_000), **settings)
     async with running(spec_for(source, target, {topic: 1})) as task:
-        await task.copied(2_000)
+        await task.copied(6_000)
         await task.finish()
+    assert [(r.key, r.value) for r in read(target, f"A.{topic}")] == [(r.key, r.value) for r in read(source, topic)]
     assert [r.timestamp[1] for r in read(target, f"A.{topic}")] == [r.timestamp[1] for r in read(source, topic)]
 
 

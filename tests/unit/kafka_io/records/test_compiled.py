@@ -46,10 +46,12 @@ rests = some.one_of(some.binary(max_size=12), some.integers(60, 20_000).map(byte
 def views(draw: some.DrawFn) -> BatchView:
     """Batches that a broker may send: gaps, any times, numbers of any width, all attributes but that of markers."""
     offset, content, offsets = 0, b"", []
+    steps = draw(some.sampled_from([some.just(1), some.one_of(some.just(1), some.integers(1, 100_000))]))
+    stamps = draw(some.one_of(some.just(deltas), deltas.map(some.just)))
     for _ in range(draw(some.integers(1, 3 * PIECE))):
         offsets.append(offset)
-        content += encoded_record(timestamp=draw(deltas), offset=offset, rest=draw(rests))
-        offset += draw(some.one_of(some.just(1), some.integers(1, 100_000)))
+        content += encoded_record(timestamp=draw(stamps), offset=offset, rest=draw(rests))
+        offset += draw(steps)
     codec = draw(codecs)
     flags = (some.sampled_from([0, flag]) for flag in (LOG_APPEND_TIME, DELETE_HORIZON, TRANSACTIONAL))
     return view_of(

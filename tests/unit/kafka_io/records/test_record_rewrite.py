@@ -88,6 +88,37 @@ def test_a_log_append_time_batch_shows_the_brokers_time_on_every_record(codec: i
 
 
 @every_codec
+def test_records_of_one_time_get_the_brokers_time_and_keep_their_compressed_bytes(codec: int) -> None:
+    records = [record._replace(timestamp=NOW) for record in some_records(1, 20, first=40)]
+    content = encode(records, codec, attributes=LOG_APPEND_TIME, max_timestamp=NOW + 5)
+    producer_batch = rewritten(content, 0)
+    assert contents(records_of(producer_batch)) == contents([record._replace(timestamp=NOW + 5) for record in records])
+    assert producer_batch.records == content[61:]
+    assert (producer_batch.base_timestamp, producer_batch.max_timestamp) == (NOW + 5, NOW + 5)
+    assert (producer_batch.first_offset, producer_batch.last_offset, producer_batch.upstream_offsets) == (40, 59, None)
+
+
+@pytest.mark.parametrize(
+    ("records", "wanted", "last"),
+    [
+        pytest.param(
+            [record._replace(timestamp=NOW + (record.offset == 9)) for record in some_records(1, 20)], 0, None
+        ),
+        pytest.param([record._replace(timestamp=NOW) for record in some_records(1, 20)], 3, None),
+        pytest.param([record._replace(timestamp=NOW) for record in some_records(1, 20)], 0, 30),
+        pytest.param([record._replace(timestamp=NOW) for record in some_records(1, 20, gaps=True)], 0, None),
+    ],
+    ids=["one_of_another_time", "the_first_not_wanted", "a_gap_at_the_end", "gaps"],
+)
+def test_other_batches_with_the_brokers_time_are_written_again(
+    records: list[Plain], wanted: int, last: int | None
+) -> None:
+    producer_batch = rewritten(encode(records, last=last, attributes=LOG_APPEND_TIME, max_timestamp=NOW + 5), wanted)
+    kept = [record._replace(timestamp=NOW + 5) for record in records if record.offset >= wanted]
+    assert contents(records_of(producer_batch)) == contents(kept)
+
+
+@every_codec
 def test_timestamps_count_from_the_delete_horizon_where_there_is_one(codec: int) -> None:
     records = some_records(1, 20)
     horizon = records[0].timestamp + 86_400_000
