@@ -10,7 +10,7 @@ import logging
 import socket
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -23,9 +23,12 @@ from mirror_connect.app.dedicated.flows import Flow, Mm2Config
 from mirror_connect.app.process import Process
 from mirror_connect.app.rest.application import Surface, create_application, with_headers
 from mirror_connect.app.rest_listeners import RestListeners
+from mirror_connect.connectors.errors import ClusterUnreachable
 
 log = logging.getLogger(__name__)
 
+# As long as a worker waits for a cluster that is away. One that is slow has answered, and fails each flow sooner.
+GIVE_UP_S: Final = 60.0
 THREADS: Final = 8
 THREADS_OF_A_FLOW: Final = 4
 _OF_CLIENTS: Final = ("ssl.", "sasl.", "security.", "producer.", "consumer.", "admin.")
@@ -92,13 +95,20 @@ class DedicatedMirrorMaker:
         asyncio.get_running_loop().set_default_executor(threads)
         for runner in self.flows:
             runner.start()
+        give_up = asyncio.get_running_loop().time() + GIVE_UP_S
         while not any(runner.up for runner in self.flows):
             problems = [runner.problem for runner in self.flows if runner.problem is not None]
-            if len(problems) == len(self.flows):
+            if len(problems) == len(self.flows) and _hopeless(problems, give_up):
                 raise problems[0]
             self._settled.clear()
             await self._settled.wait()
         log.info("MirrorMaker is up with %s", ", ".join(runner.flow.name for runner in self.flows if runner.up))
+
+
+def _hopeless(problems: Sequence[Exception], give_up: float) -> bool:
+    """Whether flows that have all failed are not worth waiting for: all refused, or away for so long."""
+    unreachable = any(isinstance(problem, ClusterUnreachable) for problem in problems)
+    return not unreachable or asyncio.get_running_loop().time() >= give_up
 
 
 class _ApplicationOf:

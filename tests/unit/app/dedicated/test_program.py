@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 import pytest
 
 from deploy.local.tls_material import create_tls_material
+from mirror_connect.app.dedicated import program as program_module
 from mirror_connect.app.dedicated.flow_runner import FlowRunner
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.dedicated.mm2_file import read_mm2_config
@@ -23,7 +24,7 @@ from mirror_connect.app.dedicated.program import (
     flow_configs,
     process_config,
 )
-from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 
 COMMAND: Final = (sys.executable, "-m", "mirror_connect.app.dedicated.__main__")
 FILE: Final = """
@@ -177,9 +178,15 @@ class FakeRunner:
 
     def start(self) -> None: ...
 
-    def settle(self, problem: str | None) -> None:
-        self.up, self.problem = problem is None, None if problem is None else ClusterUnreachable(problem)
+    def settle(self, problem: str | None, kind: type[Exception] = ClusterUnreachable) -> None:
+        self.up, self.problem = problem is None, None if problem is None else kind(problem)
         self.program._settled.set()
+
+
+@pytest.fixture
+def no_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clusters need not be away for a minute."""
+    monkeypatch.setattr(program_module, "GIVE_UP_S", 0.0)
 
 
 @pytest.fixture
@@ -203,6 +210,30 @@ async def test_one_flow_is_enough_for_the_program_to_be_up(
     await asyncio.wait_for(start, 20)
 
 
+async def test_flows_of_slow_clusters_have_a_minute_to_come_up(
+    two_flows: tuple[asyncio.Task[None], FakeRunner, FakeRunner],
+) -> None:
+    start, first, second = two_flows
+    for each in two_flows[1:]:
+        each.settle("a topic did not appear within 30 s")
+    await asyncio.sleep(0.01)
+    assert not start.done()
+    first.settle(None)
+    await asyncio.wait_for(start, 20)
+    assert second.problem is not None
+
+
+async def test_flows_that_are_all_refused_end_the_program_at_once(
+    two_flows: tuple[asyncio.Task[None], FakeRunner, FakeRunner],
+) -> None:
+    start, first, second = two_flows
+    second.settle("B has refused the login", NotAuthorized)
+    first.settle("A has refused the login", NotAuthorized)
+    with pytest.raises(NotAuthorized, match="A has refused"):
+        await asyncio.wait_for(start, 20)
+
+
+@pytest.mark.usefixtures("no_minute")
 async def test_without_any_flow_the_program_ends_with_the_reason_of_the_first(
     two_flows: tuple[asyncio.Task[None], FakeRunner, FakeRunner],
 ) -> None:
