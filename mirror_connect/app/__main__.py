@@ -30,7 +30,7 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], D
     config = load_worker_config(arguments[0])
     hide_secrets_of(config, hiding)
     set_up_environment(config, CONNECT)
-    servers = config.own_client("admin").get("bootstrap.servers")
+    servers = config.own_client().get("bootstrap.servers")
     log.info("mirror-connect %s starts: group %s on the cluster at %s", API_VERSION, config.group_id, servers)
     return lambda: DistributedWorker(config, hiding.forget_all_but)
 

@@ -247,3 +247,10 @@ class InvalidConfig(BadRequest):
             f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n{lines}\n"
             "You can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`"
         )
+
+
+def first_cause(error: Exception) -> Exception:
+    """The first error of a group: steps that run together fail as a group, and the user wants one reason."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error

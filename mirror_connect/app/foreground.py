@@ -2,7 +2,7 @@
 
 Exit codes: 0 stopped as asked; 2 wrong usage or settings; 3 this machine lacks something (Java, room, a free port), or a
 connector's file can't be used; 4 a cluster refuses this worker (credentials, group.id held by others), refuses records, or
-can't be reached; 1 a bug.
+can't be reached; 1 a bug, or an end of more than 9 s.
 The last line on standard error says what went wrong; stack traces are logged only for bugs.
 """
 
@@ -21,7 +21,7 @@ from mirror_connect.app.config.common_config import CommonConfig
 from mirror_connect.app.config.kafka_environment import notices
 from mirror_connect.app.end_signals import end_on_signals
 from mirror_connect.app.environment import allow_open_files, check_java, check_scratch, leave_no_core
-from mirror_connect.app.errors import ConnectorFileRefused, RecordsRefused, StartupError
+from mirror_connect.app.errors import ConnectorFileRefused, RecordsRefused, StartupError, first_cause
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.log_format import LineFormatter, asked_level, one_line
 from mirror_connect.connectors.secrets import RedactingFilter
@@ -117,7 +117,7 @@ def _run_to_the_end(prepare: Prepare, hiding: RedactingFilter) -> int:
             _say(line, hiding)
         return WRONG_SETTINGS
     except Exception as error:
-        cause = _cause(error)
+        cause = first_cause(error)
         code = next((code for kind, code in EXIT_CODES.items() if isinstance(cause, kind)), MISTAKE)
         if code == MISTAKE:
             log.exception("The worker ends because of an unexpected error")
@@ -158,10 +158,3 @@ async def _run(make: Callable[[], Program]) -> None:
         java.result()
     await running
     log.info("The worker has stopped")
-
-
-def _cause(error: BaseException) -> BaseException:
-    """The first error of a group: steps that run together fail as a group, and the user wants one reason."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -27,7 +27,7 @@ class GroupBacking:
         self._config = config
         self._changed: Callable[[], None] = lambda: None
         self.membership = Membership.of(
-            config.own_client("consumer"),
+            config.own_client(),
             config.group_id,
             url,
             client_id=config.client_id,
@@ -37,7 +37,7 @@ class GroupBacking:
             on_change=lambda _: self._changed(),
         )
         self._lease = WorkerLease(self.membership.leads_for, config.session_timeout_ms / 1000 - MARGIN_SECONDS)
-        self._clients = LogClients(config.own_client("producer"), config.client_id, self._lease)
+        self._clients = LogClients(config.own_client(), config.client_id, self._lease)
         # The name is Kafka Connect's, so that a leader of either kind fences one of the other kind.
         leader_id = f"connect-cluster-{config.group_id}"
         leader = LeaderWriter(leader_id, lambda: LeaderProducer(self._clients, leader_id), self._clients, self._lease)

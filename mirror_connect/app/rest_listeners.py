@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import os
 import socket
@@ -20,6 +19,7 @@ from mirror_connect.app.rest.application import Surface, create_admin_applicatio
 from mirror_connect.app.rest.basic_auth import authenticators
 from mirror_connect.app.rest.body_budget import BodyBudget
 from mirror_connect.app.rest.http_servers import HttpServers
+from mirror_connect.kafka_io.client.addresses import is_loopback
 
 log = logging.getLogger(__name__)
 
@@ -56,8 +56,10 @@ class RestListeners:
             create_admin_application(herder, self.checks, self.surface.budget),
         )
 
-    def serve(self, http: HttpServers, application: ASGIApp, admin: ASGIApp | None = None) -> None:
-        """Serves an application, and another one at admin.listeners."""
+    def serve(
+        self, http: HttpServers, application: ASGIApp, admin: ASGIApp | None = None, *, read_only: bool = False
+    ) -> None:
+        """Serves an application, and another one at admin.listeners. `read_only`: the application changes nothing."""
         config = self._config
         _serve(http, application, config.listeners, self._sockets, config.tls)
         if admin is not None:
@@ -65,9 +67,10 @@ class RestListeners:
         log.info("REST listens at %s", _bound(config.listeners, self._sockets))
         if not self.checks and (exposed := _exposed([*config.listeners, *self._admin_listeners])):
             log.warning(
-                "Anyone who can reach %s may do anything here, also read logins in connector configs: REST has no login and "
-                "no encryption. Set rest.extension.classes for a login, or listeners to an address like 127.0.0.1",
+                "Anyone who can reach %s may %s logins in connector configs: REST has no login and no encryption. "
+                "Set rest.extension.classes for a login, or listeners to an address like 127.0.0.1",
                 exposed,
+                "read everything here, also" if read_only else "do anything here, also read",
             )
         if config.admin_listeners is not None:
             log.info("REST has /admin at %s only", _bound(self._admin_listeners, self._admin_sockets) or "no listener")
@@ -87,16 +90,7 @@ def _serve(
 
 def _exposed(listeners: Sequence[Listener]) -> str:
     """The plain http listeners that other machines can reach. A listener without a host is on every address."""
-    return ", ".join(str(each) for each in listeners if each.scheme == "http" and not _is_loopback(each.host))
-
-
-def _is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    return ", ".join(str(each) for each in listeners if each.scheme == "http" and not is_loopback(each.host))
 
 
 def _bound(listeners: Sequence[Listener], sockets: Sequence[socket.socket]) -> str:

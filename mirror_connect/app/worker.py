@@ -126,7 +126,7 @@ class Worker:
         await answers()
 
     def _admin(self) -> ClusterAdmin:
-        return ClusterAdmin(self._config.own_client("admin"), "the worker's cluster", timeout=10.0, user=WORKER_USER)
+        return ClusterAdmin(self._config.own_client(), "the worker's cluster", timeout=10.0, user=WORKER_USER)
 
     async def _cluster_id(self) -> str:
         return await asyncio.to_thread(lambda: self._admin().cluster_id())

@@ -74,8 +74,9 @@ Environment: JAVA_HOME names the Java, TMPDIR the place of scratch files.
 MIRROR_CONNECT_LOG_LEVEL is DEBUG, INFO, WARNING, ERROR or CRITICAL.
 KAFKA_HEAP_OPTS sizes the heap of Spark's JVM, which needs no more than it has.
 
-Exit code: 0 stopped as asked, 1 a bug, 2 wrong usage or setting, 3 this machine
-lacks something (Java 17, room, a free port), 4 the cluster refuses the worker.""",
+Exit code: 0 stopped as asked, 1 a bug or an end of more than 9 s, 2 wrong
+usage or setting, 3 this machine lacks something (Java 17, room, a free port),
+4 the cluster refuses the worker.""",
         files=True,
     ),
     Command(
@@ -92,9 +93,9 @@ with the process, by default on port 8083.
 
 Environment: as of `mirror-connect worker`.
 
-Exit code: 0 stopped as asked, 1 a bug, 2 wrong usage or setting, 3 this machine
-lacks something (Java 17, room, a free port), or a connector's file is refused,
-4 the cluster refuses the worker.""",
+Exit code: 0 stopped as asked, 1 a bug or an end of more than 9 s, 2 wrong
+usage or setting, 3 this machine lacks something (Java 17, room, a free port),
+or a connector's file is refused, 4 the cluster refuses the worker.""",
         files=True,
     ),
     Command(
@@ -111,8 +112,9 @@ so that each of the two continues what the other one left.
 
 Environment: as of `mirror-connect worker`.
 
-Exit code: 0 stopped as asked, 1 a bug, 2 wrong usage or setting, 3 this machine
-lacks something (Java 17, room, a free port), 4 no flow could be started.""",
+Exit code: 0 stopped as asked, 1 a bug or an end of more than 9 s, 2 wrong
+usage or setting, 3 this machine lacks something (Java 17, room, a free port),
+4 no flow could be started.""",
         files=True,
     ),
     Command(
@@ -154,8 +156,9 @@ the source's file. docs/mirrormaker1.md has what it does with each option.
   --version               its version
 Accepted, no effect: num.streams, num.producers, queue.size, new.consumer.
 
-Exit code: 0 stopped as asked, 1 a bug, 2 wrong usage or setting, 3 this machine
-lacks something (Java 17, room), 4 a cluster refuses the user or a record.""",
+Exit code: 0 stopped as asked, 1 a bug or an end of more than 9 s, 2 wrong
+usage or setting, 3 this machine lacks something (Java 17, room),
+4 a cluster refuses the user or a record.""",
     ),
     Command(
         "verify",
@@ -189,7 +192,7 @@ Exit code: 0 equal, 1 different, 2 not compared or wrong usage.""",
     Command(
         "archive",
         "",
-        "halve the time in which Spark starts, once for each Java",
+        "make Spark start in half the time, once for each Java",
         "mirror_connect.spark_jobs.class_archive:command",
         """\
 Makes an archive of the classes that Spark's JVM loads at each start, in half a

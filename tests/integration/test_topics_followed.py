@@ -76,7 +76,7 @@ class Worker:
     def client(self, kind: str) -> dict[str, str]:
         return self.cluster.client_properties(ADMIN)
 
-    def own_client(self, kind: str) -> dict[str, str]:
+    def own_client(self) -> dict[str, str]:
         return self.cluster.client_properties(ADMIN)
 
     def internal_topics(self, *, own_cluster: bool) -> frozenset[str]:

@@ -60,7 +60,7 @@ class Worker:
     def client(self, kind: str) -> dict[str, str]:
         return {**self.cluster.client_properties(), "from": "worker"}
 
-    def own_client(self, kind: str) -> dict[str, str]:
+    def own_client(self) -> dict[str, str]:
         return self.cluster.client_properties()
 
     def internal_topics(self, *, own_cluster: bool) -> frozenset[str]:

@@ -97,12 +97,11 @@ class CommonConfig:
         """`host:port` of the advertised address, the worker's name in statuses."""
         return worker_id(self.advertised_url(bound_ports))
 
-    def own_client(self, kind: Kind) -> dict[str, str]:
+    def own_client(self) -> dict[str, str]:
         """Java client properties for the clients of the internal topics and the group: top-level settings only.
 
-        As in Connect, `producer.*`, `consumer.*` and `admin.*` do not apply to them. `kind` has no effect yet.
+        As in Connect, `producer.*`, `consumer.*` and `admin.*` do not apply to them.
         """
-        del kind
         return self._top_level()
 
     def client(self, kind: Kind) -> dict[str, str]:
@@ -192,7 +191,7 @@ def quoting_references(error: ConfigError, resolved: Resolved) -> ConfigError:
 
 def check_own_client(config: CommonConfig) -> None:
     """ConfigError if the client settings at the top level can't be used."""
-    librdkafka_config(config.own_client("admin"), "admin")
+    librdkafka_config(config.own_client(), "admin")
 
 
 def warn_of_exposed_providers(config: CommonConfig) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.dedicated.stored_configs import different_connectors, leading_line, standby_line
-from mirror_connect.app.errors import ConnectError, NotLeader, StartupError
+from mirror_connect.app.errors import ConnectError, NotLeader, StartupError, first_cause
 from mirror_connect.app.group_backing import GroupBacking
 from mirror_connect.app.steps import within
 from mirror_connect.app.storage.config_view import Change, ConnectorUpdated
@@ -215,10 +215,3 @@ class FlowRunner:
         if line is not None and line != self._told:
             log.warning("%s", line)
         self._told = line
-
-
-def first_cause(error: Exception) -> Exception:
-    """The first error of a group: steps that run together fail as a group, and the user wants one reason."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error

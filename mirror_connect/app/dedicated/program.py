@@ -59,7 +59,7 @@ class DedicatedMirrorMaker:
                 for each in self.flows
             }
             application = FlowsApplication(served, listeners.checks)
-            listeners.serve(self._process.http, with_headers(application, listeners.surface))
+            listeners.serve(self._process.http, with_headers(application, listeners.surface), read_only=True)
 
     def _runner(self, flow: Flow, config: WorkerConfig, path: str, listeners: RestListeners | None) -> FlowRunner:
         if listeners is None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
-from mirror_connect.app.config.kafka_environment import notices, with_heap
+from mirror_connect.app.config.kafka_environment import notices
 from mirror_connect.app.foreground import main_of
 from mirror_connect.app.mirror_maker.client_files import read_sources, read_target
 from mirror_connect.app.mirror_maker.options import Asked, WrongOption, help_text, parse
@@ -41,7 +41,6 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], M
         raise TypeError("help and version are answered before")
     target = read_target(options.producer_file, hiding.keep)
     sources = read_sources(options.consumer_files, hiding.keep)
-    spark = with_heap({}, os.environ)
     from_files = (*target.notices, *(line for source in sources for line in source.notices))
     for line in (*options.notices, *from_files, *notices({}, os.environ, MIRROR_MAKER_1)):
         log.warning("%s", line)
@@ -53,7 +52,7 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], M
             source.consumer["bootstrap.servers"],
             target.producer["bootstrap.servers"],
         )
-    return lambda: MirrorMaker(options, sources, target, spark, hiding.forget_all_but)
+    return lambda: MirrorMaker(options, sources, target, {}, hiding.forget_all_but)
 
 
 def _asked(arguments: Sequence[str]) -> str | None:

@@ -1,6 +1,7 @@
 """How a consumer group's leader shares partitions among the members, by Java's range and roundrobin assignors (3.9).
 
-A group may have Java members, and one of them may lead after this one. So each assignor gives exactly what Java's gives.
+A group may have Java members, and one of them may lead after this one. So each assignor gives what Java's gives to members
+without `group.instance.id`. Java sorts those with one first. JoinGroup shows it to a leader since v5; it is not read here.
 Racks are left out: Java considers them only if members have client.rack.
 """
 

@@ -37,7 +37,7 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], S
         "mirror-connect %s starts standalone: offsets in %s, the cluster at %s",
         API_VERSION,
         config.offsets_file,
-        config.own_client("admin").get("bootstrap.servers"),
+        config.own_client().get("bootstrap.servers"),
     )
     return lambda: StandaloneWorker(config, arguments[1:], hiding.forget_all_but)
 

@@ -155,7 +155,7 @@ class TargetChooser:
     def _is_own(self, admin: Mapping[str, str], timeout: float) -> bool:
         there = self._id(admin, "target cluster", timeout)
         # Where the internal topics are; `admin.*` of the worker is for connectors and might lead elsewhere.
-        return there == self._id(self._worker.own_client("admin"), "the worker's cluster", timeout)
+        return there == self._id(self._worker.own_client(), "the worker's cluster", timeout)
 
     def _id(self, properties: Mapping[str, str], what: str, timeout: float) -> str:
         way = _way(properties)

@@ -93,7 +93,7 @@ def seen(tmp_path: Path) -> Path:
 def test_the_worker_takes_its_properties(seen: Path) -> None:
     config = load_worker_config(seen / "connect.properties", {})
     assert (config.bootstrap_servers, config.worker_id()) == ("kafka2:39092", "connect:8083")
-    assert 'password="connect2-secret"' in config.own_client("admin")["sasl.jaas.config"]
+    assert 'password="connect2-secret"' in config.own_client()["sasl.jaas.config"]
 
 
 def test_the_connectors_are_accepted_with_their_secrets(seen: Path) -> None:

@@ -120,7 +120,7 @@ def test_unknown_properties_are_named_in_one_warning(caplog: pytest.LogCaptureFi
 
 def test_internal_clients_get_the_top_level_alone() -> None:
     config = worker_config(MINIMAL | LOGIN | {"producer.linger.ms": "9"})
-    assert config.own_client("producer") == LOGIN | {"bootstrap.servers": MINIMAL["bootstrap.servers"]}
+    assert config.own_client() == LOGIN | {"bootstrap.servers": MINIMAL["bootstrap.servers"]}
 
 
 def test_connectors_clients_get_their_prefix_over_the_top_level() -> None:
@@ -183,7 +183,7 @@ rest.advertised.port=8083
     )
     config = load_worker_config(file)
     assert (config.bootstrap_servers, config.worker_id()) == ("kafka2:39092", "connect:8083")
-    assert 'password="connect2-secret"' in config.own_client("admin")["sasl.jaas.config"]
+    assert 'password="connect2-secret"' in config.own_client()["sasl.jaas.config"]
 
 
 def test_a_misspelled_property_is_told_with_the_one_that_was_meant(caplog: pytest.LogCaptureFixture) -> None:

@@ -23,7 +23,7 @@ class Worker:
     def client(self, kind: str) -> dict[str, str]:
         return {"bootstrap.servers": "own:1", "kind": kind}
 
-    def own_client(self, kind: str) -> dict[str, str]:
+    def own_client(self) -> dict[str, str]:
         return {"bootstrap.servers": "own:1"}
 
     def internal_topics(self, *, own_cluster: bool) -> frozenset[str]:
