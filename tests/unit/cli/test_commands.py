@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from mirror_connect.app.dedicated.__main__ import arguments_parser
+from mirror_connect.app.mirror_maker.options import OPTIONS
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.check.__main__ import application as check
 from mirror_connect.cli.commands import COMMANDS, Command
@@ -120,3 +121,10 @@ def test_the_help_of_check_lists_its_options() -> None:
 def test_the_help_of_mm2_lists_its_options() -> None:
     names = {name for each in arguments_parser()._actions for name in each.option_strings if name.startswith("--")}
     assert {f"--{each.name}" for each in COMMANDS["mm2"].options} == names
+
+
+def test_the_help_of_mm1_lists_the_options_that_have_an_effect_and_those_that_have_none() -> None:
+    used = {each.names[0] for each in OPTIONS if not each.idle and not each.refused}
+    assert {each.name for each in COMMANDS["mm1"].options} == used
+    idle = ", ".join(each.names[0] for each in OPTIONS if each.idle)
+    assert f"Accepted, no effect: {idle}." in COMMANDS["mm1"].help
