@@ -147,10 +147,10 @@ def _accepted(definition: ConnectorDefinition, name: str, value: str) -> Judgeme
         _, own = split(name) or ("", name)
         advice = f"Write source.consumer.{own} or target.producer.{own}."
         return Judgement(
-            name, Verdict.OTHERWISE, "Its prefix does not take it, so it has no effect.", advice, unread=True
+            name, Verdict.DIFFERENT, "Its prefix does not take it, so it has no effect.", advice, unread=True
         )
     text, instead = next(_differences(definition, name, value), ("", ""))
-    return Judgement(name, Verdict.OTHERWISE if text else Verdict.SAME, text, instead)
+    return Judgement(name, Verdict.DIFFERENT if text else Verdict.SAME, text, instead)
 
 
 def _differences(definition: ConnectorDefinition, name: str, value: str) -> Iterator[tuple[str, str]]:
@@ -181,7 +181,7 @@ def unknown_property(name: str, known: Collection[str]) -> Judgement:
     """Of a name that nobody reads."""
     near = likely_name(name, known)
     advice = f"Did you mean {near}?" if near else "Leave it out."
-    return Judgement(name, Verdict.OTHERWISE, "Unknown, so it has no effect.", advice, unread=True)
+    return Judgement(name, Verdict.DIFFERENT, "Unknown, so it has no effect.", advice, unread=True)
 
 
 def _rows(definition: ConnectorDefinition) -> tuple[Row, ...]:

@@ -1,4 +1,4 @@
-"""What is said of one property: the same, otherwise, refused, or not to be judged here."""
+"""What is said of one property: the same, different, refused, or not to be judged here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Verdict(StrEnum):
     """In the order of the table."""
 
     REFUSED = "refused"
-    OTHERWISE = "otherwise"
+    DIFFERENT = "different"
     NOT_JUDGED = "not judged"
     SAME = "same"
 

@@ -60,7 +60,7 @@ class Mm2File:
             if known is None or _gravity(judged) < _gravity(known):
                 found[judged.name] = judged
         for name in self.unread:
-            if name not in found or found[name].verdict is not Verdict.OTHERWISE:
+            if name not in found or found[name].verdict is not Verdict.DIFFERENT:
                 found[name] = Judgement(name, Verdict.NOT_JUDGED, REFERENCE, THERE)
         of_process = self._file.process()
         for name, value in of_process.items():
@@ -102,7 +102,7 @@ class Mm2File:
             nameless = not finding.name and finding.code is FindingCode.VALUE_INVALID
             if missing or nameless or finding.name in self.unread:
                 continue
-            verdict = Verdict.REFUSED if finding.severity is Severity.ERROR else Verdict.OTHERWISE
+            verdict = Verdict.REFUSED if finding.severity is Severity.ERROR else Verdict.DIFFERENT
             text = without_secrets(finding.text, self.located.values)
             yield Judgement(finding.name, verdict, _sentence(text), _sentence(finding.remedy), unread=False)
 
@@ -123,7 +123,7 @@ class Mm2File:
     def _renamed(self, judged: Judgement, origin: str | None, missing: str) -> Iterator[Judgement]:
         """By the property of the file. `missing`: how it would be written there."""
         # What is unread by a worker may be read by a connector; the findings tell what nobody reads.
-        counts = judged.verdict is Verdict.REFUSED or (origin is not None and judged.verdict is Verdict.OTHERWISE)
+        counts = judged.verdict is Verdict.REFUSED or (origin is not None and judged.verdict is Verdict.DIFFERENT)
         if counts and not judged.unread and origin not in self.unread:
             yield Judgement(origin or missing, judged.verdict, judged.text, judged.instead)
 

@@ -87,7 +87,7 @@ class Report:
             "checked": self.checked,
             "kind": self.kind,
             "refused": self.count(Verdict.REFUSED),
-            "otherwise": self.count(Verdict.OTHERWISE),
+            "different": self.count(Verdict.DIFFERENT),
             "not_judged": self.count(Verdict.NOT_JUDGED),
             "same": self.count(Verdict.SAME),
             "notes": list(self.notes),

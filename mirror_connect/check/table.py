@@ -18,7 +18,7 @@ WIDTH: Final = 100
 _LONGEST_VALUE: Final = 120
 _COLOURS: Final = {
     Verdict.REFUSED: "red",
-    Verdict.OTHERWISE: "yellow",
+    Verdict.DIFFERENT: "yellow",
     Verdict.NOT_JUDGED: "cyan",
     Verdict.SAME: "green",
 }

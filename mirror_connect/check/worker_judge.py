@@ -57,7 +57,7 @@ def judge_worker(properties: Mapping[str, str]) -> list[Judgement]:
     found = []
     for name, value in properties.items():
         if is_of_groups(name) and _is_standalone(properties):
-            found.append(Judgement(name, Verdict.OTHERWISE, OF_GROUPS, LEAVE_OUT))
+            found.append(Judgement(name, Verdict.DIFFERENT, OF_GROUPS, LEAVE_OUT))
         elif name in errors:
             found.append(_refused(name, errors[name], properties))
         elif name in unread:
@@ -170,7 +170,7 @@ def _accepted(name: str, value: str) -> Judgement:
     if unknown_properties([name]):
         return unknown_property(name, known_properties())
     text, instead = next(_differences(name, value), ("", ""))
-    return Judgement(name, Verdict.OTHERWISE if text else Verdict.SAME, text, instead)
+    return Judgement(name, Verdict.DIFFERENT if text else Verdict.SAME, text, instead)
 
 
 def _differences(name: str, value: str) -> Iterator[tuple[str, str]]:

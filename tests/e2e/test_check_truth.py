@@ -141,7 +141,7 @@ def test_a_link_that_java_runs_is_checked_by_its_url_and_verified(
         done = _check("--json", "--verify", worker.rest_url)
         found = json.loads(done.stdout)
         assert (done.returncode, found["kind"], found["refused"]) == (0, "running-worker", 0), done.stderr
-        others = {each["property"] for each in found["parts"][0]["properties"] if each["here"] == "otherwise"}
+        others = {each["property"] for each in found["parts"][0]["properties"] if each["here"] == "different"}
         assert others == {"emit.heartbeat.enabled"}
         (link,) = found["links"]
         assert link["verify"] == f"{sys.executable} -m mirror_connect.cli verify mirror --worker {worker.rest_url}"

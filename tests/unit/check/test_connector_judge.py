@@ -63,7 +63,7 @@ def test_refused_properties_are_all_told_although_the_worker_names_them_one_afte
 )
 def test_what_means_something_else_is_told(name: str, value: str) -> None:
     judged = {each.name: each for each in judge_connector({**SOURCE, name: value})}[name]
-    assert judged.verdict is Verdict.OTHERWISE
+    assert judged.verdict is Verdict.DIFFERENT
     assert judged.text
 
 
@@ -113,7 +113,7 @@ def test_a_value_that_a_config_provider_holds_is_not_judged_nor_what_depends_on_
     assert found["tasks.max"] is found["source.cluster.sasl.jaas.config"] is Verdict.NOT_JUDGED
     assert found["source.cluster.security.protocol"] is found["source.cluster.sasl.mechanism"] is Verdict.SAME
     assert found["exactly.once.support"] is Verdict.REFUSED
-    assert found["source.cluster.unheard.of"] is Verdict.OTHERWISE
+    assert found["source.cluster.unheard.of"] is Verdict.DIFFERENT
 
 
 @pytest.mark.parametrize("config", [{}, {"connector.class": None}, {"connector.class": "io.debezium.Some", "a": "b"}])
@@ -143,7 +143,7 @@ def test_every_default_is_taken(definition: object) -> None:
     known = next(each for each in CONNECTORS.values() if each is definition)
     config: dict[str, str | None] = {**SOURCE, "connector.class": known.class_name}
     config |= {key.name: str(key.default).lower() for key in known.keys if isinstance(key.default, bool | int)}
-    assert {each.verdict for each in judge_connector(config)} <= {Verdict.SAME, Verdict.OTHERWISE}
+    assert {each.verdict for each in judge_connector(config)} <= {Verdict.SAME, Verdict.DIFFERENT}
 
 
 def test_what_a_login_lacks_without_its_refused_property_is_not_told() -> None:

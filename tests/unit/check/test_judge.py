@@ -61,7 +61,7 @@ def test_the_json_has_the_documented_members(tmp_path: Path) -> None:
         "checked": str(path),
         "kind": "connector",
         "refused": 1,
-        "otherwise": 0,
+        "different": 0,
         "not_judged": 0,
         "same": 2,
         "notes": [],

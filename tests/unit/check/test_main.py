@@ -42,9 +42,9 @@ def test_a_file_without_refusals_is_0_and_its_table_fits() -> None:
     path, *table = done.stdout.splitlines()
     assert (path, max(map(len, table)) <= 100) == (str(FIXTURES / "demo-heartbeat.json"), True)
     assert "\x1b" not in done.stdout
-    assert re.search(r"^otherwise +11  emit\.heartbeat\.enabled = true +Unknown", done.stdout, re.MULTILINE)
+    assert re.search(r"^different +11  emit\.heartbeat\.enabled = true +Unknown", done.stdout, re.MULTILINE)
     assert re.search(r"^same +2  name = mirror-heartbeat", done.stdout, re.MULTILINE)
-    assert "11 settings: 0 refused, 2 otherwise, 0 not judged, 9 same" in done.stdout
+    assert "11 settings: 0 refused, 2 different, 0 not judged, 9 same" in done.stdout
 
 
 def test_a_file_with_refusals_is_1_and_quiet_leaves_out_what_is_the_same() -> None:

@@ -111,7 +111,7 @@ def test_missing_properties_are_refused() -> None:
 )
 def test_what_means_something_else_is_told(name: str, value: str) -> None:
     judged = {each.name: each for each in judge_worker({**WORKER, name: value})}[name]
-    assert judged.verdict is Verdict.OTHERWISE
+    assert judged.verdict is Verdict.DIFFERENT
     assert judged.text
 
 
@@ -173,4 +173,4 @@ def test_a_file_of_standalone_mode_is_judged_as_one() -> None:
     assert "group.id" not in found
     assert found["offset.storage.file.filename"] is found["bootstrap.servers"] is Verdict.SAME
     idle = {each.name: each.verdict for each in judge_worker({**standalone, "offset.storage.topic": "o"})}
-    assert idle["offset.storage.topic"] is Verdict.OTHERWISE
+    assert idle["offset.storage.topic"] is Verdict.DIFFERENT
