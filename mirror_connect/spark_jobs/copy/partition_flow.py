@@ -50,7 +50,9 @@ SMALL_RECORDS: Final = 10
 SMALL_BYTES: Final = 16 << 10
 # On a slow link, a batch up to this size is merged.
 SLOW_LINK_BYTES: Final = 512 << 10
-# Merging blocks the event loop, so there is a limit of records: some 10 ms.
+# Merging blocks the event loop, so there are limits. A batch takes 10 to 15 µs, mostly for decompressing, and a request as
+# much as some ten of them. On a slow link each request takes long, so there it is a limit of records: some 10 ms.
+MERGED_BATCHES: Final = 150
 MERGED_RECORDS: Final = 4_000
 
 
@@ -212,7 +214,7 @@ class PartitionFlow:
         if not _is_small(first, limit, slow_link=slow_link):
             return first
         group, size, records = [first], first.size, first.count
-        while records < MERGED_RECORDS:
+        while records < MERGED_RECORDS and (slow_link or len(group) < MERGED_BATCHES):
             following = self._next()
             if following is None:
                 break

@@ -6,6 +6,7 @@ import pytest
 
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
+from mirror_connect.spark_jobs.copy.partition_flow import MERGED_BATCHES
 from tests.fakes.partition_flows import (
     Heard,
     batch,
@@ -82,6 +83,19 @@ def test_small_batches_that_decompress_to_much_are_merged_in_parts_and_none_is_l
     assert [first for first, _ in taken] == [0, *(last + 1 for _, last in taken[:-1])]
     assert taken[-1][1] == 39
     assert heard.counters["merged"] == 40
+
+
+@pytest.mark.parametrize(
+    ("slow_link", "merged"), [(False, [MERGED_BATCHES, MERGED_BATCHES, 100]), (True, [2 * MERGED_BATCHES + 100])]
+)
+def test_the_event_loop_is_not_held_up_for_more_than_a_slow_link_needs(slow_link: bool, merged: list[int]) -> None:
+    copying = flow(Heard())
+    count = 2 * MERGED_BATCHES + 100
+    copying.put(fetched(0, count, *(compressed(offset, 10) for offset in range(count))))
+    taken = []
+    while (producer_batch := take(copying, slow_link=slow_link)) is not None:
+        taken.append(producer_batch.count)
+    assert taken == merged
 
 
 def test_a_slow_link_merges_larger_batches_too() -> None:
