@@ -77,13 +77,17 @@ class _Program:
             raise LocalError(f"{self.name} was not started")
         return self._process
 
+    def files(self) -> list[str]:
+        """What stands behind the properties file on the command line."""
+        return []
+
     def start(self, seconds: float = 90.0) -> Self:
         """Start it with the properties as they are now, and wait until it is ready."""
         path = write_properties(self.directory / "program.properties", self.properties)
         self._process = JavaProcess(
             self.name,
             self.main_class,
-            [str(path)],
+            [str(path), *self.files()],
             log=self.log,
             heap=self._heap,
             options=self._options,
@@ -116,37 +120,30 @@ class _Program:
         """Return when it can be used."""
 
 
-class ConnectWorker(_Program):
-    """`ConnectDistributed` on a cluster. `properties` override the ones that it needs to start."""
+class _Worker(_Program):
+    """A Connect worker on a cluster; `needed`: beside the cluster's login, what it needs to start."""
 
-    main_class = CONNECT
+    # What answers 200 once it can be used: it needs the group and the config topic, the root does not.
+    ready_path: str
 
     def __init__(
         self,
+        name: str,
         cluster: LocalCluster,
-        properties: Mapping[str, str] | None = None,
+        needed: Mapping[str, str],
+        properties: Mapping[str, str] | None,
         *,
-        group: str = "connect",
-        heap: str = "2g",
-        options: Sequence[str] | None = None,
-        environment: Mapping[str, str] | None = None,
+        heap: str,
+        options: Sequence[str] | None,
+        environment: Mapping[str, str] | None,
     ) -> None:
         self._port = free_port()
         self.rest_url = f"http://{HOST}:{self._port}"
         login = {**cluster.client_properties()}
-        needed = {
+        usual = {
             **login,
             # The logins of connectors' producers and consumers are separate settings from the worker's login.
             **{f"{who}.{name}": value for who in ("producer", "consumer", "admin") for name, value in login.items()},
-            "group.id": group,
-            "config.storage.topic": f"{group}-configs",
-            "offset.storage.topic": f"{group}-offsets",
-            "status.storage.topic": f"{group}-status",
-            "config.storage.replication.factor": "1",
-            "offset.storage.replication.factor": "1",
-            "status.storage.replication.factor": "1",
-            "offset.storage.partitions": "5",
-            "status.storage.partitions": "1",
             "key.converter": BYTES,
             "value.converter": BYTES,
             "listeners": self.rest_url,
@@ -154,8 +151,8 @@ class ConnectWorker(_Program):
             "plugin.discovery": "service_load",
         }
         super().__init__(
-            f"{group} worker",
-            needed | dict(properties or {}),
+            name,
+            usual | dict(needed) | dict(properties or {}),
             heap=heap,
             options=options,
             environment=environment,
@@ -199,8 +196,7 @@ class ConnectWorker(_Program):
         until = time.monotonic() + seconds
         while True:
             try:
-                # The root answers early; the list of connectors needs the group and the config topic.
-                if self.request("GET", "/connectors")[0] == 200:
+                if self.request("GET", self.ready_path)[0] == 200:
                     return
             except OSError:
                 pass
@@ -209,6 +205,70 @@ class ConnectWorker(_Program):
             if time.monotonic() > until:
                 raise NotInTime(f"{self.name} does not answer at {self.rest_url} after {seconds:g} s")
             time.sleep(0.1)
+
+
+class ConnectWorker(_Worker):
+    """`ConnectDistributed` on a cluster. `properties` override the ones that it needs to start."""
+
+    main_class = CONNECT
+    ready_path = "/connectors"
+
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        properties: Mapping[str, str] | None = None,
+        *,
+        group: str = "connect",
+        heap: str = "2g",
+        options: Sequence[str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        needed = {
+            "group.id": group,
+            "config.storage.topic": f"{group}-configs",
+            "offset.storage.topic": f"{group}-offsets",
+            "status.storage.topic": f"{group}-status",
+            "config.storage.replication.factor": "1",
+            "offset.storage.replication.factor": "1",
+            "status.storage.replication.factor": "1",
+            "offset.storage.partitions": "5",
+            "status.storage.partitions": "1",
+        }
+        name = f"{group} worker"
+        super().__init__(name, cluster, needed, properties, heap=heap, options=options, environment=environment)
+
+
+class StandaloneWorker(_Worker):
+    """`ConnectStandalone` on a cluster. `connectors`: configs with their names, each a properties file.
+
+    `offsets`: its offset file; without it, one in its own directory.
+    """
+
+    main_class = "org.apache.kafka.connect.cli.ConnectStandalone"
+    # After the last connector file.
+    ready_path = "/health"
+
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        connectors: Sequence[Mapping[str, str]] = (),
+        properties: Mapping[str, str] | None = None,
+        *,
+        offsets: Path | None = None,
+        heap: str = "2g",
+        options: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__("standalone worker", cluster, {}, properties, heap=heap, options=options, environment=None)
+        self.connectors = list(connectors)
+        self.offsets = offsets or self.directory / "connect.offsets"
+        self.properties.setdefault("offset.storage.file.filename", str(self.offsets))
+
+    def files(self) -> list[str]:
+        """The connectors' files, written as the configs are now."""
+        return [
+            str(write_properties(self.directory / f"connector-{number}.properties", config))
+            for number, config in enumerate(self.connectors)
+        ]
 
 
 class DedicatedMirrorMaker(_Program):
