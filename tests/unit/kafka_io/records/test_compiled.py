@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import sysconfig
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,8 +30,10 @@ from mirror_connect.kafka_io.records.record_rewrite import TooMuchToSplitError, 
 from tests.fakes.encoded_batches import CODECS, NOW, encode, some_records, with_records
 from tests.fakes.rewritten_batches import DELETE_HORIZON, encoded_record
 
+HEADERS = Path(sysconfig.get_path("include"), "Python.h")
+
 pytestmark = [
-    pytest.mark.tool("cc"),
+    pytest.mark.tool("cc", *([] if HEADERS.exists() else ["python3-dev"])),
     pytest.mark.skipif(compiled.functions is None, reason="no C compiler was there at setup"),
 ]
 
