@@ -20,7 +20,7 @@ from mirror_connect.app.herder.validation import (
 from mirror_connect.check.clients import idle_text
 from mirror_connect.check.connector_deviations import OF_CHECKPOINT, OF_HEARTBEAT, OF_SOURCE
 from mirror_connect.check.deviations import BYTES_INSTEAD, Row, row_of
-from mirror_connect.check.judgement import Judgement, Verdict, without_secrets
+from mirror_connect.check.judgement import Judgement, Verdict, sentence, without_secrets
 from mirror_connect.check.worker_deviations import OF_WORKERS
 from mirror_connect.connectors import MirrorCheckpoint, MirrorHeartbeat, connector_definition
 from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS, written_by
@@ -191,8 +191,4 @@ def _rows(definition: ConnectorDefinition) -> tuple[Row, ...]:
 def refusal(name: str, text: str, config: Config) -> str:
     """The error as a sentence; property and value are told beside it already."""
     reason = text.removeprefix(f"Invalid value {config.get(name)} for configuration {name}: ")
-    return _sentence(without_secrets(reason[:1].upper() + reason[1:], config))
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "?", "!")) else f"{text}."
+    return sentence(without_secrets(reason, config))

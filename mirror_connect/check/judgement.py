@@ -65,3 +65,10 @@ def without_secrets(text: str, config: Mapping[str, str | None]) -> str:
     """A text that may quote values of the config."""
     others = {value for name, value in config.items() if value and shown(name, value) == HIDDEN}
     return redact(text, secrets_of(config) | others)
+
+
+def sentence(text: str) -> str:
+    """With a capital letter and a full stop; an empty text stays empty."""
+    if not text:
+        return ""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?', '!')) else '.'}"

@@ -17,7 +17,7 @@ from mirror_connect.app.dedicated.mm2_file import findings_in
 from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
 from mirror_connect.check.connector_judge import judge_connector
 from mirror_connect.check.document import UnknownDocument
-from mirror_connect.check.judgement import Judgement, Verdict, without_secrets
+from mirror_connect.check.judgement import Judgement, Verdict, sentence, without_secrets
 from mirror_connect.check.report import VerifyLink
 from mirror_connect.check.worker_judge import REFERENCE, THERE, judge_process_property, judge_worker, unresolved
 from mirror_connect.connectors import MirrorSource
@@ -104,7 +104,7 @@ class Mm2File:
                 continue
             verdict = Verdict.REFUSED if finding.severity is Severity.ERROR else Verdict.DIFFERENT
             text = without_secrets(finding.text, self.located.values)
-            yield Judgement(finding.name, verdict, _sentence(text), _sentence(finding.remedy), unread=False)
+            yield Judgement(finding.name, verdict, sentence(text), sentence(finding.remedy), unread=False)
 
     def _of_flows(self) -> Iterator[Judgement]:
         if any(finding.code in _WITHOUT_FLOWS for finding in self._found):
@@ -154,9 +154,3 @@ def _resolver(values: Mapping[str, str]) -> Resolver:
 
 def _gravity(judged: Judgement) -> tuple[int, bool]:
     return list(Verdict).index(judged.verdict), not judged.instead
-
-
-def _sentence(text: str) -> str:
-    if not text:
-        return ""
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"

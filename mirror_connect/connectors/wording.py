@@ -27,9 +27,9 @@ def unknown_names_line(unknown: Iterable[str], known: Collection[str], what: str
 
 
 def likely_name(name: str, known: Collection[str]) -> str | None:
-    """The known name that an unknown one resembles most; None if none is near."""
+    """The known name that an unknown one resembles most, also one in other case; None if none is near."""
     near = get_close_matches(name, known, n=1, cutoff=_LIKENESS)
-    return near[0] if near else None
+    return near[0] if near else next((each for each in known if each.lower() == name.lower()), None)
 
 
 def _with_guess(name: str, known: Collection[str]) -> str:

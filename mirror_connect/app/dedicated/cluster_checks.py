@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from mirror_connect.app.dedicated.findings import Finding, FindingCode
+from mirror_connect.app.dedicated.findings import FindingCode, Mm2Finding
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.dedicated.mirror_maker_rules import parsed_list
 from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
@@ -22,7 +22,7 @@ _COMMENT: Final = re.compile(r"\s#")
 _ARROWS: Final = ("→", "→".encode().decode("iso-8859-1"))
 
 
-def check_clusters(file: Mm2Properties) -> Iterator[Finding]:
+def check_clusters(file: Mm2Properties) -> Iterator[Mm2Finding]:
     """Errors of the list `clusters` itself, and of `--clusters`."""
     values = file.resolved
     if CLUSTERS not in values:
@@ -54,7 +54,7 @@ def check_clusters(file: Mm2Properties) -> Iterator[Finding]:
             yield file.error(FindingCode.CLUSTER_UNKNOWN, CLUSTERS, text, _remedy(alias, file.clusters))
 
 
-def check_flow_names(file: Mm2Properties) -> Iterator[Finding]:
+def check_flow_names(file: Mm2Properties) -> Iterator[Mm2Finding]:
     """Errors of properties of flows whose clusters are unknown."""
     if not file.clusters:
         return
@@ -77,7 +77,7 @@ def check_flow_names(file: Mm2Properties) -> Iterator[Finding]:
             yield file.error(FindingCode.CLUSTER_UNKNOWN, name, text, "name two different clusters")
 
 
-def check_brokers(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]:
+def check_brokers(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Finding]:
     """Errors for clusters of flows that nobody can connect to."""
     missing: dict[str, str] = {}
     for flow in flows:
@@ -108,10 +108,10 @@ def _meant(wanted: str, file: Mm2Properties) -> str | None:
         for name in file.located.values
         if name.endswith(f".bootstrap{ending}") and likely_cluster(name, file.clusters) is not None
     ]
-    return likely_name(wanted, strange) or next((name for name in strange if name.lower() == wanted.lower()), None)
+    return likely_name(wanted, strange)
 
 
-def check_flows(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]:
+def check_flows(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Finding]:
     """Whether there is anything to run, and whether it may share topics."""
     if not flows:
         here = f" to {', '.join(file.only)}" if file.only else ""
@@ -131,7 +131,7 @@ def check_flows(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]
     yield from _shared_topics(file, flows)
 
 
-def check_circles(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]:
+def check_circles(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Finding]:
     """Errors for flows that keep the topics' names and lead in a circle: each record would be copied for ever."""
     keeping = {
         (flow.source, flow.target): _resolved(file, flow)
@@ -186,7 +186,7 @@ _MOST_CIRCLES: Final = 20
 _MOST_PATHS: Final = 2000
 
 
-def _shared_topics(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]:
+def _shared_topics(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Finding]:
     """Workers of several flows on one cluster need config topics of their own: their connectors have equal names."""
     users: dict[tuple[str, str], list[Flow]] = {}
     for flow in flows:
@@ -200,6 +200,6 @@ def _shared_topics(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Findi
 
 
 def _remedy(alias: str, clusters: Sequence[str]) -> str:
-    guess = likely_name(alias, clusters) or next((name for name in clusters if name.lower() == alias.lower()), None)
+    guess = likely_name(alias, clusters)
     there = f"clusters has {', '.join(clusters)}"
     return f"did you mean {guess}? ({there})" if guess else there

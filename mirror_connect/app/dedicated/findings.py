@@ -1,7 +1,7 @@
 """What is wrong or doubtful in an mm2.properties file, as values; their lines are made here and nowhere else.
 
 `mm2_file.findings(path)` gives all of a file. The dedicated mode prints errors and ends with code 2, and logs warnings;
-`mirror-connect check` shows both in its table. Code decides by `Finding.code`, never by texts.
+`mirror-connect check` shows both in its table. Code decides by `Mm2Finding.code`, never by texts.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class FindingCode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Mm2Finding:
     """One finding.
 
     `line`: in the file, from 1 on; None if no line of it is meant. `name`: the property as the file has it; empty for the
@@ -77,6 +77,6 @@ class Finding:
 class RefusedFile(StartupError):
     """The file has errors. The text has one line for each; `findings` are the errors."""
 
-    def __init__(self, findings: Iterable[Finding]) -> None:
+    def __init__(self, findings: Iterable[Mm2Finding]) -> None:
         self.findings = tuple(findings)
         super().__init__("\n".join(finding.shown for finding in self.findings))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mirror_connect.app.dedicated.findings import Finding
+from mirror_connect.app.dedicated.findings import Mm2Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +50,4 @@ class Mm2Config:
     flows: tuple[Flow, ...]
     process: Mapping[str, str] = field(repr=False)
     internal_rest: bool
-    warnings: tuple[Finding, ...] = ()
+    warnings: tuple[Mm2Finding, ...] = ()

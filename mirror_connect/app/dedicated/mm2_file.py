@@ -1,10 +1,10 @@
 """Reads an mm2.properties file: its flows for the dedicated mode, and all findings for `mirror-connect check`.
 
     read_mm2_config(path, clusters) -> Mm2Config              # RefusedFile if there are errors
-    findings(path, clusters) -> list[Finding]                 # errors and warnings, in the file's order
+    findings(path, clusters) -> list[Mm2Finding]                 # errors and warnings, in the file's order
 
-A `Finding` (findings.py) has severity, code, file, line, name, value, text and remedy; `Finding.shown` is its line. Nothing
-here connects to a cluster.
+A `Mm2Finding` (findings.py) has severity, code, file, line, name, value, text and remedy; its line is `shown`.
+Nothing here connects to a cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mirror_connect.app.dedicated.cluster_checks import (
     check_flow_names,
     check_flows,
 )
-from mirror_connect.app.dedicated.findings import Finding, FindingCode, RefusedFile, Severity
+from mirror_connect.app.dedicated.findings import FindingCode, Mm2Finding, RefusedFile, Severity
 from mirror_connect.app.dedicated.flows import Mm2Config
 from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
 from mirror_connect.app.dedicated.name_checks import check_names, check_repeated
@@ -55,7 +55,7 @@ def read_mm2_config(
 
 def findings(
     path: str | Path, clusters: Sequence[str] | None = None, environment: Mapping[str, str] | None = None
-) -> list[Finding]:
+) -> list[Mm2Finding]:
     """All errors and warnings of a file, in the file's order; what concerns no line comes first."""
     try:
         return _in_order(_findings(_read(path, clusters, environment)))
@@ -63,7 +63,7 @@ def findings(
         return list(refused.findings)
 
 
-def findings_in(file: Mm2Properties) -> list[Finding]:
+def findings_in(file: Mm2Properties) -> list[Mm2Finding]:
     """The same of a file that has been read."""
     return _in_order(_findings(file))
 
@@ -72,7 +72,7 @@ def _read(path: str | Path, clusters: Sequence[str] | None, environment: Mapping
     """RefusedFile if the file, or one that its config providers read, is unreadable or empty."""
 
     def refused(code: FindingCode, text: str, remedy: str, name: str = "", line: int | None = None) -> RefusedFile:
-        return RefusedFile([Finding(Severity.ERROR, code, str(path), line, name, None, text, remedy)])
+        return RefusedFile([Mm2Finding(Severity.ERROR, code, str(path), line, name, None, text, remedy)])
 
     try:
         located = read_located_properties(path)
@@ -93,7 +93,7 @@ def _read(path: str | Path, clusters: Sequence[str] | None, environment: Mapping
     return Mm2Properties(str(path), located, resolver, resolved, tuple(clusters or ()))
 
 
-def _findings(file: Mm2Properties) -> Iterator[Finding]:
+def _findings(file: Mm2Properties) -> Iterator[Mm2Finding]:
     of_clusters = list(check_clusters(file))
     yield from of_clusters
     yield from check_repeated(file)
@@ -113,5 +113,5 @@ def _findings(file: Mm2Properties) -> Iterator[Finding]:
     yield from check_names(file, flows)
 
 
-def _in_order(found: Sequence[Finding] | Iterator[Finding]) -> list[Finding]:
+def _in_order(found: Sequence[Mm2Finding] | Iterator[Mm2Finding]) -> list[Mm2Finding]:
     return sorted(found, key=lambda finding: finding.line or 0)

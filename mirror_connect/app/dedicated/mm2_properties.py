@@ -12,7 +12,7 @@ from typing import Final
 from mirror_connect.app.config.config_providers import Resolver
 from mirror_connect.app.config.listener_tls import LISTENER_TLS_KEYS
 from mirror_connect.app.config.properties import LocatedProperties
-from mirror_connect.app.dedicated.findings import Finding, FindingCode, Severity
+from mirror_connect.app.dedicated.findings import FindingCode, Mm2Finding, Severity
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.dedicated.mirror_maker_rules import (
     cluster_pairs,
@@ -96,16 +96,16 @@ class Mm2Properties:
         text = given_to_connectors(self.resolved, source, target).get("enabled")
         return parse(text, BOOLEAN)[1] is True
 
-    def error(self, code: FindingCode, name: str, text: str, remedy: str = "") -> Finding:
+    def error(self, code: FindingCode, name: str, text: str, remedy: str = "") -> Mm2Finding:
         """An error at a property of the file, or about the whole file if there is no such property."""
         return self._finding(Severity.ERROR, code, name, text, remedy)
 
-    def warning(self, code: FindingCode, name: str, text: str, remedy: str = "") -> Finding:
+    def warning(self, code: FindingCode, name: str, text: str, remedy: str = "") -> Mm2Finding:
         """A warning, alike."""
         return self._finding(Severity.WARNING, code, name, text, remedy)
 
-    def _finding(self, severity: Severity, code: FindingCode, name: str, text: str, remedy: str) -> Finding:
+    def _finding(self, severity: Severity, code: FindingCode, name: str, text: str, remedy: str) -> Mm2Finding:
         value = None if is_secret(name) else self.located.values.get(name)
         if value is not None and len(value) > _LONGEST:
             value = f"{value[:_LONGEST]}…"
-        return Finding(severity, code, self.path, self.located.lines.get(name), name, value, text, remedy)
+        return Mm2Finding(severity, code, self.path, self.located.lines.get(name), name, value, text, remedy)

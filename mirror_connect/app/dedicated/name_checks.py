@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mirror_connect.app.dedicated.findings import Finding, FindingCode
+from mirror_connect.app.dedicated.findings import FindingCode, Mm2Finding
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
 from mirror_connect.app.dedicated.property_places import (
@@ -21,7 +21,7 @@ from mirror_connect.connectors.wording import likely_name
 _GUESSES = 50  # a guess takes some milliseconds
 
 
-def check_names(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]:
+def check_names(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Finding]:
     """A warning for each property that is read nowhere, or not where it stands."""
     enabled = [flow.name for flow in flows if flow.enabled]
     targets = list(dict.fromkeys(flow.target for flow in flows))
@@ -48,7 +48,7 @@ def check_names(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]
         yield _unknown(file, place, guess=guesses <= _GUESSES)
 
 
-def check_repeated(file: Mm2Properties) -> Iterator[Finding]:
+def check_repeated(file: Mm2Properties) -> Iterator[Mm2Finding]:
     """A warning for each property that stands several times in the file."""
     for name, lines in file.located.repeated.items():
         others = ", ".join(map(str, lines[:-1]))
@@ -56,11 +56,11 @@ def check_repeated(file: Mm2Properties) -> Iterator[Finding]:
         yield file.warning(FindingCode.PROPERTY_REPEATED, name, text, "take out the others")
 
 
-def _unknown(file: Mm2Properties, place: Place, *, guess: bool) -> Finding:
+def _unknown(file: Mm2Properties, place: Place, *, guess: bool) -> Mm2Finding:
     name = place.prefix + place.name
     if place.level is Level.TOP and (found := likely_cluster(name, file.clusters)) is not None:
         alias, rest = found
-        meant = likely_name(alias, file.clusters) or _in_other_case(alias, file.clusters)
+        meant = likely_name(alias, file.clusters)
         remedy = f"did you mean {meant}.{rest}?" if meant else f"clusters has {', '.join(file.clusters)}"
         return file.warning(
             FindingCode.NAME_UNKNOWN, name, f"it has no effect, because {alias} is not in clusters", remedy
@@ -68,10 +68,6 @@ def _unknown(file: Mm2Properties, place: Place, *, guess: bool) -> Finding:
     likely = likely_place(place) if guess else None
     remedy = f"did you mean {likely}?" if likely else ""
     return file.warning(FindingCode.NAME_UNKNOWN, name, "unknown property, it has no effect", remedy)
-
-
-def _in_other_case(alias: str, clusters: Sequence[str]) -> str | None:
-    return next((cluster for cluster in clusters if cluster.lower() == alias.lower()), None)
 
 
 def _where(place: Place) -> str:

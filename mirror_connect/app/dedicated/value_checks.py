@@ -9,7 +9,7 @@ from typing import Final
 from mirror_connect.app.config.config_providers import Resolved, provider_aliases
 from mirror_connect.app.config.worker_config import checked_settings, storage_fixed
 from mirror_connect.app.config.worker_keys import WORKER_KEYS
-from mirror_connect.app.dedicated.findings import Finding, FindingCode
+from mirror_connect.app.dedicated.findings import FindingCode, Mm2Finding
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.dedicated.mirror_maker_rules import HEARTBEATS
 from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
@@ -37,15 +37,15 @@ _ASKERS: Final = ("sasl.mechanism", "security.protocol")
 _Origin = Callable[[str], str | None]
 
 
-def check_values(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]:
+def check_values(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Finding]:
     """Errors of values, each once: many flows may share a property."""
-    found: dict[tuple[str, FindingCode], Finding] = {}
+    found: dict[tuple[str, FindingCode], Mm2Finding] = {}
     for finding in _all(file, flows):
         found.setdefault((finding.name, finding.code), finding)
     yield from found.values()
 
 
-def check_comments(file: Mm2Properties, refused: frozenset[str]) -> Iterator[Finding]:
+def check_comments(file: Mm2Properties, refused: frozenset[str]) -> Iterator[Mm2Finding]:
     """Warnings of lists that end with what was meant as a comment. `refused`: properties with errors."""
     for name, value in file.located.values.items():
         is_list = name in _EXPRESSIONS or any(name.endswith(f".{each}") for each in _EXPRESSIONS)
@@ -54,7 +54,7 @@ def check_comments(file: Mm2Properties, refused: frozenset[str]) -> Iterator[Fin
             yield file.warning(FindingCode.COMMENT_IN_VALUE, name, text, "put the comment on a line of its own")
 
 
-def check_references(file: Mm2Properties) -> Iterator[Finding]:
+def check_references(file: Mm2Properties) -> Iterator[Mm2Finding]:
     """Warnings of references to config providers that stay as text."""
     aliases = provider_aliases(file.located.values)
     for name, value in file.located.values.items():
@@ -72,7 +72,7 @@ def check_references(file: Mm2Properties) -> Iterator[Finding]:
             yield file.warning(FindingCode.REFERENCE_UNRESOLVED, name, text, remedy)
 
 
-def check_storage(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]:
+def check_storage(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Finding]:
     """Warnings of properties of internal topics that have no effect."""
     found = dict.fromkeys(
         file.origin_in_worker(flow.target, name) or "" for flow in flows for name in storage_fixed(flow.worker)
@@ -81,7 +81,7 @@ def check_storage(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Findin
         yield file.warning(FindingCode.NAME_WITHOUT_EFFECT, name, "it has no effect: the worker needs its own value")
 
 
-def _all(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]:
+def _all(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Finding]:
     written = file.located.values
     for result in _OF_FILE.validate_all(file.resolved, written).values():
         yield from _errors(file, result, lambda name: name)
@@ -90,7 +90,7 @@ def _all(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Finding]:
         yield from _of_worker(file, flow)
 
 
-def _of_connectors(file: Mm2Properties, flow: Flow) -> Iterator[Finding]:
+def _of_connectors(file: Mm2Properties, flow: Flow) -> Iterator[Mm2Finding]:
     def origin(name: str) -> str | None:
         return file.origin_in_connectors(flow.source, flow.target, name)
 
@@ -111,7 +111,7 @@ def _of_connectors(file: Mm2Properties, flow: Flow) -> Iterator[Finding]:
             yield from _errors(file, result, origin) if missing is None else (missing,)
 
 
-def _of_worker(file: Mm2Properties, flow: Flow) -> Iterator[Finding]:
+def _of_worker(file: Mm2Properties, flow: Flow) -> Iterator[Mm2Finding]:
     def origin(name: str) -> str | None:
         return name if name in process else file.origin_in_worker(flow.target, name)
 
@@ -138,7 +138,7 @@ def _of_worker(file: Mm2Properties, flow: Flow) -> Iterator[Finding]:
         yield file.error(FindingCode.VALUE_INVALID, at, _plain(problem, error.name, at, file), _remedy(file, at))
 
 
-def _errors(file: Mm2Properties, result: ValidatedKey, origin: _Origin) -> Iterator[Finding]:
+def _errors(file: Mm2Properties, result: ValidatedKey, origin: _Origin) -> Iterator[Mm2Finding]:
     # Kafka reports a value that it cannot read twice: the second one says that it is null.
     for problem in result.errors[:1]:
         at = origin(result.name) or ""
@@ -146,7 +146,7 @@ def _errors(file: Mm2Properties, result: ValidatedKey, origin: _Origin) -> Itera
         yield file.error(code, at, _plain(problem, result.name, at, file), _remedy(file, at, result))
 
 
-def _missing_login(file: Mm2Properties, flow: Flow, result: ValidatedKey, origin: _Origin) -> Finding | None:
+def _missing_login(file: Mm2Properties, flow: Flow, result: ValidatedKey, origin: _Origin) -> Mm2Finding | None:
     """What a login lacks, at the property that asks for it; None for other errors."""
     side, _, rest = result.name.partition(".")
     _, _, name = rest.partition(".")

@@ -1,6 +1,6 @@
 import pytest
 
-from mirror_connect.connectors.wording import counted, unknown_names_line
+from mirror_connect.connectors.wording import counted, likely_name, unknown_names_line
 
 
 @pytest.mark.parametrize(("count", "told"), [(0, "0 records"), (1, "1 record"), (2, "2 records")])
@@ -22,3 +22,8 @@ def test_of_many_unknown_names_only_the_first_are_guessed() -> None:
     line = unknown_names_line(names, {"topics"}, "properties")
     assert line is not None
     assert (line.count("did you mean"), line.endswith("topics10, topics11")) == (10, True)
+
+
+@pytest.mark.parametrize(("name", "guess"), [("topisc", "topics"), ("Us", "us"), ("ab", None)])
+def test_a_name_in_other_case_is_near_however_short(name: str, guess: str | None) -> None:
+    assert likely_name(name, ["topics", "us"]) == guess

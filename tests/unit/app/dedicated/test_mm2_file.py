@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mirror_connect.app.dedicated.findings import Finding, FindingCode, RefusedFile, Severity
+from mirror_connect.app.dedicated.findings import FindingCode, Mm2Finding, RefusedFile, Severity
 from mirror_connect.app.dedicated.mm2_file import findings, read_mm2_config
 from tests.contract.mm2_texts import GUIDE
 from tests.contract.record_mm2_properties import ENVIRONMENT, recorded
@@ -118,7 +118,7 @@ def test_any_file_is_read_or_refused_withshown(tmp_path: Path, lines: list[str])
         logging.disable(logging.NOTSET)
 
 
-def _well_made(finding: Finding, lines: int) -> bool:
+def _well_made(finding: Mm2Finding, lines: int) -> bool:
     return (
         (finding.line is None or 1 <= finding.line <= lines)
         and bool(finding.text)
