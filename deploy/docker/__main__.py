@@ -19,6 +19,7 @@ from typing import Final, NoReturn
 from deploy.docker import strimzi
 from deploy.docker.conventions import BROKERS_TIMEOUT, Mistake, from_variables, properties_text, write_private
 from deploy.docker.health import leave_health_url
+from mirror_connect.app.config.listeners import own_address
 from mirror_connect.app.config.properties import read_properties
 from mirror_connect.app.environment import SCRATCH_BYTES
 from mirror_connect.connectors.errors import ConfigError
@@ -60,7 +61,7 @@ def plan(arguments: Sequence[str], environment: Mapping[str, str], scratch: Path
 
 
 def _by_variables(environment: Mapping[str, str], scratch: Path) -> Start:
-    given = from_variables(environment, _address())
+    given = from_variables(environment, own_address())
     if given is None:
         if CONFLUENTS_FILE.is_file():
             return _by_files([str(CONFLUENTS_FILE)])
@@ -93,13 +94,6 @@ def _script(name: str) -> str:
     if not path.exists():
         raise Mistake(f"this image has no {path}: it is older than what it is asked to start")
     return str(path)
-
-
-def _address() -> str:
-    try:
-        return socket.gethostbyname(socket.gethostname())
-    except OSError:
-        return "localhost"
 
 
 def scratch_directory(environment: Mapping[str, str], prepared: Path = SCRATCH) -> Path:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from mirror_connect.app.config.common_config import known_properties, unknown_properties
+from mirror_connect.app.config.common_config import known_properties, policy_alias, unknown_properties
 from mirror_connect.app.config.config_providers import has_reference, resolve_own
 from mirror_connect.app.config.worker_config import worker_config
 from mirror_connect.app.config.worker_keys import OFFSETS_FILE, WORKER_KEYS, is_of_groups
@@ -74,13 +74,9 @@ def judge_process_property(name: str, value: str) -> Judgement:
 
 def override_policy(properties: Mapping[str, str]) -> OverridePolicy | None:
     """The policy for connectors' overrides; None if it is none that a worker takes."""
-    name = properties.get("connector.client.config.override.policy", "All")
-    simple = name.rsplit(".", 1)[-1].removesuffix("ConnectorClientConfigOverridePolicy")
+    alias = policy_alias(properties.get("connector.client.config.override.policy", "All"))
     allowed = parse(properties.get("connector.client.config.override.allowlist", ""), LIST)[1]
-    try:
-        return OverridePolicy.of(simple, allowed or ())
-    except KeyError:
-        return None
+    return None if alias is None else OverridePolicy.of(alias, allowed or ())
 
 
 def _is_standalone(properties: Mapping[str, str]) -> bool:

@@ -217,11 +217,19 @@ def _advertised_scheme(settings: Settings) -> str | None:
     return scheme.lower() if scheme else None
 
 
-def _policy(settings: Settings) -> str:
-    """From an alias or a class name: `None` or org.apache.kafka…NoneConnectorClientConfigOverridePolicy."""
-    given = settings.text("connector.client.config.override.policy")
+def policy_alias(given: str) -> str | None:
+    """Of an override policy, from an alias or a class name; None for others.
+
+    `None` is the alias of org.apache.kafka…NoneConnectorClientConfigOverridePolicy, too.
+    """
     simple = given.rsplit(".", 1)[-1].removesuffix("ConnectorClientConfigOverridePolicy")
-    if simple not in _POLICIES:
+    return simple if simple in _POLICIES else None
+
+
+def _policy(settings: Settings) -> str:
+    given = settings.text("connector.client.config.override.policy")
+    simple = policy_alias(given)
+    if simple is None:
         problem = f"it has to be one of {', '.join(_POLICIES)}"
         raise ConfigError("connector.client.config.override.policy", given, problem)
     return simple

@@ -62,7 +62,7 @@ def advertised(
     for number, each in enumerate(listeners):
         if each.scheme == wanted:
             bound = bound_ports[number] if number < len(bound_ports) else each.port
-            return Listener(wanted, host or each.host or _own_address(), port if port is not None else bound)
+            return Listener(wanted, host or each.host or own_address(), port if port is not None else bound)
     raise ConfigError("rest.advertised.listener", wanted, "no listener of that protocol is in listeners")
 
 
@@ -75,7 +75,7 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _own_address() -> str:
+def own_address() -> str:
     """The address that this machine's own name resolves to, like Java's InetAddress.getLocalHost()."""
     try:
         return socket.gethostbyname(socket.gethostname())

@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 from mirror_connect.app.config.kafka_environment import notices
 from mirror_connect.app.foreground import main_of
 from mirror_connect.app.mirror_maker.client_files import read_sources, read_target
-from mirror_connect.app.mirror_maker.options import Asked, WrongOption, help_text, parse
+from mirror_connect.app.mirror_maker.options import Asked, help_text, parse
 from mirror_connect.app.mirror_maker.program import MirrorMaker
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.connectors.secrets import RedactingFilter
@@ -27,18 +27,15 @@ PROGRAM: Final = "kafka-mirror-maker.sh"
 
 def main() -> NoReturn:
     """Entry point."""
-    asked = _asked(sys.argv[1:])
-    if asked is not None:
-        print(help_text(PROGRAM) if asked == "help" else API_VERSION)
-        sys.exit(0)
     main_of(prepare)
 
 
 def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], MirrorMaker]:
-    """See foreground.Prepare. ConfigError."""
+    """See foreground.Prepare. ConfigError. What asks for the help or the version ends here."""
     options = parse(arguments)
     if isinstance(options, Asked):
-        raise TypeError("help and version are answered before")
+        print(help_text(PROGRAM) if options.what == "help" else API_VERSION)
+        sys.exit(0)
     target = read_target(options.producer_file, hiding.keep)
     sources = read_sources(options.consumer_files, hiding.keep)
     from_files = (*target.notices, *(line for source in sources for line in source.notices))
@@ -53,15 +50,6 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], M
             target.producer["bootstrap.servers"],
         )
     return lambda: MirrorMaker(options, sources, target, {}, hiding.forget_all_but)
-
-
-def _asked(arguments: Sequence[str]) -> str | None:
-    """`help` or `version`, if that is asked for. A wrong command line is reported by `prepare`."""
-    try:
-        options = parse(arguments)
-    except WrongOption:
-        return None
-    return options.what if isinstance(options, Asked) else None
 
 
 if __name__ == "__main__":
