@@ -56,20 +56,28 @@ def check_comments(file: Mm2Properties, refused: frozenset[str]) -> Iterator[Mm2
 
 def check_references(file: Mm2Properties) -> Iterator[Mm2Finding]:
     """Warnings of references to config providers that stay as text."""
-    aliases = provider_aliases(file.located.values)
-    for name, value in file.located.values.items():
+    values = file.located.values
+    aliases = provider_aliases(values)
+    without_class = [alias for alias in aliases if not values.get(f"config.providers.{alias}.class", "").strip()]
+    used = set()
+    for name, value in values.items():
         for reference in _REFERENCE.finditer(value):
             if reference[0] not in file.resolved[name]:
                 continue
             alias = reference[1]
+            used.add(alias)
             if alias not in aliases:
                 reason, remedy = f"there is no config provider {alias}", "name the provider in config.providers"
-            elif not file.located.values.get(f"config.providers.{alias}.class", "").strip():
+            elif alias in without_class:
                 reason, remedy = f"the config provider {alias} has no class", f"set config.providers.{alias}.class"
             else:
                 reason, remedy = "it has no value", "correct its path or key"
             text = f"the reference ${{{alias}:…}} stays as text: {reason}"
             yield file.warning(FindingCode.REFERENCE_UNRESOLVED, name, text, remedy)
+    for alias in without_class:
+        if alias not in used:
+            text, remedy = f"the config provider {alias} has no class", f"set config.providers.{alias}.class"
+            yield file.warning(FindingCode.NAME_WITHOUT_EFFECT, "config.providers", text, remedy)
 
 
 def check_storage(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Finding]:

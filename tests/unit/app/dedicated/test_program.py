@@ -147,7 +147,7 @@ def test_each_doubtful_property_is_told_once_however_many_flows_have_it(
 C.bootstrap.servers = 127.0.0.1:3
 B->C.enabled = true
 C->A.enabled = true
-config.providers = none
+config.providers = none, idle
 B.sasl.jaas.config = ${env:PASSWORD}
 C.sasl.jaas.config = ${none:PASSWORD}
 status.storage.cleanup.policy = delete
@@ -159,6 +159,7 @@ status.storage.cleanup.policy = delete
     told = [warning.shown.partition(f"{file}:")[2].partition(": ")[2] for warning in config.warnings]
     assert caplog.messages == []
     assert told == [
+        "config.providers=none, idle: the config provider idle has no class; set config.providers.idle.class",
         "B.sasl.jaas.config: the reference ${env:…} stays as text: there is no config provider env; "
         "name the provider in config.providers",
         "C.sasl.jaas.config: the reference ${none:…} stays as text: the config provider none has no class; "
