@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from benchmarks import (
     failover,
+    far,
     following,
     latency,
     many_connectors,
@@ -114,6 +115,7 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
                 "many-topics": many_topics,
                 "following": following,
                 "scaling": scaling,
+                "far": far,
             }[case]
             yield case, partial(module.measure, durations, console, sides)
 

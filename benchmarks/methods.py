@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks import following, scaling
+from benchmarks import far, following, scaling
 from benchmarks.group_load import ABORTED_SHARE, GROUPS, TRANSACTIONAL
 from benchmarks.group_reading import PARTITIONS as PARTITIONS_OF_GROUPS
 from benchmarks.plan import (
@@ -100,6 +100,15 @@ HOW: Final = {
         " has, to a new remote topic."
         f" Of each copying the first {scaling.SETTLE_S:g} s do not count."
         " CPU is that of all processes of the worker: the median of the rounds, and of each round's ratio to the first row."
+    ),
+    "Long distances": (
+        "The 1 KiB profile in a topic of 1 and in one of 8 partitions, between two brokers of which at most one is far away:"
+        " each is behind a forwarder of one process with the benchmark, which delays every byte. Its CPU is in no figure."
+        " Bandwidth is that of the machine's loopback, and both brokers, the forwarder and the side share its processors."
+        f" Each side is a worker with one connector of one task; after {FULL.warm_up:g} s of warm-up the sides take turns of"
+        f" {FULL.far:g} s at each distance, of which the first second does not count. MirrorMaker 2 has "
+        + ", ".join(f"`{name}={value}`" for name, value in far.TUNED.items())
+        + " and Kafka Connect's defaults otherwise, which include one request in flight; mirror-connect has its defaults."
     ),
     "Many topics": (
         f"{_MANY} topics of {MANY_PARTITIONS} partitions with some records each, and {MANY_GROUPS} groups that have"

@@ -10,7 +10,17 @@ from benchmarks.sides import MM2, MM2_NO_SYNCS, MM2_TUNED
 
 PARTITIONS: Final = 4
 # Cases beside the profiles.
-OTHERS: Final = ("latency", "memory", "startup", "many-connectors", "failover", "many-topics", "following", "scaling")
+OTHERS: Final = (
+    "latency",
+    "memory",
+    "startup",
+    "many-connectors",
+    "failover",
+    "many-topics",
+    "following",
+    "scaling",
+    "far",
+)
 NONE_CODEC: Final = 0
 LZ4_CODEC: Final = 3
 
@@ -139,6 +149,8 @@ class Durations:
     # Longer than Kafka's interval of checkpoints.
     many_minute: float = 75.0
     following: float = 60.0
+    # At each distance, of each side.
+    far: float = 10.0
     data_share: float = 1.0
 
 
@@ -165,6 +177,7 @@ QUICK: Final = Durations(
     many_first=15.0,
     many_minute=15.0,
     following=10.0,
+    far=4.0,
     data_share=0.25,
 )
 

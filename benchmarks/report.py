@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from benchmarks import findings, following, scaling
+from benchmarks import far, findings, following, scaling
 from benchmarks.comparison import rows
 from benchmarks.findings import Aim, Table
 from benchmarks.methods import COPYING, HOW
@@ -30,6 +30,7 @@ _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     ("Copying beside many topics", "many-topics", findings.copying_beside),
     ("Verifying behind a link", "following", following.findings),
     ("Partitions and tasks", "scaling", scaling.findings),
+    ("Long distances", "far", far.findings),
 )
 NAMES: Final = frozenset(
     (
@@ -42,6 +43,7 @@ NAMES: Final = frozenset(
         "many-topics",
         "following",
         "scaling",
+        "far",
     )
 )
 

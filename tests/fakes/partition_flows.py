@@ -79,8 +79,8 @@ def fetched(
     )
 
 
-def take(taken_from: PartitionFlow, *, slow_link: bool = False) -> ProducerBatch | None:
-    return taken_from.take(LIMIT, slow_link=slow_link)
+def take(taken_from: PartitionFlow, *, latency_bound: bool = False) -> ProducerBatch | None:
+    return taken_from.take(LIMIT, latency_bound=latency_bound)
 
 
 def corrupt(content: bytes) -> bytes:

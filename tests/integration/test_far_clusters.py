@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from deploy.local import LocalCluster
-from tests.fakes.far_link import FETCH, PRODUCE, FarLink, far_cluster
+from deploy.local.far_link import FETCH, PRODUCE, FarLink, far_cluster
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,

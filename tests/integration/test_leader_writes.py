@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from deploy.local import Listener, LocalCluster
+from deploy.local.far_link import FarLink, far_cluster
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
 from mirror_connect.connectors.errors import ClusterUnreachable, LeaseOver, NotAuthorized, OutcomeUnknown
 from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
@@ -21,7 +22,6 @@ from mirror_connect.kafka_io.client.worker_lease import WorkerLease
 from mirror_connect.kafka_io.consumer.log_clients import LogClients
 from mirror_connect.kafka_io.producer.leader_producer import LeaderProducer
 from mirror_connect.kafka_io.producer.leader_writer import LeaderWriter
-from tests.fakes.far_link import FarLink, far_cluster
 from tests.integration.mirror_rig import read
 from tests.integration.rights import allow
 

@@ -239,12 +239,12 @@ def follow_with(
     extra: dict[PartitionFlow, ProducerBatch] = {}
     done: list[bool] = []
 
-    def taking(self: PartitionFlow, limit: int, *, slow_link: bool) -> ProducerBatch | None:
+    def taking(self: PartitionFlow, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
         if self in extra:
             following = extra.pop(self)
             self._in_flight.given(following)
             return following
-        taken = take(self, limit, slow_link=slow_link)
+        taken = take(self, limit, latency_bound=latency_bound)
         chosen = None if taken is None or done else choose(self, taken)
         if taken is not None and chosen is not None:
             done.append(True)

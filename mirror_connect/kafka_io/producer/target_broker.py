@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -14,13 +15,20 @@ from mirror_connect.kafka_io.client.connection import ConnectionLost, Unsupporte
 from mirror_connect.kafka_io.producer.target_partition import InFlightBatch, ProducerIdAndEpoch, TargetPartition
 from mirror_connect.kafka_io.protocol.connection_setup import ApiVersions
 
-# From this round trip on, latency limits a partition (five batches per round trip), so larger batches are merged.
-SLOW_LINK_S: Final = 0.02
+# From this round trip on, latency may limit a partition (five batches per round trip). Then larger batches are merged.
+FAR_S: Final = 0.02
+# Only while answers take little more than the round trip. If they take longer, the link or the broker is full, or this
+# process is busy. Then larger batches would bring nothing, and merging would cost CPU.
+LATENCY_BOUND: Final = 1.5
+# The weight of the newest answer in the mean of the times that answers take.
+NEWEST: Final = 0.2
 ROUND_TRIP_TRIES: Final = 3
-# A busy machine delays answers, too. A link counts as slow only if no answer of this many tries was quick.
-SLOW_LINK_TRIES: Final = 20
+# A busy machine delays answers, too. A broker counts as far only if no answer of this many tries was quick.
+FAR_TRIES: Final = 20
 ROUND_TRIP_PAUSE_S: Final = 0.1
 ROUND_TRIP_EVERY_S: Final = 60.0
+# A full link delays the measuring requests, too. The quickest answer of so many measurements counts.
+ROUND_TRIPS: Final = 10
 # A broker that throttles reads nothing from the connection until the last request is within the quota again, and source
 # offsets wait there too. So each request is small enough for half a second of that, and there is only one at a time.
 MUTE_S: Final = 0.5
@@ -34,6 +42,7 @@ QUICK: Final = 0.25
 class TargetBroker:
     """One target broker. `requests`: how many are under way. `round_trip`: in seconds, without load; 0: not known.
 
+    `answers_after`: the moving mean of the seconds until an answer to a Produce request; 0: there was none.
     `carries`: how many bytes a request may have, one at a time, since one got no answer in time (at `limited_at`); None: no
     such limit.
     `ahead` and `ready`: partitions with something to send; those in `ahead` always come first. Times are the loop's.
@@ -49,6 +58,12 @@ class TargetBroker:
     carries: int | None = None
     limited_at: float = 0.0
     round_trip: float = 0.0
+    answers_after: float = 0.0
+
+    @property
+    def latency_bound(self) -> bool:
+        """Whether the distance alone decides how long requests are under way."""
+        return self.round_trip > FAR_S and self.answers_after <= self.round_trip * LATENCY_BOUND
 
     def row(self, target: TargetPartition) -> dict[TargetPartition, None]:
         """The row in which the partition waits for a request."""
@@ -58,11 +73,11 @@ class TargetBroker:
         """A batch of each partition that waits, and their bytes: until `limit` is reached, or one had to be split."""
         taken: list[tuple[TargetPartition, InFlightBatch]] = []
         size = 0
-        slow_link = self.round_trip > SLOW_LINK_S
+        latency_bound = self.latency_bound
         for target in (*self.ahead, *self.ready):
             row = self.row(target)
             del row[target]
-            sent = target.next_batch(producer, slow_link=slow_link) if target.sendable() else None
+            sent = target.next_batch(producer, latency_bound=latency_bound) if target.sendable() else None
             if sent is None:
                 continue
             taken.append((target, sent))
@@ -89,6 +104,8 @@ class TargetBroker:
 
     def answered_after(self, seconds: float, timeout: float, largest: int) -> None:
         """An answer came. Requests may grow to `largest` bytes again, as long as answers come quickly."""
+        mean = self.answers_after or seconds
+        self.answers_after = mean + (seconds - mean) * NEWEST
         if self.carries is not None and seconds < timeout * QUICK:
             self.carries = None if self.carries * 2 >= largest else self.carries * 2
 
@@ -98,10 +115,11 @@ class TargetBroker:
         It uses a connection without records: answers to records would also show the load.
         """
         clock = asyncio.get_running_loop().time
+        found: deque[float] = deque(maxlen=ROUND_TRIPS)
         while True:
             quickest = math.inf
             # The first one may have to connect.
-            for number in range(SLOW_LINK_TRIES + 1):
+            for number in range(FAR_TRIES + 1):
                 started = clock()
                 try:
                     await cluster.send(self.node_id, ApiVersions())
@@ -111,9 +129,10 @@ class TargetBroker:
                     break
                 if number > 0:
                     quickest = min(quickest, clock() - started)
-                if number >= ROUND_TRIP_TRIES and quickest <= SLOW_LINK_S:
+                if number >= ROUND_TRIP_TRIES and quickest <= FAR_S:
                     break
                 await asyncio.sleep(ROUND_TRIP_PAUSE_S)
             if quickest < math.inf:
-                self.round_trip = quickest
+                found.append(quickest)
+                self.round_trip = min(found)
             await asyncio.sleep(ROUND_TRIP_EVERY_S)

@@ -63,8 +63,11 @@ class Feed(Protocol):
     def waiting(self) -> bool:
         """Whether `take` may have something."""
 
-    def take(self, limit: int, *, slow_link: bool) -> ProducerBatch | None:
-        """The next batch, at most `limit` bytes if it was merged; None when there is none at present."""
+    def take(self, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
+        """The next batch, at most `limit` bytes if it was merged; None when there is none at present.
+
+        `latency_bound`: what still waits must wait for an answer from far away, so larger batches are merged, too.
+        """
 
     def acked(self, batch: ProducerBatch, base_offset: int) -> None:
         """The target has it, at `base_offset`; called in the order of `take`.
@@ -145,28 +148,37 @@ class TargetPartition:
         """Whether the broker has state of this producer, and refuses a batch whose predecessor is missing."""
         return time.time() * 1000 < self.remembered_until
 
+    @property
+    def _window(self) -> int:
+        return self.window if self.established else 1
+
     def sendable(self) -> bool:
         """Whether `next_batch` may have something now."""
         if self.failure is not None or self.recovering or self.given_up:
             return False
-        window = self.window if self.established else 1
+        window = self._window
         if self.again:
             return any(sent is self.again[0] for sent in islice(self.unacked, window))
         return len(self.unacked) < window and not self.closing and self.feed.waiting()
 
-    def next_batch(self, producer: ProducerIdAndEpoch, *, slow_link: bool) -> InFlightBatch | None:
-        """The batch to put into the next request; None when there is none. Only when `sendable`."""
+    def next_batch(self, producer: ProducerIdAndEpoch, *, latency_bound: bool) -> InFlightBatch | None:
+        """The batch to put into the next request; None when there is none. Only when `sendable`.
+
+        `latency_bound`: see TargetBroker.
+        """
         self.split_tried = False
-        if not self.again and not self._take(producer, slow_link=slow_link):
+        # While the window has room, what waits can leave as it is. Behind its last place it waits for an answer.
+        last = len(self.unacked) + 1 >= self._window
+        if not self.again and not self._take(producer, latency_bound=latency_bound and last):
             return None
         sent = self.again.popleft()
         sent.on_wire = True
         self.on_wire += 1
         return sent
 
-    def _take(self, producer: ProducerIdAndEpoch, *, slow_link: bool) -> bool:
+    def _take(self, producer: ProducerIdAndEpoch, *, latency_bound: bool) -> bool:
         """Moves the feed's next batch to `again`; False when there is none."""
-        batch = self.feed.take(self.limit, slow_link=slow_link)
+        batch = self.feed.take(self.limit, latency_bound=latency_bound)
         if batch is None:
             return False
         stamped = [self._stamped(piece, producer) for piece in self._fitting(batch)]
@@ -180,7 +192,7 @@ class TargetPartition:
             return True
         if self.failure is not None or self.closing or self.given_up or not self.feed.waiting():
             return False
-        return self._take(producer, slow_link=False)
+        return self._take(producer, latency_bound=False)
 
     def _fitting(self, batch: ProducerBatch) -> list[ProducerBatch]:
         """The batch in pieces within the known size limit: each refusal costs the transfer of the batch."""

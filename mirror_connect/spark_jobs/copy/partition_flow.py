@@ -8,7 +8,7 @@ backlog. And a fetched megabyte of tiny batches doesn't become thousands of wait
   in the middle of a batch, or bring one twice).
 - Re-encoded: if record_batch.needs_rewrite says so, for example if the batch starts below the wanted offset.
 - Merged: small neighbours, when there is a backlog. Merging one compressed record costs about as much CPU as copying a batch
-  of some ten records unchanged. So larger batches are merged only where latency limits the partition (a slow link), or where
+  of some ten records unchanged. So larger batches are merged only if they would wait for an answer from far away, or where
   nothing is compressed and the loops over records are in C.
 
 The source offset is the last one at or below which all records are on the target or were dropped. It belongs to one topic:
@@ -48,10 +48,10 @@ NOTHING_YET: Final = -1
 # A batch up to these sizes is merged with its neighbours even on a fast link. In C, the bytes alone count.
 SMALL_RECORDS: Final = 10
 SMALL_BYTES: Final = 16 << 10
-# On a slow link, a batch up to this size is merged.
-SLOW_LINK_BYTES: Final = 512 << 10
+# If the distance limits the partition, a batch up to this size is merged.
+LATENCY_BOUND_BYTES: Final = 512 << 10
 # Merging blocks the event loop, so there are limits. A batch takes 10 to 15 µs, mostly for decompressing, and a request as
-# much as some ten of them. On a slow link each request takes long, so there it is a limit of records: some 10 ms.
+# much as some ten of them. If the distance limits it, each request takes long, so there it is a limit of records: some 10 ms.
 MERGED_BATCHES: Final = 150
 MERGED_RECORDS: Final = 4_000
 
@@ -198,28 +198,28 @@ class PartitionFlow:
             return bool(self._held)  # `on_ready` is called when the next piece is made
         return not self.stopped and bool(self._held or self._current or self._fetched)
 
-    def take(self, limit: int, *, slow_link: bool) -> ProducerBatch | None:
+    def take(self, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
         """The next batch for the target, merged with its neighbours where that pays."""
         first = self._merged_plain(limit) or self._next()
         if first is None:
             return None
         # Before its neighbours are read: while it is in flight, another topic of the same name must not begin.
         self._in_flight.given(first)
-        batch = self._merged(first, limit, slow_link=slow_link)
+        batch = self._merged(first, limit, latency_bound=latency_bound)
         self._in_flight.merged(batch)
         return batch
 
-    def _merged(self, first: ProducerBatch, limit: int, *, slow_link: bool) -> ProducerBatch:
+    def _merged(self, first: ProducerBatch, limit: int, *, latency_bound: bool) -> ProducerBatch:
         """The batch, or one merged from it and the small ones after it."""
-        if not _is_small(first, limit, slow_link=slow_link):
+        if not _is_small(first, limit, latency_bound=latency_bound):
             return first
         group, size, records = [first], first.size, first.count
-        while records < MERGED_RECORDS and (slow_link or len(group) < MERGED_BATCHES):
+        while records < MERGED_RECORDS and (latency_bound or len(group) < MERGED_BATCHES):
             following = self._next()
             if following is None:
                 break
             fits = size + following.size <= limit and following.codec == first.codec
-            if not fits or not _is_small(following, limit, slow_link=slow_link):
+            if not fits or not _is_small(following, limit, latency_bound=latency_bound):
                 self._held.appendleft(following)
                 break
             group.append(following)
@@ -388,7 +388,7 @@ class PartitionFlow:
         return batch
 
 
-def _is_small(batch: ProducerBatch, limit: int, *, slow_link: bool) -> bool:
-    if slow_link:
-        return batch.size <= min(SLOW_LINK_BYTES, limit // 2)
+def _is_small(batch: ProducerBatch, limit: int, *, latency_bound: bool) -> bool:
+    if latency_bound:
+        return batch.size <= min(LATENCY_BOUND_BYTES, limit // 2)
     return batch.count <= SMALL_RECORDS and batch.size <= SMALL_BYTES

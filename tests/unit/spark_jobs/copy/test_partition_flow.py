@@ -86,22 +86,22 @@ def test_small_batches_that_decompress_to_much_are_merged_in_parts_and_none_is_l
 
 
 @pytest.mark.parametrize(
-    ("slow_link", "merged"), [(False, [MERGED_BATCHES, MERGED_BATCHES, 100]), (True, [2 * MERGED_BATCHES + 100])]
+    ("latency_bound", "merged"), [(False, [MERGED_BATCHES, MERGED_BATCHES, 100]), (True, [2 * MERGED_BATCHES + 100])]
 )
-def test_the_event_loop_is_not_held_up_for_more_than_a_slow_link_needs(slow_link: bool, merged: list[int]) -> None:
+def test_the_event_loop_is_not_held_up_for_more_than_a_distance_needs(latency_bound: bool, merged: list[int]) -> None:
     copying = flow(Heard())
     count = 2 * MERGED_BATCHES + 100
     copying.put(fetched(0, count, *(compressed(offset, 10) for offset in range(count))))
     taken = []
-    while (producer_batch := take(copying, slow_link=slow_link)) is not None:
+    while (producer_batch := take(copying, latency_bound=latency_bound)) is not None:
         taken.append(producer_batch.count)
     assert taken == merged
 
 
-def test_a_slow_link_merges_larger_batches_too() -> None:
+def test_what_waits_because_of_the_distance_is_merged_if_it_is_larger_too() -> None:
     larger = flow(Heard())
     larger.put(fetched(0, 200, batch(0, 100), batch(100, 100)))
-    producer_batch = take(larger, slow_link=True)
+    producer_batch = take(larger, latency_bound=True)
     assert producer_batch is not None
     assert producer_batch.count == 200
 

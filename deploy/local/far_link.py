@@ -196,14 +196,23 @@ class _Far(asyncio.Protocol):
 
 
 @contextlib.contextmanager
-def far_cluster(name: str, round_trip_s: float) -> Iterator[tuple[LocalCluster, FarLink]]:
-    """A cluster of one broker whose PLAINTEXT listener is so far away from everyone; its tools stay near."""
-    cluster = LocalCluster(name)
+def behind_link(cluster: LocalCluster, round_trip_s: float = 0.0) -> Iterator[FarLink]:
+    """Puts the PLAINTEXT listener of the cluster's one broker, which has not been started, so far away from everyone.
+
+    Clients come by the near port, and are led to the link by the first answer. The cluster's tools stay near.
+    """
     broker = cluster.brokers[0]
-    with FarLink(broker.port(Listener.PLAINTEXT), round_trip_s / 2) as link, contextlib.ExitStack() as closing:
-        closing.callback(cluster.close)
-        # Clients come by the near port, and are led here by the first answer.
+    with FarLink(broker.port(Listener.PLAINTEXT), round_trip_s / 2) as link:
         broker.properties["advertised.listeners"] = (
             f"{Listener.PLAINTEXT}://{HOST}:{link.port},{INTERNAL}://{HOST}:{broker.port(INTERNAL)}"
         )
+        yield link
+
+
+@contextlib.contextmanager
+def far_cluster(name: str, round_trip_s: float) -> Iterator[tuple[LocalCluster, FarLink]]:
+    """A cluster of one broker that is so far away."""
+    cluster = LocalCluster(name)
+    with behind_link(cluster, round_trip_s) as link, contextlib.ExitStack() as closing:
+        closing.callback(cluster.close)
         yield cluster.start(), link
