@@ -31,6 +31,7 @@ from mirror_connect.kafka_io.client.copier_settings import (
 from mirror_connect.kafka_io.client.idle_properties import SECURITY, SECURITY_IN_EFFECT
 from mirror_connect.kafka_io.client.sasl import MECHANISMS
 from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
+from mirror_connect.kafka_io.producer.target_broker import FAR_REQUESTS, NEAR_REQUESTS
 from mirror_connect.spark_jobs.session import DEFAULTS, FIXED, JVM_OPTIONS
 
 COMMAND: Final = "python -m docs.generate_configuration > docs/configuration.md"
@@ -177,10 +178,17 @@ def _client(kind: Kind) -> list[str]:
 
 def _own_defaults(kind: Kind) -> dict[str, str]:
     """Where a copier of batches begins from other values than Java's clients."""
+    buffers = {"receive.buffer.bytes": "-1", "send.buffer.bytes": "-1"}
     if kind == "producer":
-        return {"max.request.size": str(ProducerSettings().max_request_bytes)}
+        return {
+            **buffers,
+            "buffer.memory": f"{ProducerSettings().buffer_bytes}, and only for a target that is far away",
+            "max.in.flight.requests.per.connection": f"{NEAR_REQUESTS}, or {FAR_REQUESTS} if the target is far away",
+            "max.request.size": str(ProducerSettings().max_request_bytes),
+        }
     settings = FetchSettings.of({})
     return {
+        **buffers,
         "fetch.max.bytes": str(settings.max_bytes),
         "max.partition.fetch.bytes": "as fetch.max.bytes",
         "auto.offset.reset": "earliest",

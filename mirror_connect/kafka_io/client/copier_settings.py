@@ -48,6 +48,7 @@ CONSUMER_HONOURED: Final = _CONNECTION | {
 }
 PRODUCER_HONOURED: Final = _CONNECTION | {
     "acks",
+    "buffer.memory",
     "enable.idempotence",
     "max.block.ms",
     "max.in.flight.requests.per.connection",
@@ -58,19 +59,32 @@ _SILENT: Final = SILENT | {"delivery.timeout.ms", "linger.ms"}
 
 MIN_REQUEST: Final = 1 << 10
 DEFAULT_REQUEST: Final = 8 << 20
+DEFAULT_BUFFER: Final = 64 << 20
+# A broker remembers the last five batches of a producer in a partition. It could not recognise a repetition of older ones.
+WINDOW: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """Settings of the target's producer. Times are in seconds, except the one that is sent to brokers."""
+    """Settings of the target's producer. Times are in seconds, except the one that is sent to brokers.
+
+    `max_in_flight`: requests to one broker, and at the same time batches of one partition; None: not set.
+    `buffer_bytes`: the most bytes under way to brokers that are far away.
+    """
 
     idempotent: bool = True
-    max_in_flight: int = 5
+    max_in_flight: int | None = None
     max_request_bytes: int = DEFAULT_REQUEST
+    buffer_bytes: int = DEFAULT_BUFFER
     request_timeout_ms: int = 30_000
     retry_backoff_s: float = 0.1
     retry_backoff_max_s: float = 1.0
     metadata_max_age_s: float = 300.0
+
+    @property
+    def window(self) -> int:
+        """How many batches of one partition may be in flight."""
+        return min(WINDOW, self.max_in_flight or WINDOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +97,11 @@ class ConsumerSettings:
 
 def producer_settings(properties: Mapping[str, str]) -> ProducerSettings:
     """From Java producer properties; raises ConfigError naming a wrong one."""
-    in_flight = _integer(properties, "max.in.flight.requests.per.connection", 5, least=1)
+    in_flight = "max.in.flight.requests.per.connection"
     return ProducerSettings(
         idempotent=_boolean(properties, "enable.idempotence", default=True),
-        # A broker recognizes retries of the last five batches only. With idempotence, Java refuses more; here it means five.
-        max_in_flight=min(5, in_flight),
+        max_in_flight=_integer(properties, in_flight, WINDOW, least=1) if in_flight in properties else None,
+        buffer_bytes=_integer(properties, "buffer.memory", DEFAULT_BUFFER, least=0),
         # Small requests would delay batches, so the default is larger than Java's 1 MiB. A batch larger than the limit is
         # sent in a request of its own.
         max_request_bytes=_integer(properties, "max.request.size", DEFAULT_REQUEST, least=0) or MIN_REQUEST,

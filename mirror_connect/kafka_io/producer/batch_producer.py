@@ -32,8 +32,6 @@ from mirror_connect.kafka_io.producer.target_partition import (
     TargetPartition,
 )
 
-# The broker remembers the last five batches of a producer in a partition. It could not recognise a repetition of older ones.
-WINDOW: Final = 5
 SETTLE_POLL_S: Final = 0.2
 
 
@@ -91,7 +89,7 @@ class BatchProducer:
         known = self._sender.partitions.get(key)
         if known is not None and not known.closing:
             raise ValueError(f"{key} already has a feed in this task")
-        window = min(WINDOW, self._settings.max_in_flight) if self._sender.producer.idempotent else 1
+        window = self._settings.window if self._sender.producer.idempotent else 1
         target = TargetPartition(topic, partition, feed, window, MERGE_LIMIT, ahead)
         if known is not None:
             target.next_sequence = known.next_sequence

@@ -40,7 +40,9 @@ from mirror_connect.kafka_io.producer.write_problems import (
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode
 from mirror_connect.kafka_io.protocol.produce import Produce, ProducePartition, ProduceResponse
 
+# The most bytes under way. Over long distances as many as fill so fast a link, up to buffer.memory.
 WIRE_LIMIT: Final = 16 << 20
+LINK_BYTES_PER_S: Final = 160 << 20
 LEASE_POLL_S: Final = 0.05
 # Retries of one partition before it is a problem: a moved leader or a new topic is none.
 QUIET_RETRIES: Final = 5
@@ -183,8 +185,9 @@ class Sender:
             self._loop.call_later(LEASE_POLL_S, self._schedule_pump)
             return
         now = self._loop.time()
+        wire_limit = self._wire_limit()
         for node in self._nodes.values():
-            most, limit = self._settings.max_in_flight, self._settings.max_request_bytes
+            most, limit = node.most_requests(self._settings.max_in_flight), self._settings.max_request_bytes
             if now < node.paced_until:
                 most, limit = 1, min(limit, node.paced_bytes)
             if node.carries is not None:
@@ -193,7 +196,7 @@ class Sender:
                 (node.ahead or node.ready)
                 and node.requests < most
                 and now >= node.throttled_until
-                and self._wire_bytes < WIRE_LIMIT
+                and self._wire_bytes < wire_limit
             ):
                 taken = self._take(node, limit)
                 if taken:
@@ -202,6 +205,10 @@ class Sender:
                         # One split in each turn of the loop: many together would block it for long.
                         self._schedule_pump()
                         return
+
+    def _wire_limit(self) -> float:
+        farthest = max((node.round_trip for node in self._nodes.values()), default=0.0)
+        return max(WIRE_LIMIT, min(self._settings.buffer_bytes, LINK_BYTES_PER_S * farthest))
 
     def _take(self, node: TargetBroker, limit: int) -> list[tuple[TargetPartition, InFlightBatch]]:
         taken, size = node.take(self.producer, limit)

@@ -17,6 +17,10 @@ from mirror_connect.kafka_io.protocol.connection_setup import ApiVersions
 
 # From this round trip on, latency may limit a partition (five batches per round trip). Then larger batches are merged.
 FAR_S: Final = 0.02
+# Requests in flight to one broker. More of them carry fewer batches each, and that costs CPU. But to a broker that is far
+# away, partitions whose windows have room must not wait for answers to requests of others.
+NEAR_REQUESTS: Final = 5
+FAR_REQUESTS: Final = 20
 # Only while answers take little more than the round trip. If they take longer, the link or the broker is full, or this
 # process is busy. Then larger batches would bring nothing, and merging would cost CPU.
 LATENCY_BOUND: Final = 1.5
@@ -64,6 +68,11 @@ class TargetBroker:
     def latency_bound(self) -> bool:
         """Whether the distance alone decides how long requests are under way."""
         return self.round_trip > FAR_S and self.answers_after <= self.round_trip * LATENCY_BOUND
+
+    def most_requests(self, configured: int | None) -> int:
+        """How many requests may be in flight. `configured`: the upper limit that a user set."""
+        most = FAR_REQUESTS if self.latency_bound else NEAR_REQUESTS
+        return most if configured is None else min(most, configured)
 
     def row(self, target: TargetPartition) -> dict[TargetPartition, None]:
         """The row in which the partition waits for a request."""

@@ -36,7 +36,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long each copying may take; each of them copies for 4 s, or for as long as it may."""
     asked: list[float] = []
 
-    def watch(_rig: object, _side: object, _remote: str, _expected: int, seconds: float) -> list[Sample]:
+    def watch(_rig: object, _side: object, _remote: str, _expected: int, seconds: float, **_: int) -> list[Sample]:
         asked.append(seconds)
         ends = min(4.0, seconds)
         return [Sample(at, 1 + int(1000 * at), at, {}, 0.0, 0.0) for at in (0.0, 1.0, ends)]

@@ -26,8 +26,10 @@ def test_weaker_acks_have_no_effect_and_draw_a_notice(acks: str) -> None:
     ]
 
 
-def test_at_most_five_requests_are_in_flight() -> None:
-    assert producer_settings({"max.in.flight.requests.per.connection": "50"}).max_in_flight == 5
+@pytest.mark.parametrize(("set_to", "window"), [(None, 5), ("50", 5), ("5", 5), ("1", 1)])
+def test_at_most_five_batches_of_a_partition_are_in_flight(set_to: str | None, window: int) -> None:
+    properties = {} if set_to is None else {"max.in.flight.requests.per.connection": set_to}
+    assert producer_settings(properties).window == window
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import deque
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from mirror_connect.kafka_io.producer.target_broker import FAR_S, LATENCY_BOUND, TargetBroker
+from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
+from mirror_connect.kafka_io.producer.target_broker import (
+    FAR_REQUESTS,
+    FAR_S,
+    LATENCY_BOUND,
+    NEAR_REQUESTS,
+    TargetBroker,
+)
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
-from tests.fakes.producer_rig import Feed, Rig, batch, batches, until
+from tests.fakes.producer_rig import NOT_LEADER, REQUEST_TIMED_OUT, SETTINGS, Feed, Rig, batch, batches, until
 from tests.fakes.simulated_time import run_simulated
-from tests.fakes.target_cluster import FakeTarget
+from tests.fakes.target_cluster import FakeTarget, lost
 
 AWAY_S = 0.1
 # Long enough for every measurement of the round trip.
@@ -39,14 +48,17 @@ class Merging(Feed):
 
 
 def at_a_distance(
-    work: Callable[[Rig], Coroutine[Any, Any, None]], answers_s: float = AWAY_S, round_trip_s: float = AWAY_S
+    work: Callable[[Rig], Coroutine[Any, Any, None]],
+    answers_s: float = AWAY_S,
+    round_trip_s: float = AWAY_S,
+    settings: ProducerSettings = SETTINGS,
 ) -> Rig:
     """The rig after this work, on a target that is so far away and takes so long for a Produce request."""
     target = FakeTarget()
     target.round_trip, target.delay = round_trip_s, lambda: answers_s
 
     async def run() -> Rig:
-        rig = Rig(target)
+        rig = Rig(target, settings)
         await rig.producer.start()
         # The broker is known from its first partition on. The first answers show how long requests take.
         rig.feed(Feed(batches(5)), topic="a.first")
@@ -101,3 +113,99 @@ def test_answers_show_whether_the_distance_alone_decides(answers: list[float], b
     for seconds in answers:
         broker.answered_after(seconds, timeout=30.0, largest=1)
     assert broker.latency_bound is bound
+
+
+# --- requests in flight -----------------------------------------------------------------------------------------------
+
+
+async def one_by_one(rig: Rig, partitions: int) -> None:
+    """A batch of each partition, a millisecond after the one before: each finds the others' requests on their way."""
+    feeds = []
+    for partition in range(partitions):
+        feeds.append(Feed(batches(1)))
+        rig.feed(feeds[-1], partition)
+        await asyncio.sleep(0.001)
+    await until(lambda: all(feed.acknowledged for feed in feeds))
+
+
+@pytest.mark.parametrize(
+    ("distance", "most"),
+    [
+        pytest.param({}, FAR_REQUESTS, id="far"),
+        pytest.param({"round_trip_s": FAR_S / 2}, NEAR_REQUESTS, id="near"),
+        pytest.param({"answers_s": AWAY_S * LATENCY_BOUND * 1.2}, NEAR_REQUESTS, id="far_and_full"),
+        pytest.param({"settings": replace(SETTINGS, max_in_flight=7)}, 7, id="far_with_a_limit_of_the_users"),
+        pytest.param({"settings": replace(SETTINGS, max_in_flight=1)}, 1, id="far_and_one_at_a_time"),
+    ],
+)
+def test_partitions_of_a_far_target_do_not_wait_for_answers_to_each_other(distance: dict[str, Any], most: int) -> None:
+    rig = at_a_distance(lambda rig: one_by_one(rig, 50), **distance)
+    assert rig.target.most_in_flight == most
+
+
+@pytest.mark.parametrize(
+    ("round_trip_s", "buffer", "most"),
+    [
+        pytest.param(0.1, 64 << 20, 16 << 20, id="a_tenth_of_a_second"),
+        pytest.param(0.3, 64 << 20, 48 << 20, id="longer"),
+        pytest.param(0.3, 32 << 20, 32 << 20, id="up_to_buffer_memory"),
+        pytest.param(0.3, 1, 16 << 20, id="never_less_than_near"),
+    ],
+)
+def test_bytes_under_way_follow_the_distance(round_trip_s: float, buffer: int, most: int) -> None:
+    settings = replace(SETTINGS, buffer_bytes=buffer)
+    limits = []
+
+    async def look(rig: Rig) -> None:
+        limits.append(rig.producer._sender._wire_limit())
+
+    at_a_distance(look, round_trip_s=round_trip_s, answers_s=round_trip_s, settings=settings)
+    assert limits == [pytest.approx(most)]
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_whatever_fails_far_away_every_record_is_there_once_and_in_order(seed: int) -> None:
+    dice = random.Random(seed)
+    feeds: list[tuple[Feed, int]] = []
+
+    def fails(target: FakeTarget) -> None:
+        def before(_: object) -> int:
+            if dice.random() < 0.03:
+                raise lost()
+            return NOT_LEADER if dice.random() < 0.03 else 0
+
+        def after(_: object) -> int:
+            if dice.random() < 0.03:
+                raise lost()
+            return REQUEST_TIMED_OUT if dice.random() < 0.03 else 0
+
+        target.before, target.after = before, after
+        # Late answers now and then: the link counts as full, and as free again.
+        target.delay = lambda: AWAY_S * dice.choice([1, 1, 1, 1.1, 3])
+
+    async def comes(rig: Rig, feed: Feed, made: list[ProducerBatch], partition: int) -> None:
+        side = rig.feed(feed, partition)
+        for each in made:
+            await asyncio.sleep(dice.choice([0, 0, 0.002, 0.05]))
+            feed.batches.append(each)
+            rig.producer.wake(side)
+
+    async def work(rig: Rig) -> None:
+        fails(rig.target)
+        coming = []
+        for partition in range(24):
+            made, first = [], 0
+            for _ in range(12):
+                made.append(batch(first, [50] * dice.randrange(1, 8)))
+                first = made[-1].last_offset + 1
+            feeds.append((Feed(), first))
+            coming.append(comes(rig, feeds[-1][0], made, partition))
+        await asyncio.gather(*coming)
+        await until(lambda: all(len(feed.acknowledged) == total for feed, total in feeds), 600)
+
+    rig = at_a_distance(work)
+    for partition, (feed, total) in enumerate(feeds):
+        assert feed.acknowledged == list(range(total))
+        assert rig.target.log("a.orders", partition).end == total
+        assert feed.misplaced == []
+    assert NEAR_REQUESTS < rig.target.most_in_flight <= FAR_REQUESTS
