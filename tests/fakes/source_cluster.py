@@ -10,6 +10,7 @@ from typing import Any
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.kafka_io.client.cluster import Leader
 from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.protocol.connection_setup import ApiVersions
 from mirror_connect.kafka_io.protocol.fetch import Fetch, FetchedPartition, FetchPartition, FetchResponse
 from mirror_connect.kafka_io.protocol.log_offsets import (
     EARLIEST,
@@ -96,6 +97,7 @@ class FakeSource:
         # By node and connection.
         self.sessions: dict[tuple[int, str], dict[Key, FetchPartition]] = {}
         self.session_error = 0
+        self.round_trip_s = 0.0
         self.appended = asyncio.Event()
 
     def log(self, topic: str, partition: int = 0, batches: int = 0, **fields: Any) -> Log:
@@ -137,7 +139,10 @@ class FakeSource:
         if isinstance(request, OffsetForLeaderEpoch):
             self.checks.append(request)
             return {key: self._ended(key, node, *asked) for key, asked in request.wanted.items()}
-        assert purpose in ("fetch", "fetch-quiet")
+        if isinstance(request, ApiVersions):
+            await asyncio.sleep(self.round_trip_s)
+            return {}
+        assert purpose in ("fetch", "fetch-second", "fetch-quiet")
         self.fetches.append((node, request))
         self.purposes.append(purpose)
         return await self._fetch(node, purpose, request)

@@ -11,7 +11,7 @@ _LEAST: Final = 256 << 10
 
 
 class FetchBudget:
-    """Allows `limit` bytes in all. One batch per broker may exceed it, if it is larger than requested."""
+    """Allows `limit` bytes in all. One batch per queue may exceed it, if it is larger than requested."""
 
     def __init__(self, limit: int, request_max: int, partition_max: int) -> None:
         self.limit = limit
@@ -26,12 +26,16 @@ class FetchBudget:
         """Whether more than half is in use: then the target is slower, and copying is cheaper than keeping frames alive."""
         return self.used > self.limit // 2
 
-    def reserve(self, brokers: int) -> int:
-        """Reserves room for an answer of one of `brokers` brokers; 0 if there is too little at present.
+    def grow(self, limit: int) -> None:
+        """Allows so much, if that is more."""
+        self.limit = max(self.limit, limit)
 
-        There is one share more than brokers, so that one answer can be processed while the next one comes.
+    def reserve(self, queues: int) -> int:
+        """Reserves room for an answer in one of so many queues; 0 if there is too little at present.
+
+        There is one share more than queues, so that one answer can be processed while the next one comes.
         """
-        share = max(1, min(self._request_max, self.limit // (brokers + 1)))
+        share = max(1, min(self._request_max, self.limit // (queues + 1)))
         room = min(share, self.limit - self.used - self._reserved)
         # Very little room isn't worth a request. But when nothing is in use, one request must always be possible.
         if room < share // 4:

@@ -1,16 +1,20 @@
-"""Decides from which broker each partition is read, and in which of its two fetch queues: busy or quiet.
+"""Decides from which broker each partition is read, and in which of its fetch queues: busy, second or quiet.
 
 A partition is read from its leader, or for a while from the replica that the leader prefers for our rack (KIP-392).
 
 A broker looks at every partition of a session for each fetch. A thousand quiet partitions would slow down every record of
 a busy one. So a broker with many partitions gets a second connection. Partitions without records for a while move to it; a
 partition moves back when it has records twice in a row.
+
+A broker that is far away sends nothing between an answer and the next request. So the busy partitions of such a broker are
+divided among two connections, see fetch_distances.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,7 +22,7 @@ from typing import Final
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.consumer.fetch_plan import FetchPlan
-from mirror_connect.kafka_io.consumer.fetch_state import NOWHERE, PartitionFetchState
+from mirror_connect.kafka_io.consumer.fetch_state import NOWHERE, Lane, PartitionFetchState
 
 # With fewer partitions at a broker, one connection is enough.
 MANY: Final = 300
@@ -28,13 +32,13 @@ BUSY_AGAIN_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class FetchQueue:
-    """One connection to one broker, with one fetch at a time: for its `quiet` partitions, or for all others.
+    """One connection to one broker, with one fetch at a time, for the partitions in this lane.
 
     `plan`: what to fetch. `waker` is set when the plan may have changed.
     """
 
     node: int
-    quiet: bool
+    lane: Lane
     plan: FetchPlan = field(default_factory=FetchPlan, compare=False)
     waker: asyncio.Event = field(default_factory=asyncio.Event, compare=False)
 
@@ -42,7 +46,7 @@ class FetchQueue:
 class FetchQueues:
     """The fetch queues of all brokers, and the partitions in them.
 
-    `opened`: every queue that ever had a partition, by node id and whether it is the quiet one. `on_open(queue)` is called
+    `opened`: every queue that ever had a partition, by node id and lane. `on_open(queue)` is called
     for each new queue and must start reading from it. `prefer_s`: for how many seconds a preferred replica is read instead
     of the leader. `sort_at`: when `sort` is due, by time.monotonic().
     """
@@ -52,11 +56,13 @@ class FetchQueues:
         self._prefer_s = prefer_s
         self._on_open = on_open
         self._at_node: dict[int, dict[TopicPartition, PartitionFetchState]] = {}
-        self.opened: dict[tuple[int, bool], FetchQueue] = {}
+        self.opened: dict[tuple[int, Lane], FetchQueue] = {}
+        # Brokers whose busy partitions are divided.
+        self._divided: set[int] = set()
         self.sort_at = time.monotonic() + QUIET_AFTER_S
 
     def at(self, node: int) -> Mapping[TopicPartition, PartitionFetchState]:
-        """The partitions that are read from a broker, in either queue."""
+        """The partitions that are read from a broker, in whichever queue."""
         return self._at_node.get(node, {})
 
     def in_use(self) -> int:
@@ -66,7 +72,7 @@ class FetchQueues:
     def mark_dirty(self, state: PartitionFetchState) -> None:
         """What to fetch of this partition may have changed."""
         if state.node != NOWHERE:
-            self.opened[state.node, state.quiet].plan.mark_dirty(state.key)
+            self.opened[state.node, state.lane].plan.mark_dirty(state.key)
 
     def wake(self) -> None:
         """Makes every queue check its plan again."""
@@ -101,13 +107,15 @@ class FetchQueues:
             self.mark_dirty(state)
             self._at_node.get(state.node, {}).pop(state.key, None)
             state.node = node
+            if state.lane is not Lane.QUIET:
+                state.lane = self._busy_lane(state)
             if node != NOWHERE:
                 self._at_node.setdefault(node, {})[state.key] = state
         if node == NOWHERE:
             return
-        queue = self.opened.get((node, state.quiet))
+        queue = self.opened.get((node, state.lane))
         if queue is None:
-            queue = self.opened[node, state.quiet] = FetchQueue(node, state.quiet)
+            queue = self.opened[node, state.lane] = FetchQueue(node, state.lane)
             self._on_open(queue)
         self.mark_dirty(state)
         queue.waker.set()
@@ -121,16 +129,33 @@ class FetchQueues:
         for states in self._at_node.values():
             many = len(states) >= MANY
             for state in states.values():
-                if state.quiet != (quiet := many and now - state.records_at >= QUIET_AFTER_S) and (quiet or not many):
-                    self._change(state, quiet=quiet)
+                quiet = many and now - state.records_at >= QUIET_AFTER_S
+                if (state.lane is Lane.QUIET) != quiet and (quiet or not many):
+                    self._change(state, Lane.QUIET if quiet else self._busy_lane(state))
 
     def has_records(self, state: PartitionFetchState, now: float) -> None:
         """A quiet partition brought records: it moves to the busy queue if it also had some just before."""
         if now - state.records_at < BUSY_AGAIN_S:
-            self._change(state, quiet=False)
+            self._change(state, self._busy_lane(state))
 
-    def _change(self, state: PartitionFetchState, *, quiet: bool) -> None:
+    def divide(self, node: int, *, divided: bool) -> None:
+        """Divides the busy partitions of this broker among two connections, or reads all of them on one again."""
+        if divided == (node in self._divided):
+            return
+        self._divided ^= {node}
+        for state in self.at(node).values():
+            if state.lane not in (Lane.QUIET, lane := self._busy_lane(state)):
+                self._change(state, lane)
+
+    def _busy_lane(self, state: PartitionFetchState) -> Lane:
+        if state.node not in self._divided:
+            return Lane.BUSY
+        # Always the same for a partition: half of a topic's, and of many topics with one partition about half.
+        second = (zlib.crc32(state.key.topic.encode()) + state.key.partition) % 2
+        return Lane.SECOND if second else Lane.BUSY
+
+    def _change(self, state: PartitionFetchState, lane: Lane) -> None:
         # If the other connection still brings an answer for it, that answer is dropped.
         self.mark_dirty(state)
-        state.quiet = quiet
+        state.lane = lane
         self.move(state, state.node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.consumer.fetch_queues import FetchQueue, FetchQueues
+from mirror_connect.kafka_io.consumer.fetch_state import Lane
 
 
 class FetchReachability:
@@ -21,7 +22,7 @@ class FetchReachability:
         self._side = side
         self._unreachable = unreachable
         self._problems = problems
-        self._failing_queues: set[tuple[int, bool]] = set()
+        self._failing_queues: set[tuple[int, Lane]] = set()
         self.failing: dict[int, str] = {}
 
     @property
@@ -42,9 +43,9 @@ class FetchReachability:
         name = self._unreachable.subject
         self._problems.resolve(name, ProblemCode.CLUSTER_UNREACHABLE, line=f"The {name} answers again")
 
-    def broker_fails(self, node: int, reason: str, *, quiet: bool) -> None:
-        """It doesn't answer, or accepts no connection. `quiet`: that was the connection for its quiet partitions."""
-        self._failing_queues.add((node, quiet))
+    def broker_fails(self, node: int, reason: str, lane: Lane) -> None:
+        """It doesn't answer, or accepts no connection for the partitions in this lane."""
+        self._failing_queues.add((node, lane))
         # The metadata may drop a broker that is down. Its problem keeps its name all the same.
         name = self.failing.setdefault(node, self._named(node))
         self._problems.report(
@@ -60,11 +61,12 @@ class FetchReachability:
 
     def broker_answers(self, queue: FetchQueue) -> None:
         """A failing broker has answered on this queue."""
-        node, other = queue.node, self._queues.opened.get((queue.node, not queue.quiet))
-        self._failing_queues.discard((node, queue.quiet))
-        # A broker may refuse one connection and serve the other. That is one problem, not a new one after each answer.
-        if (node, not queue.quiet) not in self._failing_queues or other is None or not other.plan.wanted:
-            self._failing_queues.discard((node, not queue.quiet))
+        node = queue.node
+        self._failing_queues.discard((node, queue.lane))
+        others = {(node, lane) for lane in Lane} & self._failing_queues
+        # A broker may refuse one connection and serve the others. That is one problem, not a new one after each answer.
+        if not any(self._queues.opened[each].plan.wanted for each in others):
+            self._failing_queues -= others
             name = self.failing.pop(node)
             self._problems.resolve(name, ProblemCode.BROKER_UNREACHABLE, line=f"The {name} answers again")
 

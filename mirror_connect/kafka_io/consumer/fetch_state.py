@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from enum import Enum
 from typing import Final, NamedTuple
 
 from mirror_connect.connectors.partitions import TopicPartition
@@ -43,6 +44,14 @@ _EXPLAINED: Final[dict[int, tuple[str, str]]] = {
 }
 
 
+class Lane(Enum):
+    """On which of a broker's connections a partition is fetched, see fetch_queues.py."""
+
+    BUSY = "busy"
+    SECOND = "second"
+    QUIET = "quiet"
+
+
 class FetchStatus(NamedTuple):
     """The status of a partition: next offset to fetch (None: not known yet), and end and start of its log.
 
@@ -67,7 +76,7 @@ class PartitionFetchState:
     `lost`: the position that was out of range, while the new one is looked up. `timestamp`: where to begin when `position`
     is None, if not as auto.offset.reset says. `topic_id`: of the topic to which `position` belongs.
     `unreleased`, `released`: bytes that were passed on, see completed_fetch.CompletedFetch.release.
-    `quiet`: it is in the quiet queue, see fetch_queues.py; `records_at`: when it last had records.
+    `lane`: in which queue of the broker it is, see fetch_queues.py; `records_at`: when it last had records.
     `made_again`: the topic is new under its name, and nothing of it has been read yet; `rewound`: the log was truncated, and
     nothing after that has been read yet. Times are those of time.monotonic().
 
@@ -87,6 +96,7 @@ class PartitionFetchState:
         "failed",
         "high_watermark",
         "key",
+        "lane",
         "log_start",
         "lost",
         "made_again",
@@ -96,7 +106,6 @@ class PartitionFetchState:
         "preferred",
         "preferred_until",
         "problem",
-        "quiet",
         "records_at",
         "released",
         "retry_at",
@@ -131,7 +140,7 @@ class PartitionFetchState:
         self.failed = False
         self.retry_at = 0.0
         self.unreleased = self.released = 0
-        self.quiet = False
+        self.lane = Lane.BUSY
         self.records_at = time.monotonic()
         self.lost: int | None = None
         self.timestamp: int | None = None

@@ -26,7 +26,13 @@ from mirror_connect.kafka_io.consumer.fetch_positions import FetchPositions
 from mirror_connect.kafka_io.consumer.fetch_queues import FetchQueues
 from mirror_connect.kafka_io.consumer.fetch_reachability import FetchReachability
 from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
-from mirror_connect.kafka_io.consumer.fetch_state import LEADERSHIP_ERRORS, NOWHERE, TOPIC_IN_DOUBT, PartitionFetchState
+from mirror_connect.kafka_io.consumer.fetch_state import (
+    LEADERSHIP_ERRORS,
+    NOWHERE,
+    TOPIC_IN_DOUBT,
+    Lane,
+    PartitionFetchState,
+)
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, error_name
 
 _MADE_AGAIN: Final = "topics that were deleted and created again"
@@ -150,13 +156,13 @@ class FetchUpkeep:
             line = f"{state} is read again from offset {state.position}"
             self._problems.resolve(str(state), line=line, many=f"{self._side} partitions are read again")
 
-    def broker_failed(self, node: int, reason: str, *, quiet: bool = False) -> None:
-        """A broker doesn't answer, or accepts no connection (`quiet`: for its quiet partitions)."""
+    def broker_failed(self, node: int, reason: str, lane: Lane = Lane.BUSY) -> None:
+        """A broker doesn't answer, or accepts no connection for the partitions in this lane."""
         for state in list(self._queues.at(node).values()):
             if state.preferred == node:
                 self._queues.back_to_leader(state)
         self.want_metadata()
-        self._reachability.broker_fails(node, reason, quiet=quiet)
+        self._reachability.broker_fails(node, reason, lane)
 
     def note_error(self, state: PartitionFetchState, code: int) -> None:
         """A broker has answered with an error for this partition: it is tried again later."""

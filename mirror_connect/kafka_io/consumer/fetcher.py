@@ -1,4 +1,4 @@
-"""Fetches record batches from the source cluster: one long-polling fetch per broker, with incremental sessions.
+"""Fetches record batches from the source cluster: a long-polling fetch per broker and queue, with incremental sessions.
 
 How mirror_source uses it (all in one event loop)::
 
@@ -16,8 +16,8 @@ The next fetch leaves as soon as the former answer is parsed, if there is room. 
 for want of room, its fetches wait 20 ms at most instead of fetch.max.wait.ms. So a partition that has room again is soon
 read. A new partition waits fetch.max.wait.ms at most.
 
-This module does the reading itself. fetch_queues.py chooses the connection of a partition, fetch_reachability.py reports
-brokers that don't answer, and fetch_upkeep.py maintains leaders and positions.
+This module does the reading itself. fetch_queues.py chooses the connection of a partition, fetch_distances.py has two for
+far brokers, fetch_reachability.py reports brokers that don't answer, and fetch_upkeep.py maintains leaders and positions.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem, Problems, cluster_unreachable
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
-from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.cluster import Cluster, Purpose
 from mirror_connect.kafka_io.client.connection import ConnectionLost, UnsupportedByBroker
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.consumer.fetch_budget import FetchBudget
+from mirror_connect.kafka_io.consumer.fetch_distances import FetchDistances
 from mirror_connect.kafka_io.consumer.fetch_handover import FetchHandover
 from mirror_connect.kafka_io.consumer.fetch_plan import NOTHING, Judged
 from mirror_connect.kafka_io.consumer.fetch_queues import FetchQueue, FetchQueues
 from mirror_connect.kafka_io.consumer.fetch_reachability import FetchReachability
 from mirror_connect.kafka_io.consumer.fetch_session import LOST, FetchSession
 from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
-from mirror_connect.kafka_io.consumer.fetch_state import NOWHERE, FetchStatus, PartitionFetchState
+from mirror_connect.kafka_io.consumer.fetch_state import NOWHERE, FetchStatus, Lane, PartitionFetchState
 from mirror_connect.kafka_io.consumer.fetch_upkeep import FetchUpkeep
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, error_name
 from mirror_connect.kafka_io.protocol.fetch import NO_TOPIC_ID, Fetch, FetchedPartition, FetchResponse
@@ -51,16 +52,21 @@ __all__ = ["CompletedFetch", "FetchStatus", "Fetcher"]
 _WAIT_WITH_SOME_LEFT_OUT_MS: Final = 20
 # For the busy queue beside a quiet one: a partition that has become busy must not wait for the others.
 _WAIT_BESIDE_QUIET_MS: Final = 100
+_PURPOSES: Final[Mapping[Lane, Purpose]] = {
+    Lane.BUSY: "fetch",
+    Lane.SECOND: "fetch-second",
+    Lane.QUIET: "fetch-quiet",
+}
 
 
 class Fetcher:
     """Fetches the added partitions until `run` is cancelled. Not thread-safe; everything in one event loop.
 
     `settings`: Java consumer properties, see fetch_settings.py. `buffer_limit_bytes` bounds unreleased and in-flight
-    bytes together; one batch per broker may exceed it. `problems` gets what a user should know. There, `side` names the
-    cluster, and `unreachable` is the problem of the whole cluster. `stop_at_new_topic`: the advice for a partition that is
-    stalled because its topic was deleted and created again; None: the new topic is read from its beginning. Raises
-    ConfigError for a wrong setting.
+    bytes together; one batch per broker may exceed it. `adapts`: to far brokers, see fetch_distances.py. `problems` gets
+    what a user should know. There, `side` names the cluster, and `unreachable` is the problem of the whole cluster.
+    `stop_at_new_topic`: the advice for a partition that is stalled because its topic was deleted and created again; None:
+    the new topic is read from its beginning. Raises ConfigError for a wrong setting.
     """
 
     def __init__(
@@ -72,6 +78,7 @@ class Fetcher:
         problems: Problems,
         unreachable: Problem | None = None,
         buffer_limit_bytes: int = 32 << 20,
+        adapts: bool = False,
         side: str = "source",
         stop_at_new_topic: str | None = None,
     ) -> None:
@@ -83,6 +90,9 @@ class Fetcher:
         self._states: dict[TopicPartition, PartitionFetchState] = {}
         unreachable = unreachable or cluster_unreachable(f"{side} cluster", settings.get("bootstrap.servers"))
         self._queues = FetchQueues(cluster, self._settings.metadata_max_age_s, self._opened)
+        self._distances = (
+            FetchDistances(cluster, self._queues, self._budget, self._settings.max_bytes) if adapts else None
+        )
         self._reachability = FetchReachability(cluster, self._queues, side, unreachable, problems)
         self._upkeep = FetchUpkeep(
             cluster,
@@ -154,7 +164,7 @@ class Fetcher:
             async with asyncio.TaskGroup() as self._loops:
                 self._loops.create_task(self._upkeep.run())
                 for queue in self._queues.opened.values():
-                    self._loops.create_task(self._read_from(queue))
+                    self._opened(queue)
         except* NotAuthorized as refused:
             raise refused.exceptions[0] from None
         finally:
@@ -163,8 +173,11 @@ class Fetcher:
     # Reading: one loop for each queue.
 
     def _opened(self, queue: FetchQueue) -> None:
-        if self._loops is not None:
-            self._loops.create_task(self._read_from(queue))
+        if self._loops is None:
+            return
+        self._loops.create_task(self._read_from(queue))
+        if self._distances is not None and queue.lane is Lane.BUSY:
+            self._loops.create_task(self._distances.keep(queue.node))
 
     async def _read_from(self, queue: FetchQueue) -> None:
         session = FetchSession()
@@ -183,7 +196,7 @@ class Fetcher:
             except (ConnectionLost, UnsupportedByBroker) as error:
                 session.failed()
                 reason = error.reason if isinstance(error, ConnectionLost) else str(error)
-                self._upkeep.broker_failed(queue.node, reason, quiet=queue.quiet)
+                self._upkeep.broker_failed(queue.node, reason, queue.lane)
                 await asyncio.sleep(self._settings.retry_backoff_s)
             finally:
                 self._budget.unreserve(room)
@@ -196,17 +209,17 @@ class Fetcher:
 
     def _refresh_plan(self, queue: FetchQueue) -> bool:
         """Updates the plan. True if some partitions are left out because they hold too many bytes."""
-        node, quiet = queue.node, queue.quiet
+        node, lane = queue.node, queue.lane
         now, at_node = time.monotonic(), self._queues.at(node)
         budget = self._budget
 
         def judge(key: TopicPartition) -> Judged:
             state = at_node.get(key)
-            if state is None or state.quiet != quiet:
+            if state is None or state.lane is not lane:
                 return NOTHING
             if state.preferred != NOWHERE and now >= state.preferred_until:
                 self._queues.back_to_leader(state)
-                if state.node != node:
+                if state.node != node or state.lane is not lane:
                     return NOTHING
             leader, due = self._cluster.leader(*key), state.is_due()
             recheck = state.unreleased > 0 or state.preferred != NOWHERE or not due
@@ -223,10 +236,10 @@ class Fetcher:
         return queue.plan.refresh(judge)
 
     async def _fetch(self, queue: FetchQueue, session: FetchSession, room: int, *, left_out: bool) -> None:
-        settings, node, quiet = self._settings, queue.node, queue.quiet
+        settings, node = self._settings, queue.node
         part = session.request(queue.plan.wanted, queue.plan.changed)
         queue.plan.asked()
-        beside_quiet = not quiet and (node, True) in self._queues.opened
+        beside_quiet = queue.lane is not Lane.QUIET and (node, Lane.QUIET) in self._queues.opened
         most_ms = _WAIT_BESIDE_QUIET_MS if beside_quiet else settings.max_wait_ms
         request = Fetch(
             part.partitions,
@@ -240,12 +253,15 @@ class Fetcher:
             rack=settings.rack,
             names=part.names,
         )
-        answer = await self._cluster.send(node, request, purpose="fetch-quiet" if quiet else "fetch")
+        sent_at = time.monotonic()
+        answer = await self._cluster.send(node, request, purpose=_PURPOSES[queue.lane])
         if node in self._reachability.failing:
             self._reachability.broker_answers(queue)
         if answer.error == ErrorCode.NONE:
             session.answered(answer.session_id)
             self._take(queue, session, answer)
+            if self._distances is not None:
+                self._distances.answered(node, time.monotonic() - sent_at, answer.size)
         else:
             session.failed(answer.error)
             if answer.error not in LOST:
@@ -254,7 +270,7 @@ class Fetcher:
                 await asyncio.sleep(settings.retry_backoff_max_s)
 
     def _take(self, queue: FetchQueue, session: FetchSession, answer: FetchResponse) -> None:
-        node, quiet = queue.node, queue.quiet
+        node, lane = queue.node, queue.lane
         now = time.monotonic()
         fresh: list[tuple[PartitionFetchState, FetchedPartition]] = []
         for part in answer.partitions:
@@ -264,7 +280,7 @@ class Fetcher:
             # If the partition was removed, moved to another broker or got another position meanwhile, drop the answer.
             if self._paused or state is None or asked is None or asked.offset != state.position:
                 continue
-            if state.node != node or state.quiet != quiet:
+            if state.node != node or state.lane is not lane:
                 continue
             if asked.topic_id != (state.topic_id or NO_TOPIC_ID) or asked.last_epoch != state.last_epoch:
                 continue
@@ -283,7 +299,7 @@ class Fetcher:
                 self._queues.prefer(state, part.preferred_replica)
             if len(part.records) > 0:
                 fresh.append((state, part))
-                if quiet:
+                if lane is Lane.QUIET:
                     self._queues.has_records(state, now)
                 state.records_at = now
         if fresh:

@@ -17,6 +17,7 @@ from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import ConnectionLost, RequestTimedOut, UnsupportedByBroker
 from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
+from mirror_connect.kafka_io.client.round_trip import LINK_BYTES_PER_S
 from mirror_connect.kafka_io.producer.oversize import BatchSplitter
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError, Outcome, outcome
 from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
@@ -42,7 +43,6 @@ from mirror_connect.kafka_io.protocol.produce import Produce, ProducePartition, 
 
 # The most bytes under way. Over long distances as many as fill so fast a link, up to buffer.memory.
 WIRE_LIMIT: Final = 16 << 20
-LINK_BYTES_PER_S: Final = 160 << 20
 LEASE_POLL_S: Final = 0.05
 # Retries of one partition before it is a problem: a moved leader or a new topic is none.
 QUIET_RETRIES: Final = 5

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import math
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.client.cluster import Cluster
-from mirror_connect.kafka_io.client.connection import ConnectionLost, UnsupportedByBroker
+from mirror_connect.kafka_io.client.round_trip import FAR_S, keep_round_trip
 from mirror_connect.kafka_io.producer.target_partition import InFlightBatch, ProducerIdAndEpoch, TargetPartition
-from mirror_connect.kafka_io.protocol.connection_setup import ApiVersions
 
-# From this round trip on, latency may limit a partition (five batches per round trip). Then larger batches are merged.
-FAR_S: Final = 0.02
 # Requests in flight to one broker. More of them carry fewer batches each, and that costs CPU. But to a broker that is far
 # away, partitions whose windows have room must not wait for answers to requests of others.
 NEAR_REQUESTS: Final = 5
 FAR_REQUESTS: Final = 20
-# Only while answers take little more than the round trip. If they take longer, the link or the broker is full, or this
-# process is busy. Then larger batches would bring nothing, and merging would cost CPU.
+# Requests are that many, and larger batches are merged, only while answers take little more than the round trip. If they
+# take longer, the link or the broker is full, or this process is busy. Then it would bring nothing, and cost CPU.
 LATENCY_BOUND: Final = 1.5
 # The weight of the newest answer in the mean of the times that answers take.
 NEWEST: Final = 0.2
-ROUND_TRIP_TRIES: Final = 3
-# A busy machine delays answers, too. A broker counts as far only if no answer of this many tries was quick.
-FAR_TRIES: Final = 20
-ROUND_TRIP_PAUSE_S: Final = 0.1
-ROUND_TRIP_EVERY_S: Final = 60.0
-# A full link delays the measuring requests, too. The quickest answer of so many measurements counts.
-ROUND_TRIPS: Final = 10
 # A broker that throttles reads nothing from the connection until the last request is within the quota again, and source
 # offsets wait there too. So each request is small enough for half a second of that, and there is only one at a time.
 MUTE_S: Final = 0.5
@@ -119,29 +105,9 @@ class TargetBroker:
             self.carries = None if self.carries * 2 >= largest else self.carries * 2
 
     async def keep_round_trip(self, cluster: Cluster, silent: Callable[[], None]) -> None:
-        """Measures the round trip for ever; calls `silent` when no answer comes.
+        """Measures the round trip for ever; calls `silent` when no answer comes."""
 
-        It uses a connection without records: answers to records would also show the load.
-        """
-        clock = asyncio.get_running_loop().time
-        found: deque[float] = deque(maxlen=ROUND_TRIPS)
-        while True:
-            quickest = math.inf
-            # The first one may have to connect.
-            for number in range(FAR_TRIES + 1):
-                started = clock()
-                try:
-                    await cluster.send(self.node_id, ApiVersions())
-                except (ClusterUnreachable, ConnectionLost, NotAuthorized, UnsupportedByBroker):
-                    silent()
-                    quickest = math.inf
-                    break
-                if number > 0:
-                    quickest = min(quickest, clock() - started)
-                if number >= ROUND_TRIP_TRIES and quickest <= FAR_S:
-                    break
-                await asyncio.sleep(ROUND_TRIP_PAUSE_S)
-            if quickest < math.inf:
-                found.append(quickest)
-                self.round_trip = min(found)
-            await asyncio.sleep(ROUND_TRIP_EVERY_S)
+        def measured(seconds: float) -> None:
+            self.round_trip = seconds
+
+        await keep_round_trip(cluster, self.node_id, measured, silent)

@@ -107,6 +107,7 @@ class SourceTask:
             on_records=self._put,
             problems=frame.problems,
             buffer_limit_bytes=FETCH_BUFFER,
+            adapts=True,
             stop_at_new_topic=f"{STOP_AT_NEW_TOPIC} {set_offsets}" if settings.text(NEW_TOPICS) == STOP else None,
         )
         self._flows: dict[TopicPartition, PartitionFlow] = {}

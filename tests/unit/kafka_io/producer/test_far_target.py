@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
+from mirror_connect.kafka_io.client.round_trip import FAR_S
 from mirror_connect.kafka_io.producer.target_broker import (
     FAR_REQUESTS,
-    FAR_S,
     LATENCY_BOUND,
     NEAR_REQUESTS,
     TargetBroker,

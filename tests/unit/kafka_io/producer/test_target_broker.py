@@ -9,14 +9,8 @@ from collections.abc import Iterable
 import pytest
 
 from mirror_connect.connectors.errors import ClusterUnreachable
-from mirror_connect.kafka_io.producer.target_broker import (
-    FAR_S,
-    FAR_TRIES,
-    MUTE_S,
-    PACED_S,
-    ROUND_TRIP_TRIES,
-    TargetBroker,
-)
+from mirror_connect.kafka_io.client.round_trip import FAR_S, FAR_TRIES, ROUND_TRIP_TRIES
+from mirror_connect.kafka_io.producer.target_broker import MUTE_S, PACED_S, TargetBroker
 from tests.fakes.simulated_time import run_simulated
 
 

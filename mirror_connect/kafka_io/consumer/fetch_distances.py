@@ -1,0 +1,56 @@
+"""Brokers that are far away are asked by two fetches at a time, and more of their answers may be held in memory.
+
+A broker has one fetch of a connection at a time. Between an answer and the next request it sends nothing for a round trip.
+This costs little where an answer is on its way for many round trips: on a slow link, or if there is little to fetch.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mirror_connect.kafka_io.client.cluster import Cluster
+from mirror_connect.kafka_io.client.round_trip import FAR_S, LINK_BYTES_PER_S, keep_round_trip
+from mirror_connect.kafka_io.consumer.fetch_budget import FetchBudget
+from mirror_connect.kafka_io.consumer.fetch_queues import FetchQueues
+
+# An answer so large shows how fast the link is.
+FILLED: Final = 1 << 20
+# Two fetches at a time from an answer within so many round trips on, and one again from this many on. Two at a time may
+# take twice as long, and that must not be a reason to change back.
+DIVIDED_BELOW: Final = 10
+UNDIVIDED_ABOVE: Final = 25
+
+
+class FetchDistances:
+    """`limit`: of bytes in memory, for near brokers; `request_max`: of an answer, see FetchSettings.max_bytes.
+
+    For far ones the limit follows the distance, up to four answers: two on their way, and two whose batches are being sent.
+    """
+
+    def __init__(self, cluster: Cluster, queues: FetchQueues, budget: FetchBudget, request_max: int) -> None:
+        self._cluster = cluster
+        self._queues = queues
+        self._budget = budget
+        self._near_limit = budget.limit
+        self._most = 4 * request_max
+        self._round_trips: dict[int, float] = {}
+
+    async def keep(self, node: int) -> None:
+        """Measures the distance of this broker for ever."""
+
+        def measured(seconds: float) -> None:
+            self._round_trips[node] = seconds
+
+        await keep_round_trip(self._cluster, node, measured, lambda: None)
+
+    def answered(self, node: int, seconds: float, size: int) -> None:
+        """A fetch was answered after that time, with so many bytes."""
+        round_trip = self._round_trips.get(node, 0.0)
+        if round_trip <= FAR_S or size < FILLED:
+            return
+        if seconds <= DIVIDED_BELOW * round_trip:
+            self._queues.divide(node, divided=True)
+            on_the_way = int(2 * LINK_BYTES_PER_S * round_trip)
+            self._budget.grow(min(self._most, self._near_limit + on_the_way))
+        elif seconds >= UNDIVIDED_ABOVE * round_trip:
+            self._queues.divide(node, divided=False)
