@@ -40,7 +40,9 @@ TUNED: Final = {
     "consumer.max.partition.fetch.bytes": str(16 << 20),
     "consumer.fetch.max.bytes": str(64 << 20),
 }
+# What does not count of each copying: its start, and the time in which a side may find out how far away a broker is.
 SETTLE_S: Final = 1.0
+FAR_SETTLE_S: Final = 5.0
 AIM_RATE: Final = 3.0
 AIM_CPU: Final = 5.0
 AIM_AS_NEAR: Final = 1.2
@@ -119,7 +121,7 @@ def _fill(rig: Rig, console: Console, durations: Durations) -> dict[int, Fed]:
     rig.create_source_topic(IDLE, 1)
     for partitions in PARTITIONS:
         rig.create_source_topic(_topic(partitions), partitions)
-        records = int(profile.records * durations.data_share / 2)
+        records = int(profile.records * durations.data_share)
         fed[partitions] = feed(rig.source.bootstrap_servers, _topic(partitions), partitions, pool, records)
     console.say(f"{fed[PARTITIONS[0]].records:,} records in each topic")
     return fed
@@ -146,7 +148,9 @@ def _turn(rig: Rig, side: Side, fed: Fed, place: Place, alias: str, *, seconds: 
     config = connector_config(rig.source, rig.target, alias, topic) | (TUNED if side.name == MM2 else {})
     side.put("copy", config)
     samples = watch(rig, side, remote, fed.records, seconds, partitions=place.partitions)
-    whole = span(samples, min(SETTLE_S, seconds / 4))
+    moving = [sample.at for sample in samples if sample.records]
+    settle = FAR_SETTLE_S if place.round_trip_ms else SETTLE_S
+    whole = span(samples, min(settle, (moving[-1] - moving[0]) / 2))
     side.put("copy", config | {"topics": IDLE})
     # What it may still have on its way.
     time.sleep(REST_S)

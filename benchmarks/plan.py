@@ -150,7 +150,7 @@ class Durations:
     many_minute: float = 75.0
     following: float = 60.0
     # At each distance, of each side.
-    far: float = 10.0
+    far: float = 12.0
     data_share: float = 1.0
 
 
@@ -177,7 +177,7 @@ QUICK: Final = Durations(
     many_first=15.0,
     many_minute=15.0,
     following=10.0,
-    far=4.0,
+    far=8.0,
     data_share=0.25,
 )
 

@@ -213,7 +213,7 @@ class Sender:
     def _take(self, node: TargetBroker, limit: int) -> list[tuple[TargetPartition, InFlightBatch]]:
         taken, size = node.take(self.producer, limit)
         if taken:
-            node.requests += 1
+            node.sent(size)
             self._requests += 1
             self._wire_bytes += size
         return taken
@@ -239,7 +239,7 @@ class Sender:
         except (NotAuthorized, UnsupportedByBroker) as error:
             self.fail(error)
         finally:
-            node.requests -= 1
+            node.ended(size)
             self._requests -= 1
             self._wire_bytes -= size
             if not self._closed:

@@ -17,7 +17,10 @@ FAR_REQUESTS: Final = 20
 # Requests are that many, and larger batches are merged, only while answers take little more than the round trip. If they
 # take longer, the link or the broker is full, or this process is busy. Then it would bring nothing, and cost CPU.
 LATENCY_BOUND: Final = 1.5
-# The weight of the newest answer in the mean of the times that answers take.
+# Larger batches are merged only until so much is on the way in a second. Merging takes half a processor for that, and
+# blocks other partitions meanwhile. Where their batches as they are bring as much, it would make copying slower.
+MERGED_BYTES_PER_S: Final = 32 << 20
+# The weight of the newest request, or its answer, in the means.
 NEWEST: Final = 0.2
 # A broker that throttles reads nothing from the connection until the last request is within the quota again, and source
 # offsets wait there too. So each request is small enough for half a second of that, and there is only one at a time.
@@ -30,8 +33,10 @@ QUICK: Final = 0.25
 
 @dataclass(slots=True, eq=False)
 class TargetBroker:
-    """One target broker. `requests`: how many are under way. `round_trip`: in seconds, without load; 0: not known.
+    """One target broker. `requests`: how many are under way, with `wire_bytes` bytes. `round_trip`: in seconds, without
+    load; 0: not known.
 
+    `mean_bytes`: the moving mean of `wire_bytes`, each time a request left.
     `answers_after`: the moving mean of the seconds until an answer to a Produce request; 0: there was none.
     `carries`: how many bytes a request may have, one at a time, since one got no answer in time (at `limited_at`); None: no
     such limit.
@@ -42,6 +47,8 @@ class TargetBroker:
     ahead: dict[TargetPartition, None] = field(default_factory=dict)
     ready: dict[TargetPartition, None] = field(default_factory=dict)
     requests: int = 0
+    wire_bytes: int = 0
+    mean_bytes: float = 0.0
     throttled_until: float = 0.0
     paced_until: float = 0.0
     paced_bytes: int = 0
@@ -54,6 +61,11 @@ class TargetBroker:
     def latency_bound(self) -> bool:
         """Whether the distance alone decides how long requests are under way."""
         return self.round_trip > FAR_S and self.answers_after <= self.round_trip * LATENCY_BOUND
+
+    @property
+    def merges(self) -> bool:
+        """Whether larger batches are merged where they would wait for an answer."""
+        return self.latency_bound and self.mean_bytes < MERGED_BYTES_PER_S * self.round_trip
 
     def most_requests(self, configured: int | None) -> int:
         """How many requests may be in flight. `configured`: the upper limit that a user set."""
@@ -68,11 +80,11 @@ class TargetBroker:
         """A batch of each partition that waits, and their bytes: until `limit` is reached, or one had to be split."""
         taken: list[tuple[TargetPartition, InFlightBatch]] = []
         size = 0
-        latency_bound = self.latency_bound
+        merges = self.merges
         for target in (*self.ahead, *self.ready):
             row = self.row(target)
             del row[target]
-            sent = target.next_batch(producer, latency_bound=latency_bound) if target.sendable() else None
+            sent = target.next_batch(producer, latency_bound=merges) if target.sendable() else None
             if sent is None:
                 continue
             taken.append((target, sent))
@@ -83,6 +95,17 @@ class TargetBroker:
             if size >= limit or target.split_tried:
                 break
         return taken, size
+
+    def sent(self, size: int) -> None:
+        """A request of so many bytes is under way."""
+        self.requests += 1
+        self.wire_bytes += size
+        self.mean_bytes += (self.wire_bytes - self.mean_bytes) * NEWEST
+
+    def ended(self, size: int) -> None:
+        """It was answered, or is lost."""
+        self.requests -= 1
+        self.wire_bytes -= size
 
     def throttled(self, now: float, seconds: float, size: int) -> None:
         """The broker reads nothing for that long, because of a request of `size` bytes."""

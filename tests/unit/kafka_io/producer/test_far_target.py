@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable, Coroutine
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +20,10 @@ from mirror_connect.kafka_io.producer.target_broker import (
     NEAR_REQUESTS,
     TargetBroker,
 )
+from mirror_connect.kafka_io.protocol.produce import Produce, ProducedPartition, ProduceResponse
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
 from tests.fakes.producer_rig import NOT_LEADER, REQUEST_TIMED_OUT, SETTINGS, Feed, Rig, batch, batches, until
-from tests.fakes.simulated_time import run_simulated
+from tests.fakes.simulated_time import SimulatedLoop, run_simulated
 from tests.fakes.target_cluster import FakeTarget, lost
 
 AWAY_S = 0.1
@@ -113,6 +115,114 @@ def test_answers_show_whether_the_distance_alone_decides(answers: list[float], b
     for seconds in answers:
         broker.answered_after(seconds, timeout=30.0, largest=1)
     assert broker.latency_bound is bound
+
+
+@pytest.mark.parametrize(
+    ("round_trip_s", "sent", "merges"),
+    [
+        pytest.param(0.1, 3_000_000, True, id="little_under_way"),
+        pytest.param(0.1, 4_000_000, False, id="much_under_way"),
+        pytest.param(0.025, 1_000_000, False, id="much_for_the_distance"),
+        pytest.param(FAR_S, 1, False, id="near"),
+    ],
+)
+def test_where_batches_bring_much_as_they_are_nothing_is_merged(round_trip_s: float, sent: int, merges: bool) -> None:
+    broker = TargetBroker(1, round_trip=round_trip_s)
+    for _ in range(20):
+        broker.sent(sent)
+        broker.ended(sent)
+    assert broker.merges is merges
+
+
+class Line(FakeTarget):
+    """A target behind a line of 1 Gbit/s; a request arrives when those before it have."""
+
+    BYTES_PER_S = 125e6
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.round_trip = AWAY_S
+        self.arrived = 0
+        self._free_at = 0.0
+
+    async def _produce(self, request: Produce) -> ProduceResponse:
+        now = asyncio.get_running_loop().time()
+        size = sum(len(part) for each in request.batches for part in each.batch)
+        self._free_at = max(now, self._free_at) + size / self.BYTES_PER_S
+        await asyncio.sleep(self._free_at - now + self.round_trip)
+        self.requests.clear()
+        self.arrived += size
+        answers = [ProducedPartition(each.topic, each.partition, 0, 0, -1, 0, "") for each in request.batches]
+        return ProduceResponse(answers, 0)
+
+
+class Backlog(Feed):
+    """Batches of 100 KB without end, or ten in one; a merge takes 18 ms. `merged`: how many of `taken` were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken = self.merged = 0
+
+    def waiting(self) -> bool:
+        return True
+
+    def take(self, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
+        many = 10 if latency_bound else 1
+        self.taken += many
+        if latency_bound:
+            self.merged += many
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, SimulatedLoop)
+            loop.now += 0.018
+        made = copy(LARGE if latency_bound else USUAL)
+        made.first_offset = made.last_offset = self.taken
+        return made
+
+    def acked(self, batch: ProducerBatch, base_offset: int) -> None:
+        pass
+
+
+USUAL, LARGE = batch(0, [100_000]), batch(0, [999_000])
+
+
+def copied_in_a_second(partitions: int) -> tuple[float, float]:
+    """Bytes in a second over the line, when it has come to rest, and the part of the batches that were merged."""
+    seconds = 3.0
+
+    async def run() -> tuple[float, float]:
+        line = Line()
+        rig = Rig(line)
+        await rig.producer.start()
+        feeds = [Backlog() for _ in range(partitions)]
+        for number, feed in enumerate(feeds):
+            rig.feed(feed, number).remembered_until = float("inf")
+        await asyncio.sleep(MEASURED_S)
+        for feed in feeds:
+            feed.taken = feed.merged = 0
+        loop = asyncio.get_running_loop()
+        line.arrived, began = 0, loop.time()
+        await asyncio.sleep(seconds)
+        found = (
+            line.arrived / (loop.time() - began),
+            sum(feed.merged for feed in feeds) / sum(feed.taken for feed in feeds),
+        )
+        await rig.producer.close()
+        return found
+
+    return run_simulated(run())
+
+
+def test_one_partition_of_a_far_target_is_merged_and_several_times_as_fast_as_unmerged() -> None:
+    rate, merged = copied_in_a_second(1)
+    # Five batches of 100 KB in each round trip are 5 MB/s.
+    assert rate > 20e6
+    assert merged > 0.9
+
+
+def test_eight_partitions_of_a_far_target_are_not_merged() -> None:
+    rate, merged = copied_in_a_second(8)
+    assert rate > 30e6
+    assert merged == 0
 
 
 # --- requests in flight -----------------------------------------------------------------------------------------------
