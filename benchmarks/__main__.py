@@ -117,6 +117,8 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
                 "scaling": scaling,
                 "far": far,
             }[case]
+            if case == "far" and not options.side:
+                sides = [MM2_TUNED, OURS]
             yield case, partial(module.measure, durations, console, sides)
 
 

@@ -21,7 +21,7 @@ from benchmarks.findings import Aim, Table
 from benchmarks.payload import batches
 from benchmarks.plan import PROFILES, Durations
 from benchmarks.rig import Rig
-from benchmarks.sides import LABELS, MM2, OURS, Side, connector_config, open_side
+from benchmarks.sides import LABELS, MM2_TUNED, OURS, Side, config_of, connector_config, open_side
 from benchmarks.throughput import REST_S, watch
 from deploy.local.far_link import FarLink, behind_link
 
@@ -32,14 +32,6 @@ SOURCE: Final = "source"
 TARGET: Final = "target"
 # A topic without records: whoever has no turn copies this one.
 IDLE: Final = "idle"
-# What whoever copies over a distance sets for MirrorMaker 2. Its consumer asks for 1 MiB of a partition by default.
-TUNED: Final = {
-    "producer.override.batch.size": str(1 << 20),
-    "producer.override.linger.ms": "50",
-    "producer.override.compression.type": "lz4",
-    "consumer.max.partition.fetch.bytes": str(16 << 20),
-    "consumer.fetch.max.bytes": str(64 << 20),
-}
 # What does not count of each copying: its start, and the time in which a side may find out how far away a broker is.
 SETTLE_S: Final = 1.0
 FAR_SETTLE_S: Final = 5.0
@@ -85,7 +77,7 @@ class Copied:
 
 
 def measure(
-    durations: Durations, console: Console, sides: Sequence[str] = (MM2, OURS), other: Path | None = None
+    durations: Durations, console: Console, sides: Sequence[str] = (MM2_TUNED, OURS), other: Path | None = None
 ) -> list[dict[str, Any]]:
     """Every side at every distance, with few and with many partitions. `other`: the checkout of the side BEFORE."""
     found: list[Copied] = []
@@ -145,7 +137,7 @@ def _turn(rig: Rig, side: Side, fed: Fed, place: Place, alias: str, *, seconds: 
     """The same connector in the same processes; another alias is another remote topic and no position yet."""
     topic = _topic(place.partitions)
     remote = f"{alias}.{topic}"
-    config = connector_config(rig.source, rig.target, alias, topic) | (TUNED if side.name == MM2 else {})
+    config = config_of(side.name, connector_config(rig.source, rig.target, alias, topic))
     side.put("copy", config)
     samples = watch(rig, side, remote, fed.records, seconds, partitions=place.partitions)
     moving = [sample.at for sample in samples if sample.records]
@@ -181,7 +173,7 @@ def findings(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
     """A row for each side at each distance; the aims compare the sides at 100 ms, and the far target with the near one."""
     rows, aims = [], []
     ours = {_place(each): each for each in figures if each["side"] == OURS}
-    other = {_place(each): each for each in figures if each["side"] == MM2}
+    other = {_place(each): each for each in figures if each["side"] == MM2_TUNED}
     for each in figures:
         rows.append(
             (

@@ -107,9 +107,8 @@ HOW: Final = {
         " Bandwidth is that of the machine's loopback, and both brokers, the forwarder and the side share its processors."
         f" Each side is a worker with one connector of one task; after {FULL.warm_up:g} s of warm-up the sides take turns of"
         f" {FULL.far:g} s at each distance, of which the first {far.FAR_SETTLE_S:g} s do not count (near: {far.SETTLE_S:g}"
-        " s). MirrorMaker 2 has "
-        + ", ".join(f"`{name}={value}`" for name, value in far.TUNED.items())
-        + " and Kafka Connect's defaults otherwise, which include one request in flight; mirror-connect has its defaults."
+        " s). MirrorMaker 2 is"
+        " tuned as under Copying; Kafka Connect's one request in flight stays. mirror-connect has its defaults."
     ),
     "Many topics": (
         f"{_MANY} topics of {MANY_PARTITIONS} partitions with some records each, and {MANY_GROUPS} groups that have"

@@ -9,6 +9,7 @@ from typing import Final
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.round_trip import FAR_S, keep_round_trip
 from mirror_connect.kafka_io.producer.target_partition import InFlightBatch, ProducerIdAndEpoch, TargetPartition
+from mirror_connect.kafka_io.records import compiled
 
 # Requests in flight to one broker. More of them carry fewer batches each, and that costs CPU. But to a broker that is far
 # away, partitions whose windows have room must not wait for answers to requests of others.
@@ -19,7 +20,7 @@ FAR_REQUESTS: Final = 20
 LATENCY_BOUND: Final = 1.5
 # Larger batches are merged only until so much is on the way in a second. Merging takes half a processor for that, and
 # blocks other partitions meanwhile. Where their batches as they are bring as much, it would make copying slower.
-MERGED_BYTES_PER_S: Final = 32 << 20
+MERGED_BYTES_PER_S: Final = (32 if compiled.functions is None else 128) << 20
 # The weight of the newest request, or its answer, in the means.
 NEWEST: Final = 0.2
 # A broker that throttles reads nothing from the connection until the last request is within the quota again, and source

@@ -14,9 +14,11 @@ import pytest
 
 from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
 from mirror_connect.kafka_io.client.round_trip import FAR_S
+from mirror_connect.kafka_io.producer import target_broker
 from mirror_connect.kafka_io.producer.target_broker import (
     FAR_REQUESTS,
     LATENCY_BOUND,
+    MERGED_BYTES_PER_S,
     NEAR_REQUESTS,
     TargetBroker,
 )
@@ -120,17 +122,17 @@ def test_answers_show_whether_the_distance_alone_decides(answers: list[float], b
 @pytest.mark.parametrize(
     ("round_trip_s", "sent", "merges"),
     [
-        pytest.param(0.1, 3_000_000, True, id="little_under_way"),
-        pytest.param(0.1, 4_000_000, False, id="much_under_way"),
-        pytest.param(0.025, 1_000_000, False, id="much_for_the_distance"),
+        pytest.param(0.1, 0.09 * MERGED_BYTES_PER_S, True, id="little_under_way"),
+        pytest.param(0.1, 0.12 * MERGED_BYTES_PER_S, False, id="much_under_way"),
+        pytest.param(0.025, 0.03 * MERGED_BYTES_PER_S, False, id="much_for_the_distance"),
         pytest.param(FAR_S, 1, False, id="near"),
     ],
 )
-def test_where_batches_bring_much_as_they_are_nothing_is_merged(round_trip_s: float, sent: int, merges: bool) -> None:
+def test_where_batches_bring_much_as_they_are_nothing_is_merged(round_trip_s: float, sent: float, merges: bool) -> None:
     broker = TargetBroker(1, round_trip=round_trip_s)
     for _ in range(20):
-        broker.sent(sent)
-        broker.ended(sent)
+        broker.sent(int(sent))
+        broker.ended(int(sent))
     assert broker.merges is merges
 
 
@@ -219,7 +221,8 @@ def test_one_partition_of_a_far_target_is_merged_and_several_times_as_fast_as_un
     assert merged > 0.9
 
 
-def test_eight_partitions_of_a_far_target_are_not_merged() -> None:
+def test_eight_partitions_of_a_far_target_are_not_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target_broker, "MERGED_BYTES_PER_S", 32 << 20)
     rate, merged = copied_in_a_second(8)
     assert rate > 30e6
     assert merged == 0
