@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from mirror_connect.kafka_io.producer.batch_producer import WINDOW
+from mirror_connect.kafka_io.client.copier_settings import WINDOW
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.spark_jobs.tasks import mirror_source
 from tests.fakes.simulated_time import run_simulated
