@@ -6,6 +6,7 @@ This costs little where an answer is on its way for many round trips: on a slow 
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 from mirror_connect.kafka_io.client.cluster import Cluster
@@ -19,6 +20,8 @@ FILLED: Final = 1 << 20
 # take twice as long, and that must not be a reason to change back.
 DIVIDED_BELOW: Final = 10
 UNDIVIDED_ABOVE: Final = 25
+# A broker may refuse a second connection. It is asked for one again after this time.
+AGAIN_AFTER_S: Final = 60.0
 
 
 class FetchDistances:
@@ -34,6 +37,7 @@ class FetchDistances:
         self._near_limit = budget.limit
         self._most = 4 * request_max
         self._round_trips: dict[int, float] = {}
+        self._not_before: dict[int, float] = {}
 
     async def keep(self, node: int) -> None:
         """Measures the distance of this broker for ever."""
@@ -48,9 +52,14 @@ class FetchDistances:
         round_trip = self._round_trips.get(node, 0.0)
         if round_trip <= FAR_S or size < FILLED:
             return
-        if seconds <= DIVIDED_BELOW * round_trip:
+        if seconds <= DIVIDED_BELOW * round_trip and time.monotonic() >= self._not_before.get(node, 0.0):
             self._queues.divide(node, divided=True)
             on_the_way = int(2 * LINK_BYTES_PER_S * round_trip)
             self._budget.grow(min(self._most, self._near_limit + on_the_way))
         elif seconds >= UNDIVIDED_ABOVE * round_trip:
             self._queues.divide(node, divided=False)
+
+    def second_failed(self, node: int) -> None:
+        """The second connection to this broker was refused or lost: all partitions are read on the first one."""
+        self._queues.divide(node, divided=False)
+        self._not_before[node] = time.monotonic() + AGAIN_AFTER_S

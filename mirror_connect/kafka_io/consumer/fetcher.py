@@ -195,6 +195,10 @@ class Fetcher:
                 await self._fetch(queue, session, room, left_out=left_out)
             except (ConnectionLost, UnsupportedByBroker) as error:
                 session.failed()
+                if self._distances is not None and queue.lane is Lane.SECOND:
+                    # The first connection shows whether the broker answers at all.
+                    self._distances.second_failed(queue.node)
+                    continue
                 reason = error.reason if isinstance(error, ConnectionLost) else str(error)
                 self._upkeep.broker_failed(queue.node, reason, queue.lane)
                 await asyncio.sleep(self._settings.retry_backoff_s)

@@ -142,21 +142,24 @@ async def test_nothing_is_lost_or_doubled_however_often_partitions_are_divided(s
         assert [low for low, _ in ranges] == [0, *(high for _, high in ranges[:-1])][: len(ranges)], each
 
 
-async def test_a_broker_that_refuses_the_second_connection_is_told_of_once_and_serves_the_others() -> None:
+async def test_a_broker_that_refuses_the_second_connection_serves_all_on_the_first() -> None:
     copy = Copy()
     copy.source.refused = {(1, SECOND)}
     async with fetching(copy.fetcher):
         await until(lambda: len(copy.asked_for("fetch")) == 8)
         copy.fetcher._queues.divide(1, divided=True)
-        await until(lambda: copy.notices != [])
-        served = next(each for each in copy.partitions if each.partition not in _seconds(copy))
-        for _ in range(50):
-            before = len(copy.came[served])
-            copy.source.logs[served].append()
-            await until(lambda before=before: len(copy.came[served]) > before)  # type: ignore[misc]
-    assert len(copy.notices) == 1
+        for each in copy.partitions:
+            copy.source.logs[each].append()
+        await until(copy.whole)
+    assert copy.notices == []
 
 
-def _seconds(copy: Copy) -> set[int]:
-    queues = copy.fetcher._queues
-    return {key.partition for key, state in queues.at(1).items() if queues.opened[1, state.lane].lane.value == "second"}
+def test_after_a_refusal_no_second_connection_is_asked_for_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Seen(AWAY_S)
+    seen.distances.second_failed(1)
+    seen.distances.answered(1, AWAY_S, ANSWER)
+    assert seen.divided == [False]
+    monkeypatch.setattr(fetch_distances, "AGAIN_AFTER_S", 0.0)
+    seen.distances.second_failed(1)
+    seen.distances.answered(1, AWAY_S, ANSWER)
+    assert seen.divided == [False, False, True]
