@@ -51,7 +51,7 @@ SMALL_BYTES: Final = 16 << 10
 # If the distance limits the partition, a batch up to this size is merged.
 LATENCY_BOUND_BYTES: Final = 512 << 10
 # Merging blocks the event loop, so there are limits. A batch takes 10 to 15 µs, mostly for decompressing, and a request as
-# much as some ten of them. If the distance limits it, each request takes long, so there it is a limit of records: some 10 ms.
+# much as some ten of them. Where the distance is the limit, requests take long anyway: there it is one of records (10 ms).
 MERGED_BATCHES: Final = 150
 MERGED_RECORDS: Final = 4_000
 
