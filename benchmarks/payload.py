@@ -18,6 +18,7 @@ from mirror_connect.kafka_io.records.record_rewrite import build
 # Enough that neither side's caches live on repetition, few enough to be built in seconds.
 POOL_BYTES = 24 << 20
 SINGLES = 8_000
+FILLED_MS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,10 @@ def _batch(
     now_ms: int,
     keys: Iterable[bytes | None] = itertools.repeat(None),
 ) -> Batch:
+    # A producer fills a batch in some milliseconds: equal timestamps would be a short cut for whoever rewrites it.
     plain = build(
-        NewRecord(key, value, now_ms) for value, key in zip(itertools.islice(source, count), keys, strict=False)
+        NewRecord(key, value, now_ms + number % FILLED_MS)
+        for number, (value, key) in enumerate(zip(itertools.islice(source, count), keys, strict=False))
     )
     packed = replace(plain, records=compress(codec, plain.records), codec=codec)
     return Batch(stamp(packed, -1, -1, -1), count, len(plain.records))
