@@ -32,7 +32,7 @@ from mirror_connect.kafka_io.client.idle_properties import SECURITY, SECURITY_IN
 from mirror_connect.kafka_io.client.sasl import MECHANISMS
 from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
 from mirror_connect.kafka_io.producer.target_broker import FAR_REQUESTS, NEAR_REQUESTS
-from mirror_connect.spark_jobs.session import DEFAULTS, FIXED, JVM_OPTIONS
+from mirror_connect.spark_jobs.spark_settings import DEFAULTS, FIXED, JVM_OPTIONS
 
 COMMAND: Final = "python -m docs.generate_configuration > docs/configuration.md"
 INTRODUCTION: Final = f"""# Configuration

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from mirror_connect.app.config.worker_config import load_worker_config
-from mirror_connect.app.distributed import DistributedWorker
-from mirror_connect.app.foreground import WrongUsage, hide_secrets_of, main_of, set_up_environment
+from mirror_connect.app.foreground import Prepared, Program, WrongUsage, hide_secrets_of, main_of, set_up_environment
+from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.connectors.secrets import RedactingFilter
 from mirror_connect.connectors.task_protocol import CONNECT
@@ -23,7 +23,7 @@ def main() -> NoReturn:
     main_of(prepare)
 
 
-def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], DistributedWorker]:
+def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
     """See foreground.Prepare. WrongUsage, ConfigError."""
     if len(arguments) != 1 or arguments[0].startswith("-"):
         raise WrongUsage(USAGE)
@@ -32,7 +32,13 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], D
     set_up_environment(config, CONNECT)
     servers = config.own_client().get("bootstrap.servers")
     log.info("mirror-connect %s starts: group %s on the cluster at %s", API_VERSION, config.group_id, servers)
-    return lambda: DistributedWorker(config, hiding.forget_all_but)
+
+    def make(launched: LaunchedSpark) -> Program:
+        from mirror_connect.app.distributed import DistributedWorker  # noqa: PLC0415 — see foreground.Prepared
+
+        return DistributedWorker(config, hiding.forget_all_but, launched)
+
+    return Prepared(config.spark, make)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The process of `connect-distributed.sh`: one worker, with its REST interface.
 
-The REST port is open first. Spark starts when REST can answer.
+Spark's first application is launched before this module is imported (foreground.py).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.app.group_backing import GroupBacking
 from mirror_connect.app.process import Process
 from mirror_connect.app.rest_listeners import RestListeners
+from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -20,12 +21,18 @@ log = logging.getLogger(__name__)
 class DistributedWorker:
     """See the module. Building it opens the REST port; `run` returns after `stop`, or raises why it could not run.
 
-    `forget_all_but` gets every minute the secrets that are in use.
+    `forget_all_but` gets every minute the secrets that are in use. `launched`: Spark's first application; None: Spark is
+    started when REST answers.
     """
 
-    def __init__(self, config: WorkerConfig, forget_all_but: Callable[[Collection[str]], None]) -> None:
+    def __init__(
+        self,
+        config: WorkerConfig,
+        forget_all_but: Callable[[Collection[str]], None],
+        launched: LaunchedSpark | None = None,
+    ) -> None:
         listeners = RestListeners(config)
-        self._process = Process(config.spark, forget_all_but)
+        self._process = Process(config.spark, forget_all_but, launched)
         self._url = listeners.url
         backing = GroupBacking(config, self._url)
         self.worker = Worker(config, self._process.spark, backing, worker_id=listeners.worker_id)

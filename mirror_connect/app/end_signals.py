@@ -21,6 +21,16 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 STANDARD_ERROR: Final = 2
 
 
+# Signals that came before there was a loop.
+_early: Final[list[int]] = []
+
+
+def keep_signals() -> None:
+    """Until `end_on_signals`, signals are kept for it: a process that has started others must not end without them."""
+    for number in SIGNALS:
+        signal.signal(number, lambda kept, _: _early.append(kept))
+
+
 def end_on_signals(ask: Callable[[], None], last_resort_s: float) -> None:
     """At the first signal, calls `ask` on the running loop. Call it on that loop, in the main thread.
 
@@ -46,6 +56,8 @@ def end_on_signals(ask: Callable[[], None], last_resort_s: float) -> None:
         signal.signal(number, _ignored)
     # This replaces the descriptor of the loop, which only the loop reads.
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    if _early:
+        os.write(writing, bytes(_early[:1]))
 
 
 def _ignored(_number: int, _frame: FrameType | None) -> None: ...

@@ -13,21 +13,23 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Final, NoReturn, Protocol
 
 import uvloop
 
 from mirror_connect.app.config.common_config import CommonConfig
 from mirror_connect.app.config.kafka_environment import notices
-from mirror_connect.app.end_signals import end_on_signals
+from mirror_connect.app.end_signals import end_on_signals, keep_signals
 from mirror_connect.app.environment import allow_open_files, check_java, check_scratch, leave_no_core
 from mirror_connect.app.errors import ConnectorFileRefused, RecordsRefused, StartupError, first_cause
-from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, GroupRefusedError, NotAuthorized
 from mirror_connect.connectors.log_format import LineFormatter, asked_level, one_line
 from mirror_connect.connectors.secrets import RedactingFilter
 from mirror_connect.connectors.user_code.hidden_memory import hide_memory
 from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES, PLUGIN_PATH
-from mirror_connect.kafka_io.client.group_membership import GroupRefusedError
 
 log = logging.getLogger("mirror_connect.app")
 
@@ -68,8 +70,19 @@ class WrongSettings(Exception):
         self.lines = tuple(lines)
 
 
-# Reads the program's arguments and settings. What it returns makes the program.
-Prepare = Callable[[Sequence[str], RedactingFilter], Callable[[], Program]]
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The settings are read: `spark` are those of Spark, which is launched next. Then `make` makes the program, on the loop.
+
+    `make` imports most of the program. Spark comes up meanwhile.
+    """
+
+    spark: Mapping[str, str]
+    make: Callable[[LaunchedSpark], Program]
+
+
+# Reads the program's arguments and settings.
+Prepare = Callable[[Sequence[str], RedactingFilter], Prepared]
 
 
 def main_of(prepare: Prepare) -> NoReturn:
@@ -101,14 +114,19 @@ def set_up_environment(config: CommonConfig, program: str) -> None:
 
 
 def _run_to_the_end(prepare: Prepare, hiding: RedactingFilter) -> int:
+    launched: LaunchedSpark | None = None
     try:
         _log_to_standard_error(hiding)
         leave_no_core()
-        make = prepare(sys.argv[1:], hiding)
+        prepared = prepare(sys.argv[1:], hiding)
         allow_open_files()
         check_scratch()
+        log.debug("Start: the settings are read")
+        keep_signals()
+        launched = LaunchedSpark(prepared.spark)
+        log.debug("Start: Spark's driver is launched")
         # The runner is never closed, see `main_of`: closing waits for its threads.
-        asyncio.Runner(loop_factory=uvloop.new_event_loop).run(_run(make))
+        asyncio.Runner(loop_factory=uvloop.new_event_loop).run(_run(partial(prepared.make, launched)))
     except WrongUsage as usage:
         print(usage, file=sys.stderr)
         return WRONG_SETTINGS
@@ -121,6 +139,8 @@ def _run_to_the_end(prepare: Prepare, hiding: RedactingFilter) -> int:
         code = next((code for kind, code in EXIT_CODES.items() if isinstance(cause, kind)), MISTAKE)
         if code == MISTAKE:
             log.exception("The worker ends because of an unexpected error")
+        if launched is not None:
+            launched.kill()
         _say(" ".join(str(cause).split()) or type(cause).__name__, hiding)
         return code
     return OK
@@ -143,6 +163,7 @@ def _log_to_standard_error(hiding: RedactingFilter) -> None:
 
 async def _run(make: Callable[[], Program]) -> None:
     program = make()
+    log.debug("Start: the program is built")
 
     def end() -> None:
         log.info("The worker was asked to stop: tasks commit what they have copied")

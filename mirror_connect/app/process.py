@@ -16,6 +16,7 @@ from mirror_connect.app.errors import StartupError
 from mirror_connect.app.rest.http_servers import HttpServers
 from mirror_connect.app.steps import ending_by, within
 from mirror_connect.app.supervisor.internal_api import create_internal_application
+from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.connectors.log_format import log_flow
 
@@ -53,11 +54,20 @@ class Part(Protocol):
 
 
 class Process:
-    """See the module. `spark`: the properties spark.*; `forget_all_but` gets every minute the secrets that are in use."""
+    """See the module. `spark`: the properties spark.*; `forget_all_but` gets every minute the secrets that are in use.
 
-    def __init__(self, spark: Mapping[str, str], forget_all_but: Callable[[Collection[str]], None]) -> None:
+    `launched`: Spark's first application, if it exists already.
+    """
+
+    def __init__(
+        self,
+        spark: Mapping[str, str],
+        forget_all_but: Callable[[Collection[str]], None],
+        launched: LaunchedSpark | None = None,
+    ) -> None:
         self.http: Final = HttpServers()
-        self.spark: Final = SparkHost(spark)
+        self.spark: Final = SparkHost(spark, launched=launched)
+        self._launched = launched
         self._forget_all_but = forget_all_but
         self._parts: list[Part] = []
         self._stopped = asyncio.Event()
@@ -68,17 +78,14 @@ class Process:
         self._parts.append(part)
 
     async def start_spark(self) -> None:
-        """Starts the internal HTTP, then Spark in the background; later calls have no effect.
-
-        Call it when REST can answer: Spark's start uses all cores of a small machine.
-        """
+        """Starts the internal HTTP, then Spark in the background; later calls have no effect. StartupError."""
         if self._spark_started:
             return
         self._spark_started = True
         # The first flow that is up calls this, but what begins here is of all flows.
         with log_flow(""):
             try:
-                internal = listen_on("127.0.0.1", 0, "the internal HTTP")
+                internal = self._launched.listener if self._launched else listen_on("127.0.0.1", 0, "the internal HTTP")
             except StartupError:
                 self._spark_started = False  # the next flow tries again
                 raise
@@ -92,6 +99,8 @@ class Process:
 
     async def run(self, start: Callable[[], Awaitable[None]]) -> None:
         """From start to end. Raises what `start` raises, after the end."""
+        if self._launched is not None:
+            await self.start_spark()
         starting = asyncio.ensure_future(start())
         stopping = asyncio.create_task(self._stopped.wait())
         forgetting = asyncio.create_task(forget_unused(self._secrets, self._forget_all_but))

@@ -110,17 +110,23 @@ class Worker:
         StartupError, ClusterUnreachable after a minute, NotAuthorized, GroupRefusedError.
         """
         cluster_id = await self._patiently(self._cluster_id, tell or _tell_of_patience)
+        log.debug("Start: the cluster answers")
         # Reads need not wait for the group: the broker delays its first member by group.initial.rebalance.delay.ms (3 s by
         # default), and after a kill of this worker by 10 s. Connect, too, creates its topics before it joins.
         async with asyncio.TaskGroup() as together:
-            together.create_task(self._backing.join())
+            together.create_task(self._join())
             together.create_task(self._begin_to_answer(cluster_id, answers))
         self.herder.membership_changed()
+
+    async def _join(self) -> None:
+        await self._backing.join()
+        log.debug("Start: the group is joined")
 
     async def _begin_to_answer(self, cluster_id: str, answers: Callable[[], Awaitable[None]]) -> None:
         async with asyncio.TaskGroup() as together:
             for store in (self.configs, self._statuses, self._backing.offsets):
                 together.create_task(store.start())
+        log.debug("Start: the internal topics are read")
         self.herder.start(cluster_id)
         self._supervisor.start()
         await answers()

@@ -1,33 +1,28 @@
-"""What a connector is: pure Python, no network, no Spark, no web framework."""
+"""What a connector is: pure Python, no network, no Spark, no web framework.
+
+The names below are those of known_connectors.py. They are imported when somebody asks for them: Spark's driver needs only
+small modules of this package, and its JVM starts after their import.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any
 
-from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
-from mirror_connect.connectors.mirror.mirror_checkpoint import MirrorCheckpoint
-from mirror_connect.connectors.mirror.mirror_heartbeat import MirrorHeartbeat
-from mirror_connect.connectors.mirror.mirror_source import MirrorSource
+if TYPE_CHECKING:
+    from mirror_connect.connectors.definition import ConnectorDefinition as ConnectorDefinition
+    from mirror_connect.connectors.known_connectors import CONNECTORS as CONNECTORS
+    from mirror_connect.connectors.known_connectors import DEFINITIONS as DEFINITIONS
+    from mirror_connect.connectors.known_connectors import connector_definition as connector_definition
+    from mirror_connect.connectors.mirror.mirror_checkpoint import MirrorCheckpoint as MirrorCheckpoint
+    from mirror_connect.connectors.mirror.mirror_heartbeat import MirrorHeartbeat as MirrorHeartbeat
+    from mirror_connect.connectors.mirror.mirror_source import MirrorSource as MirrorSource
 
 __all__ = ["CONNECTORS", "DEFINITIONS", "MirrorCheckpoint", "MirrorHeartbeat", "MirrorSource", "connector_definition"]
 
-DEFINITIONS: Final[tuple[ConnectorDefinition, ...]] = (MirrorSource(), MirrorCheckpoint(), MirrorHeartbeat())
 
-CONNECTORS: Final[dict[str, ConnectorDefinition]] = {
-    name: definition for definition in DEFINITIONS for name in definition.names
-}
+def __getattr__(name: str) -> Any:
+    if name in (*__all__, "ConnectorDefinition"):
+        from mirror_connect.connectors import known_connectors  # noqa: PLC0415 — see the module
 
-
-def connector_definition(class_name: str, written: str | None = None) -> ConnectorDefinition:
-    """The connector of a class name, simple name or alias; UnknownConnectorClass with Connect's text for any other.
-
-    `written`: the class as in the config. The text quotes it, because `class_name` may come from a config provider.
-    """
-    definition = CONNECTORS.get(class_name)
-    if definition is None:
-        available = ", ".join(sorted(known.class_name for known in DEFINITIONS))
-        raise UnknownConnectorClass(
-            f"Failed to find any class that implements Connector and which name matches {written or class_name}, "
-            f"available connectors are: {available}"
-        )
-    return definition
+        return getattr(known_connectors, name)
+    raise AttributeError(f"module {__name__} has no attribute {name}")

@@ -50,3 +50,7 @@ class LeaseOver(ClusterUnreachable):
 
 class OutcomeUnknown(ClusterUnreachable):
     """The time for a write ended before its acknowledgement. It may have been written or not."""
+
+
+class GroupRefusedError(Exception):
+    """The group can't be joined as things are; the text names group.id, the reason and what to do."""

@@ -3,6 +3,8 @@
 The worker starts it with a pipe on standard input. The first line is JSON: `url` and `token` of the internal HTTP,
 `scratch` (a directory), `spark` (the worker's `spark.*` properties). The pipe's end means that the worker is gone. Then this
 application ends at once, with its JVM and tasks.
+
+The JVM starts as soon as that line is read. Everything else is imported while the JVM comes up.
 """
 
 from __future__ import annotations
@@ -16,106 +18,43 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any, Final
 
 import psutil
 
 from mirror_connect.connectors.user_code.hidden_memory import hide_memory
-from mirror_connect.spark_jobs.query import start_query
-from mirror_connect.spark_jobs.session import archive_option, open_session
-from mirror_connect.spark_jobs.worker_client import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
+from mirror_connect.spark_jobs.jvm import JvmEndedError
+from mirror_connect.spark_jobs.session import Opening
+from mirror_connect.spark_jobs.spark_settings import archive_option
 
 log = logging.getLogger("mirror_connect.spark_jobs")
-REPORT_S: Final = 0.5
-PLAN_TIMEOUT_S: Final = 15.0
 # Set when this process ends its JVM itself.
 _ending: Final = threading.Event()
 
 
-class Application:
-    """Makes the running queries equal the plan, and reports their states to the worker."""
-
-    def __init__(self, hello: dict[str, Any]) -> None:
-        self._url: str = hello["url"]
-        self._plan_http = InternalHttp(self._url, hello["token"])
-        self._report_http = InternalHttp(self._url, hello["token"])
-        self._scratch = Path(hello["scratch"])
-        self._queries: dict[str, Any] = {}
-        self._failed_starts: dict[str, str] = {}
-        user = {"spark.local.dir": str(self._scratch), **hello["spark"]}
-        user.setdefault("spark.sql.warehouse.dir", str(self._scratch / "warehouse"))
-        if not archive_option():
-            log.info(
-                "Spark starts without an archive of its classes, in twice the time. mirror-connect archive makes one"
-            )
-        self._session = open_session(user)
-        self._slots = self._session.sparkContext.defaultParallelism
-        jvm: subprocess.Popen[bytes] = self._session.sparkContext._gateway.proc
-        threading.Thread(target=_end_with_the_jvm, args=(jvm,), name="jvm", daemon=True).start()
-
-    def run(self) -> None:
-        """Applies the plan until the process ends."""
-        threading.Thread(target=self._report_for_ever, name="reports", daemon=True).start()
-        version = -1
-        while True:
-            try:
-                plan = self._plan_http.call("GET", f"/plan?after={version}", timeout=PLAN_TIMEOUT_S)
-            except (WorkerUnreachableError, RunOverError):
-                time.sleep(REPORT_S)
-                continue
-            version = plan["version"]
-            self._apply({run["run_id"]: run["token"] for run in plan["runs"]})
-
-    def _apply(self, wanted: dict[str, str]) -> None:
-        for run_id in [known for known in self._queries if known not in wanted]:
-            # The worker removes a run from the plan when its task has returned or was killed.
-            query = self._queries.pop(run_id)
-            try:
-                query.stop()
-            except Exception:  # an error of one query must not affect the others
-                log.exception("query of run %s did not stop", run_id)
-            shutil.rmtree(self._scratch / run_id, ignore_errors=True)
-        for run_id in [known for known in self._failed_starts if known not in wanted]:
-            del self._failed_starts[run_id]
-        for run_id, token in wanted.items():
-            if run_id in self._queries or run_id in self._failed_starts:
-                continue
-            try:
-                handle = RunHandle(self._url, run_id, token)
-                self._queries[run_id] = start_query(self._session, handle, str(self._scratch / run_id))
-            except Exception as error:  # the worker shows it as the failure of this task alone
-                log.exception("query of run %s did not start", run_id)
-                self._failed_starts[run_id] = f"{type(error).__name__}: {error}"
-
-    def _report_for_ever(self) -> None:
-        while True:
-            runs: dict[str, dict[str, str | None]] = {
-                run_id: {"state": "ENDED", "error": error} for run_id, error in self._failed_starts.copy().items()
-            }
-            for run_id, query in self._queries.copy().items():
-                runs[run_id] = state_of(query)
-            with contextlib.suppress(WorkerUnreachableError, RunOverError):
-                self._report_http.call("POST", "/driver", {"slots": self._slots, "runs": runs, "pid": os.getpid()})
-            time.sleep(REPORT_S)
-
-
-def state_of(query: Any) -> dict[str, str | None]:
-    """ACTIVE, ENDED with its error, or UNKNOWN with the reason if the state can't be read."""
+def run(hello: dict[str, Any]) -> None:
+    """Opens the session, and applies the worker's plan until the process ends."""
+    scratch = hello["scratch"]
+    user = {"spark.local.dir": scratch, "spark.sql.warehouse.dir": str(Path(scratch) / "warehouse"), **hello["spark"]}
+    if not archive_option():
+        log.info("Spark starts without an archive of its classes, in twice the time. mirror-connect archive makes one")
     try:
-        if query.isActive:
-            return {"state": "ACTIVE", "error": None}
-    except Exception as error:  # noqa: BLE001 — the worker decides; without a JVM this process ends soon
-        return {"state": "UNKNOWN", "error": _first_line(error)}
+        opening = Opening(user)
+    except OSError as error:
+        log.critical("its JVM could not be started: %s", error)
+        sys.exit(1)
+    log.debug("Start: the JVM is coming up")
+    from mirror_connect.spark_jobs.application import Application  # noqa: PLC0415 — see the module
+
     try:
-        return {"state": "ENDED", "error": str(query.exception() or "the query ended")}
-    except Exception as error:  # noqa: BLE001 — it has ended anyway
-        return {"state": "ENDED", "error": f"the query ended, and its error can't be read: {_first_line(error)}"}
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+        session = opening.session()
+    except JvmEndedError:
+        sys.exit(1)
+    log.debug("Start: the session is open")
+    jvm: subprocess.Popen[bytes] = session.sparkContext._gateway.proc
+    threading.Thread(target=_end_with_the_jvm, args=(jvm,), name="jvm", daemon=True).start()
+    Application(hello, session).run()
 
 
 def _end_with_the_worker(scratch: str) -> None:
@@ -182,7 +121,8 @@ def main() -> None:
     """Entry point of `python -m mirror_connect.spark_jobs`."""
     hide_memory()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
-    logging.getLogger("mirror_connect").setLevel(logging.INFO)
+    milestones = os.environ.get("MIRROR_CONNECT_LOG_LEVEL", "").upper() == "DEBUG"
+    logging.getLogger("mirror_connect").setLevel(logging.DEBUG if milestones else logging.INFO)
     for noisy in ("py4j", "pyspark"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     first_line = sys.stdin.readline()
@@ -192,7 +132,7 @@ def main() -> None:
     ending = threading.Thread(target=_end_with_the_worker, args=(hello["scratch"],), name="stdin", daemon=True)
     ending.start()
     try:
-        Application(hello).run()
+        run(hello)
     finally:
         if _ending.is_set():
             # If Spark's start loses its JVM, it fails here. The other thread still kills processes, and then ends this one.

@@ -16,18 +16,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 import psutil
 import pyspark
 
-from mirror_connect.spark_jobs.query import start_clock
-from mirror_connect.spark_jobs.session import ARCHIVE, QUIET, archive_places, open_session
-
-if TYPE_CHECKING:
-    import pyarrow
+from mirror_connect.spark_jobs.query import do_nothing, start_clock
+from mirror_connect.spark_jobs.session import open_session
+from mirror_connect.spark_jobs.spark_settings import ARCHIVE, QUIET, archive_places
 
 LOAD_ALL: Final = "import sys; from mirror_connect.spark_jobs.class_archive import load_all; load_all(sys.argv[1])"
 # The time for a JVM that ends to write its archive.
@@ -147,7 +144,7 @@ def load_all(made: str) -> None:
     )
     gateway = session.sparkContext._gateway
     jvm = psutil.Process(gateway.proc.pid)
-    query = start_clock(session, _nothing, "classes", f"{scratch}/checkpoint")
+    query = start_clock(session, do_nothing, "classes", f"{scratch}/checkpoint")
     until = time.monotonic() + EPOCH_S
     while query.lastProgress is None and query.isActive and time.monotonic() < until:
         time.sleep(0.1)
@@ -162,12 +159,6 @@ def load_all(made: str) -> None:
     if not worked:
         # The archive would lack many classes, and nobody would create it again.
         raise RuntimeError(f"Spark's first epoch did not end within {EPOCH_S:g} s, or failed")
-
-
-def _nothing(rows: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    for _ in rows:
-        pass
-    yield from ()
 
 
 def main() -> None:

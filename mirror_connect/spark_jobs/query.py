@@ -35,16 +35,30 @@ def start_query(session: SparkSession, handle: RunHandle, scratch: str) -> Strea
     return start_clock(session, task_function(handle), handle.run_id, scratch)
 
 
-def start_clock(session: SparkSession, function: ArrowFunction, name: str, scratch: str) -> StreamingQuery:
-    """Starts a query that calls `function` once per epoch, in a Python worker process."""
+def start_clock(
+    session: SparkSession, function: ArrowFunction, name: str, scratch: str, *, once: bool = False
+) -> StreamingQuery:
+    """Starts a query that calls `function` once per epoch, in a Python worker process. `once`: it ends after one epoch."""
     clock = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1).load()
-    return (
-        _map_in_arrow(clock, function, "epoch long")
-        .writeStream.format("noop")
-        .queryName(name)
-        .option("checkpointLocation", scratch)
-        .start()
-    )
+    writer = _map_in_arrow(clock, function, "epoch long").writeStream.format("noop").queryName(name)
+    if once:
+        writer = writer.trigger(availableNow=True)
+    return writer.option("checkpointLocation", scratch).start()
+
+
+def warm_up(session: SparkSession, scratch: str) -> None:
+    """Runs an epoch that does nothing; returns when it has ended.
+
+    The first query of a session takes seconds: Spark's planner is cold, and no Python process is there. Both serve the next.
+    """
+    start_clock(session, do_nothing, "warm-up", scratch, once=True).awaitTermination()
+
+
+def do_nothing(rows: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """An epoch that does nothing."""
+    for _ in rows:
+        pass
+    yield from ()
 
 
 def _map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: str) -> DataFrame:

@@ -1,126 +1,56 @@
-"""Opens the Spark session of a worker's Spark application, with its defaults and its fixed settings."""
+"""Opens the Spark session of a worker's Spark application."""
 
 from __future__ import annotations
 
 import logging
 import os
-import re
-import sys
-import tempfile
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from pyspark import SparkConf, SparkContext
-from pyspark.sql import SparkSession
+from mirror_connect.spark_jobs.jvm import StartedJvm, gateway_of, start_jvm
+from mirror_connect.spark_jobs.spark_settings import settings, without_secrets
 
-log = logging.getLogger(__name__)
-
-# The classes that the JVM loads at each start (class_archive.py).
-ARCHIVE: Final = Path(sys.prefix) / "share" / "mirror-connect" / "spark.jsa"
-# Users need not know of an archive that doesn't fit, or of classes that it can't contain.
-QUIET: Final = "-Xlog:cds*=off"
-# A user's own spark.* properties override these, but not those in FIXED.
-DEFAULTS = {
-    "spark.master": "local[64,4]",
-    "spark.driver.memory": "512m",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
-    "spark.sql.streaming.numRecentProgressUpdates": "2",
-    "spark.sql.ui.retainedExecutions": "10",
-    "spark.ui.retainedJobs": "50",
-    "spark.ui.retainedStages": "50",
-    "spark.ui.retainedTasks": "200",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.cleaner.periodicGC.interval": "60min",
-}
-# Serial collection and a small code cache: the JVM only places and watches tasks, so memory matters and pauses don't.
-# No perf data file: it would lie outside of our scratch directory and outlive a kill.
-JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -XX:ReservedCodeCacheSize=64m -XX:-UsePerfData"
-FIXED = {
-    "spark.app.name": "mirror-connect",
-    "spark.pyspark.python": sys.executable,
-    "spark.pyspark.driver.python": sys.executable,
-    # Imports what a task needs before it forks, so that its pages are shared by all tasks.
-    "spark.python.daemon.module": "mirror_connect.spark_jobs.daemon",
-    "spark.python.worker.reuse": "true",
-    # Without the secret nobody can use Spark's ports, not even on this machine. The JVM generates the secret and keeps it
-    # in its memory (SecurityManager.initializeAuth, for local masters).
-    "spark.authenticate": "true",
-    "spark.network.crypto.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
-}
-# PySpark's `/.UUID.sock`, and the longest path that every system accepts, without the final zero.
-_SOCKET_NAME = len("/.00000000-0000-0000-0000-000000000000.sock")
-_SOCKET_PATH = 103
-# Spark's own spark.redaction.regex.
-_SECRET = re.compile("(?i)secret|password|token|access[.]?key")
+if TYPE_CHECKING:
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
 
 
-def settings(user: Mapping[str, str]) -> dict[str, str]:
-    """Spark's configuration from the worker's `spark.*` properties. Extra JVM options of users are appended."""
-    # TMPDIR is the scratch directory, which nobody else may enter. Java does not use that variable by itself.
-    scratch = tempfile.gettempdir()
-    merged = {**DEFAULTS, **user, **FIXED, **_python_sockets(scratch)}
-    # Files of a JVM that crashes are written there too and deleted with it: they may contain secrets.
-    ours = f"-Djava.io.tmpdir={scratch} -XX:ErrorFile={scratch}/hs_err_pid%p.log -XX:-CreateCoredumpOnCrash"
-    options = (JVM_OPTIONS, archive_option(), ours, user.get("spark.driver.extraJavaOptions", ""))
-    merged["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
-    return merged
+log = logging.getLogger("mirror_connect.spark_jobs")
 
 
-def _python_sockets(scratch: str) -> dict[str, str]:
-    """The settings by which the JVM and Python's processes connect.
+class Opening:
+    """A session that is being opened: its JVM starts at once. `user`: the worker's `spark.*` properties.
 
-    On a loopback port, PySpark's daemon forks for anybody who connects, and authenticates afterwards. So it uses sockets in
-    a directory that only this user may enter, unless the path is too long for a socket.
+    PySpark is imported after that, while the JVM comes up. OSError: there is no such Java.
     """
-    enabled = len(os.fsencode(scratch)) + _SOCKET_NAME <= _SOCKET_PATH
-    if not enabled:
-        log.warning(
-            "TMPDIR %s is too long for Unix sockets, so PySpark uses loopback ports. "
-            "Other users of this machine can make it fork there. Use a shorter TMPDIR",
-            scratch,
-        )
-    return {
-        "spark.python.unix.domain.socket.enabled": str(enabled).lower(),
-        "spark.python.unix.domain.socket.dir": scratch,
-    }
 
+    def __init__(self, user: Mapping[str, str]) -> None:
+        self._chosen = settings(user)
+        # The JVM gets its settings as arguments. It starts without the secret ones, and then the session gets all of them.
+        self._jvm: StartedJvm | None = start_jvm(without_secrets(self._chosen), os.environ)
 
-def archive_places(environment: Mapping[str, str] = os.environ) -> list[Path]:
-    """Where the archive of Java's classes may be: beside the package, or in the cache of the user (or of systemd's unit)."""
-    home = environment.get("HOME")
-    of_user = environment.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else None)
-    # systemd's variable may list several directories.
-    caches = [environment.get("CACHE_DIRECTORY", "").partition(":")[0], of_user and f"{of_user}/mirror-connect"]
-    return [ARCHIVE, *(Path(cache, ARCHIVE.name) for cache in caches if cache)]
+    def session(self) -> SparkSession:
+        """The session, which takes some seconds."""
+        from pyspark import SparkContext  # noqa: PLC0415 — see above
+        from pyspark.sql import SparkSession  # noqa: PLC0415
 
-
-def archive_option(places: Iterable[Path] | None = None) -> str:
-    """The JVM options that use the newest archive; empty without one. Java ignores one that doesn't fit."""
-    found = [place for place in (archive_places() if places is None else places) if place.is_file()]
-    if not found:
-        return ""
-    return f'-XX:SharedArchiveFile="{max(found, key=lambda place: place.stat().st_mtime)}" {QUIET}'
+        gateway = gateway_of(self._jvm) if self._jvm is not None else None
+        log.debug("Start: the JVM listens")
+        SparkContext._ensure_initialized(gateway=gateway, conf=_conf(without_secrets(self._chosen)))
+        session: SparkSession = SparkSession.builder.config(conf=_conf(self._chosen)).getOrCreate()
+        session.sparkContext.setLogLevel(self._chosen["spark.log.level"])
+        _quieten(session)
+        return session
 
 
 def open_session(user: Mapping[str, str]) -> SparkSession:
     """Starts the JVM and the session, which takes some seconds."""
-    chosen = settings(user)
-    # PySpark starts the JVM with its settings as arguments, which everybody on the machine can read. So the JVM starts
-    # without the secret ones, and then the session gets all of them.
-    SparkContext._ensure_initialized(conf=_conf({n: v for n, v in chosen.items() if not _SECRET.search(n)}))
-    session: SparkSession = SparkSession.builder.config(conf=_conf(chosen)).getOrCreate()
-    session.sparkContext.setLogLevel(chosen["spark.log.level"])
-    _quieten(session)
-    return session
+    return Opening(user).session()
 
 
 def _conf(chosen: Mapping[str, str]) -> SparkConf:
+    from pyspark import SparkConf  # noqa: PLC0415
+
     return SparkConf(loadDefaults=False).setAll(list(chosen.items()))
 
 

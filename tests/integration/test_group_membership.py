@@ -18,9 +18,8 @@ from deploy.local.java_process import JavaProcess
 from mirror_connect.app.herder.membership import OUTSIDE, Membership
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.topic_log import KafkaTopicLog
-from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.connectors.errors import GroupRefusedError, NotAuthorized
 from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
-from mirror_connect.kafka_io.client.group_membership import GroupRefusedError
 from mirror_connect.kafka_io.consumer.log_clients import LogClients
 from tests.waiting import state_reached
 

@@ -18,7 +18,7 @@ import pytest_asyncio
 
 from mirror_connect.app.supervisor import idleness, spark_keeper, task_requests, task_runs, task_watch
 from mirror_connect.connectors.task_protocol import TaskId
-from mirror_connect.spark_jobs.session import ARCHIVE
+from mirror_connect.spark_jobs.spark_settings import ARCHIVE
 from tests.fakes.spark_rig import FAKE_TASKS, SECRET, SparkRig, lives, spark_rig, wanted
 
 pytestmark = [pytest.mark.spark, pytest.mark.asyncio(loop_scope="module")]

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from mirror_connect.connectors.config.bounded_file import CantRead, read_file
 from mirror_connect.kafka_io.client.tls import in_memory
 
@@ -78,6 +76,8 @@ def _is_there(path: Path) -> bool:
 
 
 def _from_kube_config(path: Path) -> Access:
+    import yaml  # noqa: PLC0415 — a start without kube config needs none
+
     try:
         document = yaml.safe_load(_text(path))
     except (yaml.YAMLError, RecursionError):

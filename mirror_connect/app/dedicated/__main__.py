@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from mirror_connect.app.dedicated.findings import RefusedFile
 from mirror_connect.app.dedicated.mm2_file import read_mm2_config
-from mirror_connect.app.dedicated.program import DedicatedMirrorMaker, flow_configs, process_config
-from mirror_connect.app.foreground import WrongSettings, WrongUsage, hide_secrets_of, main_of, set_up_environment
+from mirror_connect.app.dedicated.process_configs import flow_configs, process_config
+from mirror_connect.app.foreground import (
+    Prepared,
+    Program,
+    WrongSettings,
+    WrongUsage,
+    hide_secrets_of,
+    main_of,
+    set_up_environment,
+)
+from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.connectors.secrets import RedactingFilter, secrets_of
 from mirror_connect.connectors.task_protocol import DEDICATED
@@ -39,7 +48,7 @@ def main() -> NoReturn:
     main_of(prepare)
 
 
-def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], DedicatedMirrorMaker]:
+def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
     """See foreground.Prepare. WrongUsage, WrongSettings, ConfigError."""
     given = arguments_parser().parse_args(arguments)
     try:
@@ -61,7 +70,13 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], D
         log.info(
             "mirror-connect %s starts: flow %s (%s), group %s", API_VERSION, flow.name, what, flow.worker["group.id"]
         )
-    return lambda: DedicatedMirrorMaker(config, own, configs, hiding.forget_all_but)
+
+    def make(launched: LaunchedSpark) -> Program:
+        from mirror_connect.app.dedicated.program import DedicatedMirrorMaker  # noqa: PLC0415 — see foreground.Prepared
+
+        return DedicatedMirrorMaker(config, own, configs, hiding.forget_all_but, launched)
+
+    return Prepared(own.spark, make)
 
 
 if __name__ == "__main__":

@@ -21,9 +21,8 @@ from mirror_connect.app.steps import within
 from mirror_connect.app.storage.config_view import Change, ConnectorUpdated
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.worker import Worker
-from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, GroupRefusedError, NotAuthorized
 from mirror_connect.connectors.log_format import log_flow
-from mirror_connect.kafka_io.client.group_membership import GroupRefusedError
 
 log = logging.getLogger(__name__)
 

@@ -16,13 +16,14 @@ from typing import Final
 
 from starlette.types import ASGIApp
 
-from mirror_connect.app.config.worker_config import WorkerConfig, worker_config
+from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.app.dedicated.flow_rest import FlowsApplication, flow_path
 from mirror_connect.app.dedicated.flow_runner import FlowRunner
 from mirror_connect.app.dedicated.flows import Flow, Mm2Config
 from mirror_connect.app.process import Process
 from mirror_connect.app.rest.application import Surface, create_application, with_headers
 from mirror_connect.app.rest_listeners import RestListeners
+from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.connectors.errors import ClusterUnreachable
 
 log = logging.getLogger(__name__)
@@ -31,13 +32,13 @@ log = logging.getLogger(__name__)
 GIVE_UP_S: Final = 60.0
 THREADS: Final = 8
 THREADS_OF_A_FLOW: Final = 4
-_OF_CLIENTS: Final = ("ssl.", "sasl.", "security.", "producer.", "consumer.", "admin.")
 
 
 class DedicatedMirrorMaker:
     """See the module. Building it opens the ports of the internal REST; `run` returns after `stop`.
 
-    `configs`: of each flow's worker, by the flow's name; see `flow_configs`. `process_config`: of the process.
+    `configs`: of each flow's worker, by the flow's name; `process_config`: of the process. See process_configs.py.
+    `launched`: Spark's first application; None: Spark is started when the first flow can answer.
     """
 
     def __init__(
@@ -46,9 +47,10 @@ class DedicatedMirrorMaker:
         process_config: WorkerConfig,
         configs: Mapping[str, WorkerConfig],
         forget_all_but: Callable[[Collection[str]], None],
+        launched: LaunchedSpark | None = None,
     ) -> None:
         listeners = RestListeners(process_config) if config.internal_rest else None
-        self._process = Process(process_config.spark, forget_all_but)
+        self._process = Process(process_config.spark, forget_all_but, launched)
         self._settled = asyncio.Event()
         self.flows = [self._runner(flow, configs[flow.name], config.path, listeners) for flow in config.flows]
         for runner in self.flows:
@@ -127,17 +129,3 @@ class _ApplicationOf:
             surface = Surface(admin=False, docs=False, read_only=True, budget=self._listeners.surface.budget)
             self._made = (worker, create_application(worker.herder, self._listeners.checks, surface))
         return self._made[1]
-
-
-def flow_configs(config: Mm2Config) -> dict[str, WorkerConfig]:
-    """The settings of each flow's worker, by the flow's name. ConfigError. The file's reader has given the warnings."""
-    return {flow.name: worker_config(flow.worker, warnings=False) for flow in config.flows}
-
-
-def process_config(config: Mm2Config) -> WorkerConfig:
-    """The settings of the process: Spark, plugins, REST. ConfigError."""
-    # There is no /admin, as in MirrorMaker.
-    own = {name: value for name, value in config.process.items() if name != "admin.listeners"}
-    # The process has no clients. Its listeners take the file's own ssl.* (RestServerConfig of the file), and no cluster's.
-    worker = {name: value for name, value in config.flows[0].worker.items() if not name.startswith(_OF_CLIENTS)}
-    return worker_config({**worker, **own}, warnings=False)

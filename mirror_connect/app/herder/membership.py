@@ -23,12 +23,11 @@ from typing import Final, Protocol
 
 from mirror_connect.app.herder.interfaces import Silence
 from mirror_connect.connectors.clock import boot_clock
-from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable, GroupRefusedError, NotAuthorized
 from mirror_connect.kafka_io.client.connection import UnsupportedByBroker
 from mirror_connect.kafka_io.client.group_membership import (
     CoordinatorLost,
     GroupClient,
-    GroupRefusedError,
     GroupSettings,
     HeldByOthers,
     MembershipLost,

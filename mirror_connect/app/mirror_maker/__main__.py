@@ -8,14 +8,14 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from mirror_connect.app.config.kafka_environment import notices
-from mirror_connect.app.foreground import main_of
+from mirror_connect.app.foreground import Prepared, Program, main_of
 from mirror_connect.app.mirror_maker.client_files import read_sources, read_target
 from mirror_connect.app.mirror_maker.options import Asked, help_text, parse
-from mirror_connect.app.mirror_maker.program import MirrorMaker
+from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.connectors.secrets import RedactingFilter
 from mirror_connect.connectors.task_protocol import MIRROR_MAKER_1
@@ -30,7 +30,7 @@ def main() -> NoReturn:
     main_of(prepare)
 
 
-def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], MirrorMaker]:
+def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
     """See foreground.Prepare. ConfigError. What asks for the help or the version ends here."""
     options = parse(arguments)
     if isinstance(options, Asked):
@@ -49,7 +49,13 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], M
             source.consumer["bootstrap.servers"],
             target.producer["bootstrap.servers"],
         )
-    return lambda: MirrorMaker(options, sources, target, {}, hiding.forget_all_but)
+
+    def make(launched: LaunchedSpark) -> Program:
+        from mirror_connect.app.mirror_maker.program import MirrorMaker  # noqa: PLC0415 — see foreground.Prepared
+
+        return MirrorMaker(options, sources, target, {}, hiding.forget_all_but, launched=launched)
+
+    return Prepared({}, make)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from mirror_connect.app.mirror_maker.source import MirroredSource
 from mirror_connect.app.mirror_maker.target_topics import TargetTopics
 from mirror_connect.app.mirror_maker.topic_choice import TopicChoice
 from mirror_connect.app.process import Process
+from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.connectors.log_format import log_flow
 from mirror_connect.connectors.rights import PRODUCING_USER
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
@@ -24,7 +25,10 @@ ADMIN_S: Final = 30.0
 
 
 class MirrorMaker:
-    """See the module. `spark`: the properties spark.*; `forget_all_but` gets every minute the secrets that are in use."""
+    """See the module. `spark`: the properties spark.*; `forget_all_but` gets every minute the secrets that are in use.
+
+    `launched`: Spark's first application, if it exists already.
+    """
 
     def __init__(
         self,
@@ -33,11 +37,13 @@ class MirrorMaker:
         target: TargetFile,
         spark: Mapping[str, str],
         forget_all_but: Callable[[Collection[str]], None],
+        *,
+        launched: LaunchedSpark | None = None,
     ) -> None:
         self._aborts = options.abort_on_send_failure
         self._refused = asyncio.Event()
         self._refusal = ""
-        self._process = Process(spark, forget_all_but)
+        self._process = Process(spark, forget_all_but, launched)
         choice = TopicChoice(options.expression, excludes=options.excludes)
         targets = TargetTopics(
             ClusterAdmin(target.producer, "the target cluster", timeout=ADMIN_S, user=PRODUCING_USER)

@@ -6,12 +6,12 @@ Exit codes: those of app/foreground.py.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from mirror_connect.app.foreground import WrongUsage, hide_secrets_of, main_of, set_up_environment
-from mirror_connect.app.standalone.program import StandaloneWorker
+from mirror_connect.app.foreground import Prepared, Program, WrongUsage, hide_secrets_of, main_of, set_up_environment
 from mirror_connect.app.standalone.standalone_config import load_standalone_config
+from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.connectors.secrets import RedactingFilter
 from mirror_connect.connectors.task_protocol import CONNECT
@@ -26,7 +26,7 @@ def main() -> NoReturn:
     main_of(prepare)
 
 
-def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], StandaloneWorker]:
+def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
     """See foreground.Prepare. WrongUsage, ConfigError."""
     if not arguments or any(each.startswith("-") for each in arguments):
         raise WrongUsage(USAGE)
@@ -39,7 +39,13 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Callable[[], S
         config.offsets_file,
         config.own_client().get("bootstrap.servers"),
     )
-    return lambda: StandaloneWorker(config, arguments[1:], hiding.forget_all_but)
+
+    def make(launched: LaunchedSpark) -> Program:
+        from mirror_connect.app.standalone.program import StandaloneWorker  # noqa: PLC0415 — see foreground.Prepared
+
+        return StandaloneWorker(config, arguments[1:], hiding.forget_all_but, launched)
+
+    return Prepared(config.spark, make)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from mirror_connect.app.standalone.connector_files import read_connector_file
 from mirror_connect.app.standalone.file_backing import FileBacking
 from mirror_connect.app.standalone.file_lock import OffsetFileLock
 from mirror_connect.app.standalone.standalone_config import StandaloneConfig
+from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -25,11 +26,16 @@ log = logging.getLogger(__name__)
 class StandaloneWorker:
     """See the module. Building it locks the offset file and opens the REST port; `run` returns after `stop`.
 
-    `files`: those of the connectors. `forget_all_but` gets every minute the secrets that are in use.
+    `files`: those of the connectors. `forget_all_but` gets every minute the secrets that are in use. `launched`: Spark's
+    first application; None: Spark is started when REST answers.
     """
 
     def __init__(
-        self, config: StandaloneConfig, files: Sequence[str], forget_all_but: Callable[[Collection[str]], None]
+        self,
+        config: StandaloneConfig,
+        files: Sequence[str],
+        forget_all_but: Callable[[Collection[str]], None],
+        launched: LaunchedSpark | None = None,
     ) -> None:
         self._files = files
         self._lock = OffsetFileLock(config.offsets_file)
@@ -40,7 +46,7 @@ class StandaloneWorker:
             self._lock.release()
             raise
         self._url = listeners.url
-        self._process = Process(config.spark, forget_all_but)
+        self._process = Process(config.spark, forget_all_but, launched)
         backing = FileBacking(config.offsets_file, config.offset_flush_interval_ms, self._url, after_a_kill=killed)
         self.worker = Worker(config, self._process.spark, backing, worker_id=listeners.worker_id, standalone=True)
         self._process.add(self.worker)

@@ -1,5 +1,6 @@
 """The worker's one Spark application as a process tree: starts it, reads its log, and ends it completely.
 
+The first one of a process is launched before there is an event loop (`launch`): Spark takes longest of all at a start.
 Only this module knows how Spark is started. The tree has a session of its own (setsid), so that the worker can find and kill
 all of it, also PySpark's daemon, which leaves the process group.
 """
@@ -11,7 +12,9 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from typing import Final
 
@@ -23,9 +26,10 @@ from mirror_connect.app.supervisor.spark_log import SparkLog, with_settings
 from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES, PLUGIN_PATH
 from mirror_connect.kafka_io.client.java_options import for_tasks
 
+DRIVER: Final = ("-m", "mirror_connect.spark_jobs")
 # The variables that the application gets from the worker's environment. Others may be secrets for EnvVarConfigProvider.
 PASSED_ON: Final = (
-    *("XDG_CACHE_HOME", "CACHE_DIRECTORY"),
+    *("XDG_CACHE_HOME", "CACHE_DIRECTORY", "MIRROR_CONNECT_LOG_LEVEL"),
     *("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "JAVA_HOME", "LD_LIBRARY_PATH", "PYTHONPATH"),
     PLUGIN_PATH,
     PLUGIN_MODULES,
@@ -35,14 +39,18 @@ LOG_ENDS_S: Final = 2.0
 
 
 class SparkApplication:
-    """One process tree. `start` it, await `exited`, `end` it; it can't be started twice."""
+    """One process tree. `start` it, await `exited`, `end` it; it can't be started twice.
+
+    `launch` does the first half of `start`, without an event loop.
+    """
 
     def __init__(self, spark: Mapping[str, str]) -> None:
         self._spark = with_heap(spark, os.environ)
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._scratch: Scratch | None = None
         self._log = SparkLog()
         self._following: asyncio.Task[None] | None = None
+        self._code: asyncio.Future[int] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -54,9 +62,11 @@ class SparkApplication:
         """The last log line that is no stack frame, with the settings that it is about; empty if there is none."""
         return with_settings(self._log.last_words, self._spark)
 
-    async def start(self, url: str, token: str) -> None:
-        """Starts the driver; the token travels through its standard input, never as an argument or in the environment."""
-        await asyncio.to_thread(remove_stale)
+    def launch(self, url: str, token: str) -> None:
+        """Starts the driver; the token travels through its standard input, never as an argument or in the environment.
+
+        OSError. Its log is read from `start` on.
+        """
         scratch = self._scratch = Scratch()
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         environment |= {name: value for name, value in os.environ.items() if name.startswith("SPARK_")}
@@ -70,37 +80,48 @@ class SparkApplication:
             "TMPDIR": str(scratch.path),
         }
         try:
-            process = self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "mirror_connect.spark_jobs",
-                stdin=asyncio.subprocess.PIPE,
+            process = self._process = subprocess.Popen(
+                [sys.executable, *DRIVER],
+                stdin=subprocess.PIPE,
                 # In one pipe: a JVM that can't start writes the reason to its standard output.
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
                 start_new_session=True,
                 env=environment,
-                limit=1 << 20,
+                # `start` reads it without a buffer of its own in between.
+                bufsize=0,
             )
         except BaseException:
             scratch.remove()
             raise
         assert process.stdin is not None
-        assert process.stdout is not None
-        self._following = asyncio.create_task(self._follow_log(process.stdout))
         hello = {"url": url, "token": token, "scratch": str(scratch.path), "spark": self._spark}
-        with contextlib.suppress(ConnectionError):  # it died at once; `exited` tells
-            process.stdin.write(json.dumps(hello).encode() + b"\n")
-            await process.stdin.drain()
+        with contextlib.suppress(OSError):  # it died at once; `exited` tells
+            _write_all(process.stdin.fileno(), json.dumps(hello).encode() + b"\n")
+
+    async def start(self, url: str, token: str) -> None:
+        """Starts the driver, unless it is launched already, and follows its log. OSError."""
+        await asyncio.to_thread(remove_stale)
+        if self._process is None:
+            await asyncio.to_thread(self.launch, url, token)
+        process = self._process
+        assert process is not None
+        loop = asyncio.get_running_loop()
+        code = self._code = loop.create_future()
+        threading.Thread(target=_wait, args=(process, loop, code), name="spark", daemon=True).start()
+        reader = asyncio.StreamReader(limit=1 << 20)
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), process.stdout)
+        self._following = asyncio.create_task(self._follow_log(reader, transport))
 
     async def exited(self) -> int:
         """Waits for the driver's end, then kills its remaining processes; returns the exit code."""
-        if self._process is None:
+        if self._process is None or self._code is None:
             return 0
-        code = await self._process.wait()
+        # Several callers may wait here; one that is cancelled must not end the wait of the others.
+        code = await asyncio.shield(self._code)
+        self._close_input()
         await asyncio.to_thread(self._kill_tree)
         if self._following is not None:
-            # Several callers may wait here; one that is cancelled must not end the reading for the others.
             await asyncio.wait([self._following], timeout=LOG_ENDS_S)
         if self._scratch is not None:
             await asyncio.to_thread(self._scratch.remove)
@@ -108,15 +129,24 @@ class SparkApplication:
 
     async def end(self, patience_s: float) -> None:
         """Closes the pipe, waits, and kills the rest of the tree. When this returns, no process of it is alive."""
-        if self._process is None:
+        if self._process is None or self._code is None:
             return
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience_s):
-                await self._process.wait()
+        self._close_input()
+        await asyncio.wait([self._code], timeout=patience_s)
         await asyncio.to_thread(self._kill_tree)
         await self.exited()
+
+    def kill(self) -> None:
+        """Ends what `launch` has started and `start` has not followed; blocks until no process of it is alive."""
+        if self._process is None or self._code is not None:
+            return
+        self._kill_tree()
+        self._process.wait()
+        self._close_input()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        if self._scratch is not None:
+            self._scratch.remove()
 
     def kill_task(self, pid: int) -> bool:
         """Kills one task's process if it belongs to this tree; returns whether it was there."""
@@ -142,15 +172,39 @@ class SparkApplication:
                     os.kill(pid, signal.SIGKILL)
             psutil.wait_procs([process for process in map(_process, alive) if process is not None], timeout=1.0)
 
-    async def _follow_log(self, stream: asyncio.StreamReader) -> None:
-        while True:
-            try:
-                line = await stream.readline()
-            except ValueError:  # longer than the limit: dropped, the next line is read
-                continue
-            if not line:
-                return
-            self._log.take(line.decode(errors="replace").rstrip())
+    def _close_input(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+
+    async def _follow_log(self, stream: asyncio.StreamReader, transport: asyncio.ReadTransport) -> None:
+        try:
+            while True:
+                try:
+                    line = await stream.readline()
+                except ValueError:  # longer than the limit: dropped, the next line is read
+                    continue
+                if not line:
+                    return
+                self._log.take(line.decode(errors="replace").rstrip())
+        finally:
+            transport.close()
+
+
+def _wait(process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, code: asyncio.Future[int]) -> None:
+    """Tells the loop the exit code of a process; in a thread of its own."""
+    found = process.wait()
+
+    def tell() -> None:
+        if not code.done():
+            code.set_result(found)
+
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        loop.call_soon_threadsafe(tell)
+
+
+def _write_all(pipe: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(pipe, content) :]
 
 
 def _session_of(pid: int) -> int | None:

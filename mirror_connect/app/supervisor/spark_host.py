@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from mirror_connect.app.supervisor.interfaces import Application
+from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.supervisor.launcher import SparkApplication
 from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
 from mirror_connect.app.supervisor.task_run import TaskRun
@@ -73,19 +74,24 @@ class RunOwner(Protocol):
 
 
 class SparkHost:
-    """See the module. `spark`: the properties spark.*; `clock` gives seconds. The driver shows `driver_token`."""
+    """See the module. `spark`: the properties spark.*; `clock` gives seconds. The driver shows `driver_token`.
+
+    `launched`: the first application, which exists already.
+    """
 
     def __init__(
         self,
         spark: Mapping[str, str],
         *,
+        launched: LaunchedSpark | None = None,
         new_application: Callable[[Mapping[str, str]], Application] = SparkApplication,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.driver_token: Final = secrets.token_urlsafe(32)
+        self.driver_token: Final = launched.token if launched is not None else secrets.token_urlsafe(32)
         self.master: Final = spark.get("spark.master", "local[64,4]")
         self._owners: list[RunOwner] = []
-        self._keeper = SparkKeeper(lambda: new_application(spark), clock, self._lost)
+        first = [launched.application] if launched is not None else []
+        self._keeper = SparkKeeper(lambda: first.pop() if first else new_application(spark), clock, self._lost)
         self._plan_version = 0
         self._plan_changed = asyncio.Event()
 

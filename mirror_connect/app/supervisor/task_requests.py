@@ -128,6 +128,7 @@ class TaskRequests:
             run.end_attempt(self._clock())
             self._runs.reassign(run.task.connector)
             run.begin_attempt(attempt, self._clock())
+            log.debug("Task %s: a process has asked for its spec", run.task)
         return True
 
     async def source_offsets(
@@ -156,6 +157,7 @@ class TaskRequests:
         if not run.is_work_of(attempt):
             return None
         run.late = None
+        log.debug("Task %s gets its source offsets", run.task)
         return found
 
     def _has_no_source_offsets(self, run: TaskRun, line: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.errors import ClusterUnreachable, GroupRefusedError, NotAuthorized
 from mirror_connect.connectors.partitions import CommittedOffsets, TopicPartition
 from mirror_connect.connectors.rights import WORKER_USER, MissingRight, on_group
 from mirror_connect.kafka_io.client.cluster import Cluster
@@ -38,10 +38,6 @@ _OF_THE_GROUP: Final = frozenset(
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
     }
 )
-
-
-class GroupRefusedError(Exception):
-    """The group can't be joined as things are; the text names group.id, the reason and what to do."""
 
 
 class HeldByOthers(GroupRefusedError):

@@ -56,6 +56,19 @@ def test_the_loop_is_asked_to_end(number: int) -> None:
     assert ended("asked.set", "pass", number, 25) == (7, "")
 
 
+EARLY: Final = """
+import os, signal
+from mirror_connect.app.end_signals import keep_signals
+keep_signals()
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_a_signal_before_there_is_a_loop_is_kept_for_it() -> None:
+    program = EARLY + PROGRAM.replace("ON_SIGNAL", "asked.set").replace("IN_LOOP", "pass").replace("PATIENCE_S", "25")
+    assert subprocess.run([sys.executable, "-c", program], timeout=120, check=False).returncode == 7
+
+
 @pytest.mark.parametrize("stuck", ["waits_for_ever", "computes_for_ever"])
 def test_a_process_whose_loop_hangs_ends_and_tells_where_it_hung(stuck: str) -> None:
     code, said = ended("asked.set", f"loop.call_soon({stuck})")

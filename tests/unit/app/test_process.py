@@ -16,6 +16,8 @@ from mirror_connect.app.errors import StartupError
 from mirror_connect.app.foreground import LAST_RESORT_S
 from mirror_connect.app.process import CLOSING_S, END_S, LEAVING_S, SPARK_ENDS_S, SPARK_KILLED_S, Process, forget_unused
 from mirror_connect.app.steps import LEAST_PATIENCE_S, ending_by
+from mirror_connect.app.supervisor import launcher
+from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.worker import Worker
 from mirror_connect.connectors.log_format import LineFormatter, log_flow
@@ -83,6 +85,22 @@ async def test_spark_belongs_to_no_flow_whichever_starts_it(monkeypatch: pytest.
         await process.start_spark()
     await process.http.end()
     assert lines == ["Spark is starting"]
+
+
+async def test_spark_that_is_launched_is_followed_before_anything_else_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "DRIVER", ("-c", "import sys; sys.stdin.read()"))
+    launched = await asyncio.to_thread(LaunchedSpark, {})
+    process = Process({}, lambda _: None, launched)
+
+    async def start() -> None:
+        async with asyncio.timeout(60):
+            while process.spark.application is None:
+                await asyncio.sleep(0.01)
+        assert process.spark.application is launched.application
+        process.stop()
+
+    await process.run(start)
+    assert not launched.application.owns(launched.application.pid or 0)
 
 
 # --- the end ---

@@ -1,4 +1,7 @@
-"""What a worker imports before its REST port answers: packages for rare settings must not cost every start."""
+"""What a worker imports before its REST port answers: packages for rare settings must not cost every start.
+
+Before Spark is launched, and before Spark's driver starts its JVM, still less is imported: nothing takes as long as Spark.
+"""
 
 from __future__ import annotations
 
@@ -63,3 +66,23 @@ def test_the_list_of_imports_is_that_of_a_worker(imported: set[str]) -> None:
 )
 def test_a_plain_worker_starts_without_packages_for(imported: set[str], package: str) -> None:
     assert package not in imported
+
+
+@pytest.mark.parametrize(
+    ("program", "packages"),
+    [
+        *(
+            pytest.param(
+                f"mirror_connect.app.{program}",
+                {"fastapi", "starlette", "uvicorn", "pydantic", "aiokafka", "confluent_kafka", "yaml"},
+                id=program,
+            )
+            for program in ("__main__", "dedicated.__main__", "mirror_maker.__main__", "standalone.__main__")
+        ),
+        pytest.param("mirror_connect.spark_jobs.__main__", {"pyspark", "py4j", "asyncio", "ssl"}, id="driver"),
+    ],
+)
+def test_nothing_heavy_is_imported_before_spark_is_launched(program: str, packages: set[str]) -> None:
+    code = f"import sys, {program}; print(*sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert {name.partition(".")[0] for name in said.split()} & packages == set()

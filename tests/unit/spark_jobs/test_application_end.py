@@ -12,11 +12,10 @@ PROGRAM = """
 import time
 from mirror_connect.spark_jobs import __main__ as application
 
-class Start:
-    def __init__(self, hello):
-        print("starting", flush=True)
-        application._ending.wait()
-        raise RuntimeError("the JVM is gone")
+def start(hello):
+    print("starting", flush=True)
+    application._ending.wait()
+    raise RuntimeError("the JVM is gone")
 
 looks = []
 
@@ -25,7 +24,7 @@ def kill_the_rest():
     time.sleep(0.5)
     print("killed", len(looks), flush=True)
 
-application.Application = Start
+application.run = start
 application._kill_the_rest = kill_the_rest
 application.main()
 """

@@ -13,7 +13,7 @@ import pytest
 
 from mirror_connect.spark_jobs import class_archive
 from mirror_connect.spark_jobs.class_archive import make_archive
-from mirror_connect.spark_jobs.session import ARCHIVE, archive_option, archive_places
+from mirror_connect.spark_jobs.spark_settings import ARCHIVE, archive_option, archive_places
 from tests.waiting import wait_for_state
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mirror_connect.spark_jobs.__main__ import state_of
+from mirror_connect.spark_jobs.application import state_of
 
 
 class _Query:

@@ -17,13 +17,8 @@ from mirror_connect.app.dedicated import program as program_module
 from mirror_connect.app.dedicated.flow_runner import FlowRunner
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.dedicated.mm2_file import read_mm2_config
-from mirror_connect.app.dedicated.program import (
-    THREADS,
-    THREADS_OF_A_FLOW,
-    DedicatedMirrorMaker,
-    flow_configs,
-    process_config,
-)
+from mirror_connect.app.dedicated.process_configs import flow_configs, process_config
+from mirror_connect.app.dedicated.program import THREADS, THREADS_OF_A_FLOW, DedicatedMirrorMaker
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 
 COMMAND: Final = (sys.executable, "-m", "mirror_connect.app.dedicated.__main__")
@@ -38,7 +33,8 @@ listeners = http://127.0.0.1:0
 # In a process of its own: a worker's parts are made for good.
 BUILD: Final = """
 import asyncio, sys
-from mirror_connect.app.dedicated.program import DedicatedMirrorMaker, flow_configs, process_config
+from mirror_connect.app.dedicated.process_configs import flow_configs, process_config
+from mirror_connect.app.dedicated.program import DedicatedMirrorMaker
 from mirror_connect.app.dedicated.mm2_file import read_mm2_config
 
 async def build():

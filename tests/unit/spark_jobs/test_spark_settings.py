@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from mirror_connect.spark_jobs.session import JVM_OPTIONS, settings
+from mirror_connect.spark_jobs.spark_settings import JVM_OPTIONS, settings
 
 
 def test_spark_is_bound_to_loopback_unless_told_otherwise() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
-from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.definition import UnknownConnectorClass
+from mirror_connect.connectors.known_connectors import connector_definition
 
 
 @pytest.mark.parametrize(

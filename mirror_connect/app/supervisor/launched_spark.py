@@ -1,0 +1,31 @@
+"""The first Spark application of a process, launched as soon as the settings are known.
+
+Spark needs most of the time of a start, and nothing of it needs the worker: so it comes up while the worker imports its web
+framework and reads its topics. What its driver asks meanwhile waits in the queue of the internal HTTP's port.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Final
+
+from mirror_connect.app.environment import listen_on
+from mirror_connect.app.supervisor.launcher import SparkApplication
+
+
+class LaunchedSpark:
+    """See the module. Creating it opens the port of the internal HTTP and launches Spark. StartupError, OSError.
+
+    The driver shows `token`.
+    """
+
+    def __init__(self, spark: Mapping[str, str]) -> None:
+        self.token: Final = secrets.token_urlsafe(32)
+        self.listener: Final = listen_on("127.0.0.1", 0, "the internal HTTP")
+        self.application: Final = SparkApplication(spark)
+        self.application.launch(f"http://127.0.0.1:{self.listener.getsockname()[1]}", self.token)
+
+    def kill(self) -> None:
+        """Ends it, unless a SparkHost has it by now."""
+        self.application.kill()

@@ -1,0 +1,99 @@
+"""The driver's loop: one streaming query for each run in the worker's plan, and reports of their states."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mirror_connect.spark_jobs.query import start_query
+from mirror_connect.spark_jobs.worker_client import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("mirror_connect.spark_jobs")
+REPORT_S: Final = 0.5
+PLAN_TIMEOUT_S: Final = 15.0
+
+
+class Application:
+    """Makes the running queries equal the plan, and reports their states to the worker. `hello`: see __main__.py."""
+
+    def __init__(self, hello: dict[str, Any], session: SparkSession) -> None:
+        self._url: str = hello["url"]
+        self._plan_http = InternalHttp(self._url, hello["token"])
+        self._report_http = InternalHttp(self._url, hello["token"])
+        self._scratch = Path(hello["scratch"])
+        self._queries: dict[str, Any] = {}
+        self._failed_starts: dict[str, str] = {}
+        self._session = session
+        self._slots = session.sparkContext.defaultParallelism
+
+    def run(self) -> None:
+        """Applies the plan until the process ends."""
+        threading.Thread(target=self._report_for_ever, name="reports", daemon=True).start()
+        version = -1
+        while True:
+            try:
+                plan = self._plan_http.call("GET", f"/plan?after={version}", timeout=PLAN_TIMEOUT_S)
+            except (WorkerUnreachableError, RunOverError):
+                time.sleep(REPORT_S)
+                continue
+            version = plan["version"]
+            self._apply({run["run_id"]: run["token"] for run in plan["runs"]})
+
+    def _apply(self, wanted: dict[str, str]) -> None:
+        for run_id in [known for known in self._queries if known not in wanted]:
+            # The worker removes a run from the plan when its task has returned or was killed.
+            query = self._queries.pop(run_id)
+            try:
+                query.stop()
+            except Exception:  # an error of one query must not affect the others
+                log.exception("query of run %s did not stop", run_id)
+            shutil.rmtree(self._scratch / run_id, ignore_errors=True)
+        for run_id in [known for known in self._failed_starts if known not in wanted]:
+            del self._failed_starts[run_id]
+        for run_id, token in wanted.items():
+            if run_id in self._queries or run_id in self._failed_starts:
+                continue
+            try:
+                handle = RunHandle(self._url, run_id, token)
+                self._queries[run_id] = start_query(self._session, handle, str(self._scratch / run_id))
+                log.debug("Start: the query of run %s is started", run_id)
+            except Exception as error:  # the worker shows it as the failure of this task alone
+                log.exception("query of run %s did not start", run_id)
+                self._failed_starts[run_id] = f"{type(error).__name__}: {error}"
+
+    def _report_for_ever(self) -> None:
+        while True:
+            runs: dict[str, dict[str, str | None]] = {
+                run_id: {"state": "ENDED", "error": error} for run_id, error in self._failed_starts.copy().items()
+            }
+            for run_id, query in self._queries.copy().items():
+                runs[run_id] = state_of(query)
+            with contextlib.suppress(WorkerUnreachableError, RunOverError):
+                self._report_http.call("POST", "/driver", {"slots": self._slots, "runs": runs, "pid": os.getpid()})
+            time.sleep(REPORT_S)
+
+
+def state_of(query: Any) -> dict[str, str | None]:
+    """ACTIVE, ENDED with its error, or UNKNOWN with the reason if the state can't be read."""
+    try:
+        if query.isActive:
+            return {"state": "ACTIVE", "error": None}
+    except Exception as error:  # noqa: BLE001 — the worker decides; without a JVM this process ends soon
+        return {"state": "UNKNOWN", "error": _first_line(error)}
+    try:
+        return {"state": "ENDED", "error": str(query.exception() or "the query ended")}
+    except Exception as error:  # noqa: BLE001 — it has ended anyway
+        return {"state": "ENDED", "error": f"the query ended, and its error can't be read: {_first_line(error)}"}
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]

@@ -1,0 +1,110 @@
+"""Spark's settings for a worker's application: defaults, fixed ones, and the JVM's options. It imports no PySpark."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+# The classes that the JVM loads at each start (class_archive.py).
+ARCHIVE: Final = Path(sys.prefix) / "share" / "mirror-connect" / "spark.jsa"
+# Users need not know of an archive that doesn't fit, or of classes that it can't contain.
+QUIET: Final = "-Xlog:cds*=off"
+# A user's own spark.* properties override these, but not those in FIXED.
+DEFAULTS = {
+    "spark.master": "local[64,4]",
+    "spark.driver.memory": "512m",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.streaming.numRecentProgressUpdates": "2",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.cleaner.periodicGC.interval": "60min",
+}
+# Serial collection and a small code cache: the JVM only places and watches tasks, so memory matters and pauses don't.
+# No perf data file: it would lie outside of our scratch directory and outlive a kill.
+JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -XX:ReservedCodeCacheSize=64m -XX:-UsePerfData"
+FIXED = {
+    "spark.app.name": "mirror-connect",
+    "spark.pyspark.python": sys.executable,
+    "spark.pyspark.driver.python": sys.executable,
+    # Imports what a task needs before it forks, so that its pages are shared by all tasks.
+    "spark.python.daemon.module": "mirror_connect.spark_jobs.daemon",
+    "spark.python.worker.reuse": "true",
+    # Without the secret nobody can use Spark's ports, not even on this machine. The JVM generates the secret and keeps it
+    # in its memory (SecurityManager.initializeAuth, for local masters).
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+}
+# PySpark's `/.UUID.sock`, and the longest path that every system accepts, without the final zero.
+_SOCKET_NAME = len("/.00000000-0000-0000-0000-000000000000.sock")
+_SOCKET_PATH = 103
+# Spark's own spark.redaction.regex.
+_SECRET: Final = re.compile("(?i)secret|password|token|access[.]?key")
+
+
+def settings(user: Mapping[str, str]) -> dict[str, str]:
+    """Spark's configuration from the worker's `spark.*` properties. Extra JVM options of users are appended."""
+    # TMPDIR is the scratch directory, which nobody else may enter. Java does not use that variable by itself.
+    scratch = tempfile.gettempdir()
+    merged = {**DEFAULTS, **user, **FIXED, **_python_sockets(scratch)}
+    # Files of a JVM that crashes are written there too and deleted with it: they may contain secrets.
+    ours = f"-Djava.io.tmpdir={scratch} -XX:ErrorFile={scratch}/hs_err_pid%p.log -XX:-CreateCoredumpOnCrash"
+    options = (JVM_OPTIONS, archive_option(), ours, user.get("spark.driver.extraJavaOptions", ""))
+    merged["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
+    return merged
+
+
+def _python_sockets(scratch: str) -> dict[str, str]:
+    """The settings by which the JVM and Python's processes connect.
+
+    On a loopback port, PySpark's daemon forks for anybody who connects, and authenticates afterwards. So it uses sockets in
+    a directory that only this user may enter, unless the path is too long for a socket.
+    """
+    enabled = len(os.fsencode(scratch)) + _SOCKET_NAME <= _SOCKET_PATH
+    if not enabled:
+        log.warning(
+            "TMPDIR %s is too long for Unix sockets, so PySpark uses loopback ports. "
+            "Other users of this machine can make it fork there. Use a shorter TMPDIR",
+            scratch,
+        )
+    return {
+        "spark.python.unix.domain.socket.enabled": str(enabled).lower(),
+        "spark.python.unix.domain.socket.dir": scratch,
+    }
+
+
+def archive_places(environment: Mapping[str, str] = os.environ) -> list[Path]:
+    """Where the archive of Java's classes may be: beside the package, or in the cache of the user (or of systemd's unit)."""
+    home = environment.get("HOME")
+    of_user = environment.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else None)
+    # systemd's variable may list several directories.
+    caches = [environment.get("CACHE_DIRECTORY", "").partition(":")[0], of_user and f"{of_user}/mirror-connect"]
+    return [ARCHIVE, *(Path(cache, ARCHIVE.name) for cache in caches if cache)]
+
+
+def archive_option(places: Iterable[Path] | None = None) -> str:
+    """The JVM options that use the newest archive; empty without one. Java ignores one that doesn't fit."""
+    found = [place for place in (archive_places() if places is None else places) if place.is_file()]
+    if not found:
+        return ""
+    return f'-XX:SharedArchiveFile="{max(found, key=lambda place: place.stat().st_mtime)}" {QUIET}'
+
+
+def without_secrets(chosen: Mapping[str, str]) -> dict[str, str]:
+    """The settings that everybody may see: the JVM's arguments, which everybody on the machine can read."""
+    return {name: value for name, value in chosen.items() if not _SECRET.search(name)}
