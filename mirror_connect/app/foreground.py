@@ -139,10 +139,11 @@ def _run_to_the_end(prepare: Prepare, hiding: RedactingFilter) -> int:
         code = next((code for kind, code in EXIT_CODES.items() if isinstance(cause, kind)), MISTAKE)
         if code == MISTAKE:
             log.exception("The worker ends because of an unexpected error")
-        if launched is not None:
-            launched.kill()
         _say(" ".join(str(cause).split()) or type(cause).__name__, hiding)
         return code
+    finally:
+        if launched is not None:
+            launched.kill()
     return OK
 
 

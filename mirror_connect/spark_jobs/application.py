@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mirror_connect.spark_jobs.query import start_query
+from mirror_connect.spark_jobs.query import start_query, warm_up
 from mirror_connect.spark_jobs.worker_client import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Application:
     def run(self) -> None:
         """Applies the plan until the process ends."""
         threading.Thread(target=self._report_for_ever, name="reports", daemon=True).start()
-        version = -1
+        version, cold = -1, True
         while True:
             try:
                 plan = self._plan_http.call("GET", f"/plan?after={version}", timeout=PLAN_TIMEOUT_S)
@@ -46,7 +46,20 @@ class Application:
                 time.sleep(REPORT_S)
                 continue
             version = plan["version"]
+            if cold and not plan["runs"]:
+                threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
+            cold = False
             self._apply({run["run_id"]: run["token"] for run in plan["runs"]})
+
+    def _warm_up(self) -> None:
+        """Nobody waits for this session's first query, so it is one that does nothing."""
+        scratch = self._scratch / "warm-up"
+        try:
+            warm_up(self._session, str(scratch))
+            log.debug("Start: the first query has ended")
+        except Exception:  # the next query shows what is wrong
+            log.debug("The first query failed", exc_info=True)
+        shutil.rmtree(scratch, ignore_errors=True)
 
     def _apply(self, wanted: dict[str, str]) -> None:
         for run_id in [known for known in self._queries if known not in wanted]:

@@ -15,6 +15,7 @@ PRELOADED = (
     "pyarrow",
     "asyncio",
     "uvloop",
+    "pyspark.worker",
     "mirror_connect.spark_jobs.query",
     "mirror_connect.spark_jobs.tasks.registry",
 )

@@ -32,6 +32,9 @@ DEFAULTS = {
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "200",
     "spark.sql.shuffle.partitions": "1",
+    # A query's row is a tick of its clock: not worth a compiler, whose classes (Janino's) are too old for the archive.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.cleaner.periodicGC.interval": "60min",
 }
 # Serial collection and a small code cache: the JVM only places and watches tasks, so memory matters and pauses don't.

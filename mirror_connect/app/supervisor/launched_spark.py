@@ -6,6 +6,7 @@ framework and reads its topics. What its driver asks meanwhile waits in the queu
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Mapping
 from typing import Final
@@ -15,7 +16,7 @@ from mirror_connect.app.supervisor.launcher import SparkApplication
 
 
 class LaunchedSpark:
-    """See the module. Creating it opens the port of the internal HTTP and launches Spark. StartupError, OSError.
+    """See the module. Creating it opens the port of the internal HTTP and launches Spark. StartupError.
 
     The driver shows `token`.
     """
@@ -24,7 +25,8 @@ class LaunchedSpark:
         self.token: Final = secrets.token_urlsafe(32)
         self.listener: Final = listen_on("127.0.0.1", 0, "the internal HTTP")
         self.application: Final = SparkApplication(spark)
-        self.application.launch(f"http://127.0.0.1:{self.listener.getsockname()[1]}", self.token)
+        with contextlib.suppress(OSError):  # `start` tries again, and its error is reported
+            self.application.launch(f"http://127.0.0.1:{self.listener.getsockname()[1]}", self.token)
 
     def kill(self) -> None:
         """Ends it, unless a SparkHost has it by now."""

@@ -84,3 +84,18 @@ async def test_what_a_host_follows_is_not_ended_twice(echo: LaunchedSpark) -> No
     assert echo.application.owns(echo.application.pid or 0)
     await echo.application.end(60.0)
     echo.listener.close()
+
+
+async def test_what_could_not_be_launched_is_started_later(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(**_: object) -> str:
+        raise OSError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "mkdtemp", no_room)
+        launched = LaunchedSpark({})
+    assert launched.application.pid is None
+    monkeypatch.setattr(launcher, "DRIVER", ("-c", ECHO))
+    await launched.application.start("http://127.0.0.1:1", "token")
+    assert launched.application.pid is not None
+    await launched.application.end(60.0)
+    launched.listener.close()
