@@ -15,6 +15,7 @@ import pytest
 
 from deploy.local import LocalCluster
 from tests.contract.record_standalone import PLAIN, merged
+from tests.contract.test_exchanges import REPLAY, have_spark_started
 from tests.e2e.product import Product
 from tests.paths import ROOT
 
@@ -43,6 +44,8 @@ def test_answers_are_those_of_kafkas_standalone_worker(
     properties = {**PLAIN, "offset.storage.file.filename": str(tmp_path / "connect.offsets")}
     script = ROOT / "bin" / "connect-standalone.sh"
     with Product(target_cluster, group="alone", properties=properties, command=[script]) as worker:
+        if groups is None:
+            have_spark_started(worker)
         said = replayed(worker, source_cluster, chosen, tmp_path)
         assert said == f"{len(chosen)} passed, 0 failed\n", said + worker.log_tail(100)
 
@@ -52,7 +55,7 @@ def replayed(worker: Product, source: LocalCluster, exchanges: list[dict[str, An
     file = directory / "exchanges.json"
     file.write_text(json.dumps(exchanges), "utf-8")
     command = [
-        *(sys.executable, HERE / "record_rest.py", "replay", "--lenient", "--url", str(worker.rest.base_url)),
+        *(sys.executable, "-c", REPLAY, "replay", "--lenient", "--url", str(worker.rest.base_url)),
         *("--var", f"source_bootstrap={source.bootstrap_servers}", "--file", file),
         *("--var", f"target_bootstrap={worker.cluster.bootstrap_servers}"),
     ]
