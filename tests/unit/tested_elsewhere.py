@@ -60,6 +60,7 @@ TESTED_ELSEWHERE: Final[Mapping[str, str]] = {
     "connectors/user_code/hidden_memory.py": "tests/unit/connectors/user_code/test_user_class.py: one system call",
     "kafka_io/admin/all_topics.py": "tests/unit/kafka_io/admin/test_nameless_brokers.py: one call of librdkafka, through kafka_io/admin/admin.py",
     "kafka_io/client/client_keys.py": "tests/unit/kafka_io/client/test_client_settings.py: a table of settings",
+    "kafka_io/client/round_trip.py": "tests/unit/kafka_io/producer/test_target_broker.py: in simulated time, through kafka_io/producer/target_broker.py",
     "kafka_io/client/store_process.py": "tests/unit/kafka_io/client/test_stores.py: the main function of its process, through kafka_io/client/stores.py",
     "kafka_io/consumer/batch_heads.py": "tests/unit/verify/test_reading.py: used by verification only",
     "kafka_io/consumer/fetch_positions.py": "tests/unit/kafka_io/consumer/test_fetch_truncation.py: one part of the fetcher, through kafka_io/consumer/fetch_upkeep.py",
