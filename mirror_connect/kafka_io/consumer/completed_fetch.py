@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
+from mirror_connect.kafka_io.records.record_batch import LARGEST_OFFSET
 
 _BATCH_HEAD: Final = struct.Struct(">qiib")
 _LAST_OFFSET_DELTA: Final = struct.Struct(">i")
@@ -111,4 +112,5 @@ def whole_batches(records: memoryview) -> WholeBatches:
     offset = _BATCH_HEAD.unpack_from(records, last)[0]
     if magic >= 2 and at - last >= _V2_HEADER:
         offset += _LAST_OFFSET_DELTA.unpack_from(records, last + _LAST_OFFSET_DELTA_AT)[0]
-    return WholeBatches(at, offset + 1, epochs)
+    # A corrupt one must not break the next request for all other partitions; the reader finds the corruption.
+    return WholeBatches(at, min(offset + 1, LARGEST_OFFSET), epochs)

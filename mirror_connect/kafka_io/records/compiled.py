@@ -14,7 +14,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from mirror_connect.kafka_io.records.compression import NONE, compress
-from mirror_connect.kafka_io.records.record_batch import BatchReader, BatchView, ProducerBatch
+from mirror_connect.kafka_io.records.record_batch import LARGEST_OFFSET, BatchReader, BatchView, ProducerBatch
 
 try:
     from mirror_connect.kafka_io.records import _compiled
@@ -28,7 +28,6 @@ PLAIN_RECORDS: Final = 20_000
 # Offsets without gaps: first, count.
 _Ranges = tuple[tuple[int, int], ...]
 _MASK: Final = (1 << 64) - 1
-_LAST: Final = (1 << 63) - 1
 
 
 def rewrite(
@@ -51,7 +50,7 @@ def rewrite(
             view.base_offset,
             previous,
             view.last_offset,
-            min(from_offset, _LAST),
+            min(from_offset, LARGEST_OFFSET),
             False,
             most_records,
             inf,
@@ -75,13 +74,19 @@ def unpack(view: BatchView, data: bytes, from_offset: int) -> list[tuple[int, in
         return None
     timestamp = view.max_timestamp if view.log_append_time else None
     return functions.unpack(
-        data, view.count, view.base_timestamp, timestamp, view.base_offset, view.last_offset, min(from_offset, _LAST)
+        data,
+        view.count,
+        view.base_timestamp,
+        timestamp,
+        view.base_offset,
+        view.last_offset,
+        min(from_offset, LARGEST_OFFSET),
     )
 
 
 def _has_offsets(view: BatchView) -> bool:
     # Not each reader checks the header first.
-    return bool(view.base_offset >= 0 and view.last_offset <= _LAST)
+    return bool(view.base_offset >= 0 and view.last_offset < LARGEST_OFFSET)
 
 
 def merge(batches: Sequence[ProducerBatch], decompressed: Sequence[bytes]) -> bytes | None:
@@ -146,7 +151,7 @@ class _Splitter:
                 None,
                 0,
                 -1,
-                _LAST,
+                LARGEST_OFFSET,
                 0,
                 True,
                 self._most_records,

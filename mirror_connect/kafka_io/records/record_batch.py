@@ -31,6 +31,8 @@ _CRC: Final = struct.Struct(">I")
 _COUNT: Final = struct.Struct(">i")
 _COUNT_AT: Final = 57
 SEQUENCES: Final = 1 << 31
+# Of the end of a log; the records are below it.
+LARGEST_OFFSET: Final = (1 << 63) - 1
 
 CODEC_MASK: Final = 0x07
 LOG_APPEND_TIME: Final = 0x08
@@ -240,6 +242,8 @@ def verify(view: BatchView, *, check_crc: bool = True) -> None:
     """
     if view.base_offset < 0:
         raise CorruptBatchError(view.base_offset, "its offset is negative")
+    if view.last_offset >= LARGEST_OFFSET:
+        raise CorruptBatchError(view.base_offset, f"it ends at offset {view.last_offset}, which none can follow")
     if view.magic < 2:
         if check_crc and not legacy_records.crc_is_right(bytes(view.data)):
             raise CorruptBatchError(view.base_offset, "its CRC does not fit its bytes")

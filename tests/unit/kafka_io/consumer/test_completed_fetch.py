@@ -10,6 +10,7 @@ from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from mirror_connect.kafka_io.consumer.completed_fetch import whole_batches
 from tests.fakes.source_cluster import batch
 
+LAST = (1 << 63) - 1
 TWO = batch(100, 5) + batch(107, 3, size=200)
 
 
@@ -46,6 +47,11 @@ def test_a_compressed_old_set_has_the_offset_of_its_last_message() -> None:
     records = bytearray(legacy(1, 1))
     struct.pack_into(">q", records, 0, 3)
     assert whole_batches(memoryview(records)) == (len(records), 4, [(3, -1)])
+
+
+@pytest.mark.parametrize(("offset", "count"), [(LAST - 1, 1), (LAST, 1), (LAST, 9)])
+def test_the_next_offset_is_one_that_a_fetch_can_name(offset: int, count: int) -> None:
+    assert whole_batches(memoryview(batch(offset, count))).next_offset == LAST
 
 
 def test_each_batch_of_another_leader_epoch_is_named() -> None:

@@ -145,6 +145,8 @@ def test_a_wrong_byte_in_an_old_message_is_found(magic: int) -> None:
         pytest.param({"count": 6}, id="more_records_than_offsets"),
         pytest.param({"last_delta": -1}, id="ends_before_it_begins"),
         pytest.param({"base": -5}, id="negative_offset"),
+        pytest.param({"base": (1 << 63) - 5}, id="no_offset_can_follow"),
+        pytest.param({"base": (1 << 63) - 1}, id="offsets_of_more_than_64_bits"),
         pytest.param({"attributes": 7}, id="codec_that_does_not_exist"),
     ],
 )

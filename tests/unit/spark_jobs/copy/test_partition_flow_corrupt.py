@@ -61,6 +61,17 @@ def test_a_corrupt_header_that_makes_a_batch_look_copied_already_does_not_lose_i
     assert len(heard.corrupt) == 1
 
 
+@pytest.mark.parametrize("offset", [(1 << 63) - 3, (1 << 63) - 1])
+def test_a_batch_that_no_offset_can_follow_stops_the_flow_in_front_of_it(offset: int) -> None:
+    heard = Heard()
+    broken = flow(heard)
+    broken.put(fetched(0, 400, batch(0, 100), batch(offset, 3), batch(200, 3), batch(203, 3)))
+    taken = [take(broken), take(broken)]
+    assert [each.count for each in taken if each is not None] == [100]
+    assert [error.offset for error in heard.corrupt] == [offset]
+    assert broken.restart() == 100
+
+
 @pytest.mark.parametrize("damage", [0x01000000, 0x7FFFFF00], ids=["longer_than_what_came", "two_gigabytes"])
 def test_a_batch_with_a_wrong_length_stops_the_flow_in_front_of_it(damage: int) -> None:
     heard = Heard()
