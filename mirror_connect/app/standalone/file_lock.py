@@ -31,9 +31,9 @@ class OffsetFileLock:
 
         StartupError if another worker has the file; ConfigError if no file can be made there.
         """
-        if is_nowhere(self._path):
-            return False
         try:
+            if is_nowhere(self._path):
+                return False
             path = f"{os.path.realpath(self._path)}.lock"
             # No link: the file is often in /tmp, where others may have put one.
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
@@ -46,8 +46,10 @@ class OffsetFileLock:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             left = os.pread(descriptor, _SHOWN, 0)
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+            own = b"%d\n" % os.getpid()
+            # In this order: after a crash in between, an empty file would say that no worker was killed.
+            os.pwrite(descriptor, own, 0)
+            os.ftruncate(descriptor, len(own))
         except BlockingIOError:
             owner = os.pread(descriptor, _SHOWN, 0).decode("ascii", "replace").strip()
             os.close(descriptor)
@@ -57,15 +59,16 @@ class OffsetFileLock:
             ) from None
         except OSError as error:
             os.close(descriptor)
-            problem = f"{path} can't be locked ({error.strerror}); name a file on a file system with locks"
+            problem = f"{path} can't be locked ({error.strerror}); name a file on a file system with locks and room"
             raise ConfigError(OFFSETS_FILE, self._path, problem) from None
         self._descriptor = descriptor
         return bool(left)
 
-    def release(self) -> None:
-        """The worker has ended as it should, and so have its tasks."""
+    def release(self, *, killed: bool = False) -> None:
+        """The worker has ended as it should, and so have its tasks. `killed`: those of the one before it may live still."""
         if self._descriptor is not None:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._descriptor, 0)
+            if not killed:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None

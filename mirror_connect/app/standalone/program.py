@@ -43,11 +43,12 @@ class StandaloneWorker:
         try:
             listeners = RestListeners(config)
         except BaseException:
-            self._lock.release()
+            self._lock.release(killed=killed)
             raise
         self._url = listeners.url
         self._process = Process(config.spark, forget_all_but, launched)
         backing = FileBacking(config.offsets_file, config.offset_flush_interval_ms, self._url, after_a_kill=killed)
+        self._membership = backing.membership
         self.worker = Worker(config, self._process.spark, backing, worker_id=listeners.worker_id, standalone=True)
         self._process.add(self.worker)
         listeners.serve_herder(self._process.http, self.worker.herder)
@@ -61,7 +62,7 @@ class StandaloneWorker:
         try:
             await self._process.run(self._start)
         finally:
-            self._lock.release()
+            self._lock.release(killed=not self._membership.leads_for())
 
     async def _start(self) -> None:
         self.worker.herder.creating = True

@@ -60,6 +60,47 @@ def test_a_killed_worker_leaves_the_file_free_and_the_next_one_knows(tmp_path: P
     following.release()
 
 
+def killed_worker(path: Path) -> str:
+    """An offset file whose last worker was killed."""
+    (path / "offsets.lock").write_text("7\n")
+    return str(path / "offsets")
+
+
+def test_who_ends_before_its_tasks_may_write_leaves_word_of_the_killed_worker(tmp_path: Path) -> None:
+    path = killed_worker(tmp_path)
+    for _ in range(2):
+        second = OffsetFileLock(path)
+        assert second.take()
+        second.release(killed=True)
+    last = OffsetFileLock(path)
+    assert last.take()
+    last.release()
+    assert not OffsetFileLock(path).take()
+
+
+@pytest.mark.parametrize("step", ["pwrite", "ftruncate"])
+def test_a_failed_start_leaves_word_of_the_killed_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    path = killed_worker(tmp_path)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, step, full)
+        with pytest.raises(ConfigError, match="No space left on device"):
+            OffsetFileLock(path).take()
+    assert OffsetFileLock(path).take()
+
+
+@pytest.mark.parametrize("name", ["off\0sets", "\ud800"])
+def test_a_name_that_no_file_has_is_refused_with_the_setting(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        OffsetFileLock(str(tmp_path / name)).take()
+    assert raised.value.name == "offset.storage.file.filename"
+
+
 def test_a_place_where_no_file_can_be_made_is_refused_with_the_setting(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"offset\.storage\.file\.filename: .*No such file or directory") as raised:
         OffsetFileLock(str(tmp_path / "absent" / "offsets")).take()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ import pytest
 
 from mirror_connect.app.errors import ConnectorFileRefused, StartupError
 from mirror_connect.app.process import Process
+from mirror_connect.app.standalone.file_lock import OffsetFileLock
 from mirror_connect.app.standalone.offset_file import read_offset_file
 from mirror_connect.app.standalone.program import StandaloneWorker
 from mirror_connect.app.standalone.standalone_config import standalone_config
@@ -165,3 +167,17 @@ async def test_the_file_is_locked_before_the_port_is_opened_and_free_after_an_er
         worker_of(tmp_path, listeners="http://256.0.0.1:0")
     async with running(worker_of(tmp_path)):
         pass
+
+
+async def test_a_start_that_fails_soon_after_a_kill_leaves_the_wait_to_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "offsets.lock").write_text("7\n")
+    with pytest.raises((ConfigError, StartupError), match="listeners"):
+        worker_of(tmp_path, listeners="http://256.0.0.1:0")
+    worker = worker_of(tmp_path, str(tmp_path / "absent"))
+    # However long the start takes.
+    monkeypatch.setattr(worker._membership, "_since", math.inf)
+    with pytest.raises(ConnectorFileRefused):
+        await asyncio.wait_for(worker.run(), 60)
+    assert OffsetFileLock(str(tmp_path / "offsets")).take()
