@@ -21,7 +21,12 @@ from typing import Final
 
 from mirror_connect.app.errors import StartupError
 from mirror_connect.app.standalone.memory_log import MemoryLog
-from mirror_connect.app.standalone.offset_file import OffsetFileError, read_offset_file, write_offset_file
+from mirror_connect.app.standalone.offset_file import (
+    OffsetFileError,
+    read_offset_file,
+    remove_leftovers,
+    write_offset_file,
+)
 from mirror_connect.app.storage import json_text
 from mirror_connect.app.storage.topic_log import Entry, OnRecord
 from mirror_connect.app.worker_connectors.offset_stores import Reported
@@ -66,6 +71,7 @@ class OffsetFileLog(MemoryLog):
         await super().start(on_record)
         loop = asyncio.get_running_loop()
         try:
+            await loop.run_in_executor(self._thread, remove_leftovers, self._path)
             offsets = await loop.run_in_executor(self._thread, read_offset_file, self._path)
         except OffsetFileError as error:
             raise StartupError(str(error)) from None
@@ -79,7 +85,12 @@ class OffsetFileLog(MemoryLog):
         """See TopicLog. In the file when it returns; ClusterUnreachable, and nothing has changed, if it can't be written."""
         async with self._turn:
             changed = dict(entries)
-            await self._write({**self._offsets, **changed}, _without(self._origins, changed))
+            try:
+                await self._write({**self._offsets, **changed}, _without(self._origins, changed))
+            except asyncio.CancelledError:
+                # The thread may write it all the same: what counts is written after it.
+                self._changed.set()
+                raise
             # What was reported meanwhile stays.
             self._offsets.update(changed)
             for key, value in entries:

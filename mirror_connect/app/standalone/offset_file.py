@@ -2,6 +2,7 @@
 
     read_offset_file(path) -> {key: value or None}
     write_offset_file(path, offsets)
+    remove_leftovers(path)
 
 It is one `HashMap<byte[], byte[]>` in Java's serialization format: the class of the map, its fields, then a key and a value
 for each entry, and each class written out only where it comes first. Keys and values are those of connect-offsets. Only such
@@ -11,6 +12,7 @@ a map is read. Any other class is refused by its bytes, so that a file can't nam
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 import struct
@@ -40,6 +42,7 @@ _BYTES_CLASS_HANDLE: Final = _FIRST_HANDLE + 2
 _BYTES_CLASS_AGAIN: Final = b"\x71" + _LENGTH.pack(_BYTES_CLASS_HANDLE)
 _LOAD_FACTOR: Final = 0.75
 _FIRST_BUCKETS: Final = 16
+_TOKEN_BYTES: Final = 6
 
 
 class OffsetFileError(Exception):
@@ -219,7 +222,7 @@ def _replace(path: str, content: bytes) -> None:
     if former is not None:
         _check_regular(former)
     # Of no name that somebody else could have used before: the file is often in /tmp.
-    new = f"{path}.{secrets.token_hex(6)}.new"
+    new = f"{path}.{secrets.token_hex(_TOKEN_BYTES)}.new"
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with open(descriptor, "wb") as file:
@@ -237,6 +240,18 @@ def _replace(path: str, content: bytes) -> None:
         os.unlink(new)
         raise
     _sync_directory(os.path.dirname(path))
+
+
+def remove_leftovers(path: str | Path) -> None:
+    """Removes what a killed process left half-written beside the file. Nobody else may write the file meanwhile."""
+    directory, name = os.path.split(os.path.realpath(path))
+    left = re.compile(rf"{re.escape(name)}\.[0-9a-f]{{{2 * _TOKEN_BYTES}}}\.new", re.DOTALL)
+    # What can't be removed is only in the way of people.
+    with suppress(OSError):
+        for each in os.listdir(directory):
+            if left.fullmatch(each):
+                with suppress(OSError):
+                    os.unlink(os.path.join(directory, each))
 
 
 def _sync_directory(path: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,30 @@ async def test_a_change_that_cannot_be_written_is_none(world: World, monkeypatch
     assert await world.offset() == {"offset": 7}
 
 
+async def test_a_change_that_is_given_up_while_it_is_written_is_none(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.report(7)
+    await world.log.flush()
+    begun, slow, written = threading.Event(), threading.Event(), []
+
+    def write(path: str, offsets: Mapping[bytes, bytes | None]) -> None:
+        begun.set()
+        slow.wait(20)
+        write_offset_file(path, offsets)
+        written.append(offsets[KEY])
+
+    monkeypatch.setattr(file_log, "write_offset_file", write)
+    putting = asyncio.create_task(world.store.put("c", [(PARTITION, {"offset": 5})]))
+    await until(begun.is_set)
+    putting.cancel()
+    await asyncio.gather(putting, return_exceptions=True)
+    slow.set()
+    await until(lambda: written[:1] == [b'{"offset":5}'])
+    assert await world.offset() == {"offset": 7}
+    await until(lambda: world.file == {KEY: b'{"offset":7}'})
+
+
 async def test_what_is_reported_while_rest_changes_another_connector_is_kept(world: World) -> None:
     putting = asyncio.create_task(world.store.put("other", [(PARTITION, {"offset": 5})]))
     await asyncio.sleep(0)
@@ -161,6 +186,31 @@ async def test_the_end_writes_the_last_offsets(world: World) -> None:
     world.report(7)
     await world.store.stop()
     assert world.file == {KEY: b'{"offset":7}'}
+
+
+async def test_the_start_removes_what_a_kill_left_half_written(tmp_path: Path) -> None:
+    left = tmp_path / "offsets.0123456789ab.new"
+    others = [tmp_path / name for name in ("offsets.new", "offsets.0123456789AB.new", "other.0123456789ab.new")]
+    for each in (left, *others):
+        each.write_bytes(b"half")
+    (tmp_path / "offsets.ba9876543210.new").mkdir()
+    await running_once(World(tmp_path / "offsets"))
+    assert not left.exists()
+    assert all(each.exists() for each in others)
+
+
+async def test_what_a_kill_left_is_found_where_a_link_leads(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    left = tmp_path / "disk" / "file.0123456789ab.new"
+    left.write_bytes(b"half")
+    (tmp_path / "offsets").symlink_to(tmp_path / "disk" / "file")
+    await running_once(World(tmp_path / "offsets"))
+    assert not left.exists()
+
+
+async def running_once(world: World) -> None:
+    await world.store.start()
+    await world.store.stop()
 
 
 async def test_a_file_that_is_none_ends_the_start(tmp_path: Path) -> None:
