@@ -59,6 +59,10 @@ def _named(path: str, config: Mapping[str, str | None], state: TargetState | Non
     name = config.get("name")
     if not name:
         raise BadRequest("it has no name; a connector's file needs one")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise BadRequest("its name holds half of a surrogate pair, which no text has") from None
     return ConnectorFile(path, name, config, state)
 
 

@@ -66,6 +66,7 @@ def test_the_content_tells_the_form(
             b'{"name": "c", "config": {}, "initial_state": "banana"}', "there is no initial_state banana", id="state"
         ),
         pytest.param(b"name=c\nx=\\u12", "line 2 has a \\u without", id="escape"),
+        pytest.param(b"name=c\\ud83d", "its name holds half of a surrogate pair", id="half_a_pair"),
     ],
 )
 def test_what_has_no_form_is_refused_with_the_file_and_the_reason(tmp_path: Path, content: bytes, reason: str) -> None:
