@@ -93,6 +93,7 @@ class Worker:
             ),
             standalone=standalone,
         )
+        backing.listen(self.herder.membership_changed)
 
     async def secrets(self) -> frozenset[str]:
         """The secrets that are in use."""

@@ -1,4 +1,4 @@
-"""Whose tasks may write: of the worker that leads, and of none that stands by."""
+"""Whose tasks may write: of the worker that leads, and of none that stands by. A worker hears who leads."""
 
 from __future__ import annotations
 
@@ -9,6 +9,22 @@ from typing import Final
 
 import pytest
 
+HEARD: Final = """
+import asyncio, sys
+from mirror_connect.app.herder.membership import GroupAssignment
+from mirror_connect.app.distributed import DistributedWorker
+from mirror_connect.app.config.worker_config import load_worker_config
+
+async def build():
+    worker = DistributedWorker(load_worker_config(sys.argv[1]), lambda _: None).worker
+    worker.herder.leadership._changed.clear()
+    worker._membership._place = GroupAssignment(1, leader=True)
+    worker._membership._lease_until = worker._membership._clock() + 1000
+    worker._membership._report()
+    print(worker.herder.leadership._changed.is_set())
+
+asyncio.run(build())
+"""
 BUILD: Final = """
 import asyncio, sys
 from mirror_connect.app.herder.membership import GroupAssignment
@@ -46,3 +62,12 @@ def test_only_a_worker_that_leads_gives_its_tasks_a_lease(standing: str, tmp_pat
     )
     assert done.returncode == 0, done.stderr
     assert (float(done.stdout) > 0) == (standing == "leads")
+
+
+def test_a_worker_hears_that_its_place_in_the_group_has_changed(tmp_path: Path) -> None:
+    file = tmp_path / "worker.properties"
+    file.write_text(PROPERTIES)
+    done = subprocess.run(
+        [sys.executable, "-c", HEARD, str(file)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
