@@ -34,6 +34,8 @@ COORDINATOR_NOT_READY: Final = {
     KafkaError._TRANSPORT,
 }
 
+ANSWERED_S: Final = 20.0
+
 
 @contextlib.contextmanager
 def started(*clusters: LocalCluster) -> Iterator[tuple[LocalCluster, ...]]:
@@ -86,11 +88,23 @@ def commit(
     asked = [TopicPartition(topic, partition, offset, *given) for partition in partitions]
 
     def taken() -> bool:
-        (future,) = cluster.admin().alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, asked)]).values()
+        (future,) = (
+            cluster.admin()
+            .alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, asked)], request_timeout=ANSWERED_S)
+            .values()
+        )
+        try:
+            answer = future.result(2 * ANSWERED_S)
+        except TimeoutError:
+            return False
+        except KafkaException as error:
+            if error.args[0].code() not in COORDINATOR_NOT_READY:
+                raise
+            return False
         # What a coordinator that is still loading refuses is no error of the call.
-        return not any(each.error for each in future.result(60).topic_partitions)
+        return not any(each.error for each in answer.topic_partitions)
 
-    wait_for_state(taken, f"the coordinator of {group} takes offset {offset}")
+    wait_for_state(taken, f"the coordinator of {group} takes offset {offset}", 120)
 
 
 def committed(cluster: LocalCluster, group: str, topic: str, partitions: Iterable[int] = (0,)) -> dict[int, int]:

@@ -77,7 +77,8 @@ class OldLink:
         """Fills the source before anybody copies."""
         for codec in TEXT:
             self.source.create_topic(self.topic(codec))
-            rows = [_row(number, f"{codec} ") for number in range(RECORDS)]
+            # Batches of more than 16 KiB: smaller ones without compression may be merged.
+            rows = [_row(number, f"{codec} ", 30) for number in range(RECORDS)]
             produce(self.source, self.topic(codec), rows, **{"compression.type": codec, "batch.num.messages": 100})
         self.source.create_topic(self.remade)
         produce(self.source, self.remade, [_row(number) for number in range(RECORDS)])
@@ -176,8 +177,8 @@ class OldLink:
             produce(self.source, topic, [_row(n, f"{codec} ") for n in range(LATER)], **{"compression.type": codec})
 
 
-def _row(number: int, text: str = "") -> dict[str, Any]:
-    return {"key": b"%d" % (number % 7), "value": f"{text}{number} ".encode() * 9, "partition": 0}
+def _row(number: int, text: str = "", times: int = 9) -> dict[str, Any]:
+    return {"key": b"%d" % (number % 7), "value": f"{text}{number} ".encode() * times, "partition": 0}
 
 
 def _reached(ends: Mapping[int, int], wanted: Mapping[int, int]) -> bool:

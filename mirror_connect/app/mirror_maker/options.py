@@ -43,7 +43,7 @@ class Option:
     idle: str = ""
 
 
-_CUSTOM_CODE: Final = "Java classes can't run here. Copy without it, or use the connectors and their transformations"
+_CUSTOM_CODE: Final = "Java classes can't run here. Copy without it"
 _CONSUMER: Final = Option(
     ("consumer.config",), "file", "The source: a consumer's properties. Once for each source cluster."
 )
