@@ -74,7 +74,7 @@ class Leadership:
 
         After a kill the broker lets it in only when the session of the killed process is over.
         """
-        self._complete = self._complete or self.term is not None or self.leader is not None
+        self._note_completion()
         return self.ready and self._complete
 
     @property
@@ -157,6 +157,9 @@ class Leadership:
         why = None if silence is None else f"{silence}. Repeat the request when the cluster answers again"
         return NotLeader(None if self._membership.is_leader else self._membership.leader_url, why)
 
+    def _note_completion(self) -> None:
+        self._complete = self._complete or self.term is not None or self.leader is not None
+
     # --- leadership -------------------------------------------------------------------------------------------------
 
     async def _follow(self) -> None:
@@ -165,6 +168,8 @@ class Leadership:
             try:
                 await self._match()
                 self._takeover_problem = None
+                # Also where nobody asks for it: later the cluster may be away.
+                self._note_completion()
             except (ClusterUnreachable, NotAuthorized) as error:
                 if str(error) != self._takeover_problem:
                     log.warning("This worker can't take over yet: %s", error)

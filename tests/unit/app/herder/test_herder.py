@@ -14,8 +14,10 @@ from tests.fakes.running_connector import (
 
 
 async def test_without_word_from_its_cluster_a_worker_is_not_healthy(worker: FakeWorker) -> None:
-    await eventually(lambda: worker.herder.leadership.complete)
-    worker.membership.silence = SILENCE
+    await eventually(lambda: worker.herder.leadership.term is not None)
+    await asyncio.sleep(0.01)
+    # Nobody has asked for its health before.
+    worker.membership.is_leader, worker.membership.leader_url, worker.membership.silence = False, None, SILENCE
     health = await worker.herder.health()
     assert (health.status, "no contact with its own cluster" in health.message) == ("unhealthy", True)
 
