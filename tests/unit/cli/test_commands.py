@@ -86,11 +86,11 @@ def test_without_a_command_the_help_is_shown_and_the_code_is_2() -> None:
         pytest.param(("completion", "bash"), "mirror_connect.cli.commands", ("typer", "uvloop"), id="completion"),
         pytest.param(
             ("worker", "/nowhere"),
-            "mirror_connect.app.worker",
+            "mirror_connect.app.config.worker_config",
             ("typer", "rich", "mirror_connect.app.dedicated", "mirror_connect.app.mirror_maker"),
             id="worker",
         ),
-        pytest.param(("mm2", "/no"), "mirror_connect.app.worker", ("typer", "mirror_connect.app.mirror_maker"), id="mm2"),
+        pytest.param(("mm2", "/n"), "mirror_connect.app.foreground", ("typer", "mirror_connect.app.mirror_maker"), id="mm2"),
         pytest.param(("mm1",), "mirror_connect.app.foreground", ("typer", "mirror_connect.app.dedicated"), id="mm1"),
         pytest.param(("verify",), "mirror_connect.verify.link", ("fastapi", "mirror_connect.app.worker"), id="verify"),
     ],
