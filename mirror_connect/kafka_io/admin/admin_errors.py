@@ -167,7 +167,8 @@ class AdminErrors:
                 return NotAuthorized(f"The {self.named()} refused the login: {no_login(self._protocol)}")
             return NotAuthorized(f"The {self.named()} refused the credentials ({self._identity}): {_reason(error)}")
         if error.code() in _SILENCE or error.code() in _CREDENTIALS:
-            return self.unreachable(what, _reason(error), asked_at)
+            lost = error.code() == KafkaError._TRANSPORT
+            return self.unreachable(what, _reason(error), asked_at, connection_lost=lost)
         return AdminError(f"{what}: {error.str()} ({self.named()})", error.code())
 
     def no_token(self, problem: NotAuthorized | ClusterUnreachable) -> Exception:
@@ -175,8 +176,13 @@ class AdminErrors:
         text = f"No login at the {self.named()}: {problem}"
         return NotAuthorized(text) if isinstance(problem, NotAuthorized) else ClusterUnreachable(text)
 
-    def unreachable(self, what: str, silence: str | None, asked_at: float = 0.0) -> Exception:
-        """The error for a request without an answer. `silence`: how it ended; None if no broker could even be asked."""
+    def unreachable(
+        self, what: str, silence: str | None, asked_at: float = 0.0, *, connection_lost: bool = False
+    ) -> Exception:
+        """The error for a request without an answer. `silence`: how it ended; None if no broker could even be asked.
+
+        `connection_lost`: the request's own connection ended, which its report may tell only later.
+        """
         with self._lock:
             stale = self._is_stale(asked_at)
             cause, down, self._all_down_at = self._cause, self._all_down_at, None
@@ -188,7 +194,7 @@ class AdminErrors:
             what = f"The {self.named()} can't be reached"
             text = f"{what}: {sentence}. {ADDRESS_ADVICE}"
             return AddressUnknown(text, what=what, cause=sentence, advice=ADDRESS_ADVICE)
-        closed = down is not None and (cause is None or _HUNG_UP in cause.str())
+        closed = (down is not None or connection_lost) and (cause is None or _HUNG_UP in cause.str())
         if closed or (cause is not None and NO_LOGIN in cause.str()):
             better = self._error_of_own_connection()
             if better is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
 
 import pytest
@@ -153,3 +155,21 @@ def test_a_refused_request_keeps_its_code(errors: AdminErrors) -> None:
     found = errors.explained("create topic t", KafkaError(KafkaError.INVALID_REPLICATION_FACTOR))
     assert isinstance(found, AdminError)
     assert found.code == KafkaError.INVALID_REPLICATION_FACTOR
+
+
+def test_a_request_whose_connection_was_lost_is_explained_also_before_that_is_reported() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        properties = {"bootstrap.servers": f"127.0.0.1:{listener.getsockname()[1]}", "security.protocol": "PLAINTEXT"}
+        errors = AdminErrors(properties, properties, "the source cluster", user="me", timeout=30, client_id="c")
+
+        def hang_up() -> None:
+            connection, _ = listener.accept()
+            connection.close()
+
+        hangs_up = threading.Thread(target=hang_up)
+        hangs_up.start()
+        lost = KafkaError(KafkaError._TRANSPORT, "Failed to get metadata: Local: Broker transport failure")
+        found = errors.explained("asked for its id", lost)
+        hangs_up.join()
+    assert isinstance(found, ClusterUnreachable)
+    assert "security.protocol has to be SSL, not PLAINTEXT" in str(found)
