@@ -47,7 +47,6 @@ from mirror_connect.spark_jobs.copy.reported_source_offsets import ReportedSourc
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset, SourceOffsetsWriter
 from mirror_connect.spark_jobs.copy.stalled_partitions import StalledPartitions
 from mirror_connect.spark_jobs.mapping.offset_mapping import offset_mapping
-from mirror_connect.spark_jobs.mapping.offset_ranges_writer import WRITE_WAIT_S
 from mirror_connect.spark_jobs.task_context import WorkerLink
 from mirror_connect.spark_jobs.tasks.advice import RESTART, SET_OFFSETS
 from mirror_connect.spark_jobs.tasks.task_frame import Running, TaskFrame, cancelled
@@ -57,6 +56,8 @@ COMMIT_S: Final = 0.5
 SETTLE_S: Final = 1.5
 # For an epoch's end: longer than any request may take, so that only an unreachable target leaves batches unacknowledged.
 EPOCH_SETTLE_S: Final = 60.0
+# Nobody waits for an epoch's last commit, so ranges may be slower than at any other.
+PATIENT_RANGES_S: Final = 2.0
 LAST_RANGES_S: Final = 0.15
 LAST_COMMIT_S: Final = 0.25
 FETCH_BUFFER: Final = 32 << 20
@@ -184,7 +185,7 @@ class SourceTask:
     async def _commit_last(self) -> None:
         """Commits for the last time: patiently while nobody waits for the end, or else in the little time that is left."""
         self._frame.raise_failure()
-        patient = asyncio.create_task(self._commit_now(WRITE_WAIT_S, EPOCH_SETTLE_S))
+        patient = asyncio.create_task(self._commit_now(PATIENT_RANGES_S, EPOCH_SETTLE_S))
         try:
             await self._while_nobody_waits(patient)
             if patient.done():
