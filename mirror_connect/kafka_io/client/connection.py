@@ -75,7 +75,9 @@ class _Frames(asyncio.BufferedProtocol):
             made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _CUT_OFF)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connection.lost(str(exc) if exc else self._connection.hung_up())
+        # A broker that closes a connection with unread bytes resets it.
+        closed = exc is None or isinstance(exc, ConnectionResetError)
+        self._connection.lost(self._connection.hung_up() if closed else str(exc))
 
     def pause_writing(self) -> None:
         self._connection.writable.clear()
