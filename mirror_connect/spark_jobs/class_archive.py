@@ -16,12 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, NoReturn
 
 import psutil
 import pyspark
 
+from mirror_connect.spark_jobs.jvm import class_path, spark_home
 from mirror_connect.spark_jobs.query import do_nothing, start_clock
 from mirror_connect.spark_jobs.session import open_session
 from mirror_connect.spark_jobs.spark_settings import ARCHIVE, QUIET, archive_places
@@ -88,7 +90,8 @@ def what_it_fits() -> str:
         where = f"in JAVA_HOME={home}" if home else "on the PATH"
         raise RuntimeError(f"there is no java {where}: install Java 17 or newer, or set JAVA_HOME") from None
     jars = Path(pyspark.__file__).parent / "jars"
-    return f"{version.stderr}{jars} {max(jar.stat().st_mtime_ns for jar in jars.glob('*.jar'))}\n"
+    newest = max(jar.stat().st_mtime_ns for jar in jars.glob("*.jar"))
+    return f"{version.stderr}{jars} {newest} {sha256(class_path(spark_home()).encode()).hexdigest()}\n"
 
 
 def command() -> NoReturn:

@@ -2,7 +2,7 @@
 
 PySpark runs spark-submit: shells, a Python and a JVM that only print the command of the JVM. Here Python makes the same
 command, and the JVM starts while this process imports PySpark.
-`tests/spark/test_jvm_command.py` compares the command with the one that Spark prints.
+`tests/spark/test_jvm_command.py` compares the command with the one that Spark prints. One jar is left out (UNUSED_JAR).
 Where a setting or a variable changes the command in a way that only spark-submit knows, spark-submit makes it.
 """
 
@@ -44,6 +44,8 @@ MODULE_OPTIONS: Final = (
     "--enable-native-access=ALL-UNNAMED",
     "-Dderby.connection.requireAuthentication=false",
 )
+# A session loads MLlib's functions if their jar is there, which takes a second of processor time. No task uses them.
+UNUSED_JAR: Final = "spark-mllib_"
 MAIN_CLASS: Final = "org.apache.spark.deploy.SparkSubmit"
 # Settings of the command that spark-submit handles, and no worker needs.
 _OF_SUBMIT: Final = (
@@ -84,6 +86,8 @@ def start_jvm(chosen: Mapping[str, str], environment: Mapping[str, str]) -> Star
         stdin=subprocess.PIPE,
         env={
             **environment,
+            # Not an argument: it is long, and `ps` would show it.
+            "CLASSPATH": class_path(home),
             "SPARK_HOME": str(home),
             "SPARK_CONF_DIR": str(home / "conf"),
             "SPARK_ENV_LOADED": "1",
@@ -96,13 +100,14 @@ def start_jvm(chosen: Mapping[str, str], environment: Mapping[str, str]) -> Star
 
 
 def jvm_command(chosen: Mapping[str, str], environment: Mapping[str, str], home: Path) -> list[str] | None:
-    """The command of the JVM; None if only spark-submit knows it."""
+    """The command of the JVM, which needs CLASSPATH; None if only spark-submit knows it."""
     own = [name for name in environment if name.startswith(("SPARK_", "PYSPARK_SUBMIT_")) and name not in _HARMLESS]
-    conf = home / "conf"
-    if own or any(chosen.get(name) for name in _OF_SUBMIT) or conf.exists() or "-Xmx" in chosen.get(OPTIONS, ""):
-        return None
-    slf4j = sorted((home / "jars").glob("slf4j-api-*.jar"))
-    if len(slf4j) != 1:
+    if (
+        own
+        or any(chosen.get(name) for name in _OF_SUBMIT)
+        or (home / "conf").exists()
+        or "-Xmx" in chosen.get(OPTIONS, "")
+    ):
         return None
     try:
         options = shlex.split(chosen.get(OPTIONS, ""))
@@ -111,8 +116,6 @@ def jvm_command(chosen: Mapping[str, str], environment: Mapping[str, str], home:
     java_home = environment.get("JAVA_HOME")
     return [
         f"{java_home}/bin/java" if java_home else "java",
-        "-cp",
-        f"{conf}:{slf4j[0]}:{home}/jars/*",
         f"-Xmx{chosen.get(MEMORY, '1g')}",
         *options,
         *MODULE_OPTIONS,
@@ -120,6 +123,12 @@ def jvm_command(chosen: Mapping[str, str], environment: Mapping[str, str], home:
         *(argument for name, value in chosen.items() for argument in ("--conf", f"{name}={value}")),
         "pyspark-shell",
     ]
+
+
+def class_path(home: Path) -> str:
+    """Spark's jars. The logging interface comes first, as Spark's launcher has it."""
+    jars = sorted(jar for jar in (home / "jars").glob("*.jar") if not jar.name.startswith(UNUSED_JAR))
+    return os.pathsep.join(map(str, sorted(jars, key=lambda jar: not jar.name.startswith("slf4j-api-"))))
 
 
 def gateway_of(jvm: StartedJvm) -> Any:

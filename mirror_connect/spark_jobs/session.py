@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from mirror_connect.spark_jobs.jvm import StartedJvm, gateway_of, start_jvm
 from mirror_connect.spark_jobs.spark_settings import settings, without_secrets
 
 if TYPE_CHECKING:
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
 
@@ -37,6 +38,9 @@ class Opening:
         gateway = gateway_of(self._jvm) if self._jvm is not None else None
         log.debug("Start: the JVM listens")
         SparkContext._ensure_initialized(gateway=gateway, conf=_conf(without_secrets(self._chosen)))
+        context = SparkContext.getOrCreate(_conf(self._chosen))
+        log.debug("Start: Spark's context is there")
+        threading.Thread(target=_start_python, args=(context,), name="first-job", daemon=True).start()
         session: SparkSession = SparkSession.builder.config(conf=_conf(self._chosen)).getOrCreate()
         session.sparkContext.setLogLevel(self._chosen["spark.log.level"])
         _quieten(session)
@@ -52,6 +56,22 @@ def _conf(chosen: Mapping[str, str]) -> SparkConf:
     from pyspark import SparkConf  # noqa: PLC0415
 
     return SparkConf(loadDefaults=False).setAll(list(chosen.items()))
+
+
+def _start_python(context: SparkContext) -> None:
+    """Runs a job that does nothing: Python's daemon starts, and imports what tasks need, while the session is opened.
+
+    The first query finds both. They serve it only if its processes get the same environment (simplifiedTraceback).
+    """
+    try:
+        context.range(0, 1, 1, 1).foreach(_nothing)
+        log.debug("Start: Python's daemon is there")
+    except Exception:  # the first query shows what is wrong
+        log.debug("The first job failed", exc_info=True)
+
+
+def _nothing(_number: int) -> None:
+    pass
 
 
 def _quieten(session: SparkSession) -> None:

@@ -52,6 +52,8 @@ FIXED = {
     "spark.authenticate": "true",
     "spark.network.crypto.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+    # Only so do queries use the Python processes of the job that starts them (session.py). No task raises an error.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 # PySpark's `/.UUID.sock`, and the longest path that every system accepts, without the final zero.
 _SOCKET_NAME = len("/.00000000-0000-0000-0000-000000000000.sock")

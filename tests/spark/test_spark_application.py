@@ -68,6 +68,14 @@ async def test_its_jvm_maps_the_archive_of_classes_that_setup_made(rig: SparkRig
     assert str(ARCHIVE) in {region.path for region in java.memory_maps()}
 
 
+async def test_its_tasks_have_the_daemon_of_the_first_job(rig: SparkRig) -> None:
+    rig.supervisor.want({A: wanted("obedient", "t-0")})
+    await rig.runs(A)
+    (java,) = [process for process in rig.tree() if process.name() == "java"]
+    (daemon,) = [process for process in java.children() if "mirror_connect.spark_jobs.daemon" in process.cmdline()]
+    assert psutil.Process(rig.pid(A)).ppid() == daemon.pid
+
+
 async def test_every_port_is_bound_to_loopback(rig: SparkRig) -> None:
     rig.supervisor.want({A: wanted("obedient", "t-0")})
     await rig.runs(A)

@@ -9,11 +9,14 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
+import pyspark
 import pytest
 
 from mirror_connect.connectors.ended_process import read_ended_line
+from mirror_connect.spark_jobs.daemon import import_installed_pyspark
 from tests.waiting import wait_for_state
 
 PATIENCE_S = 60.0
@@ -57,3 +60,21 @@ def test_a_process_that_exits_is_no_line(daemon: subprocess.Popen[bytes]) -> Non
         wait_for_state(lambda: not psutil.Process(daemon.pid).children(), "it has ended", PATIENCE_S)
     _, said = daemon.communicate(timeout=PATIENCE_S)
     assert [line for line in said.decode().splitlines() if read_ended_line(line) is not None] == []
+
+
+ARCHIVES = [str(path) for path in sorted(Path(pyspark.__file__).parent.glob("python/lib/*.zip"))]
+
+
+def test_the_installed_pyspark_is_imported_and_not_its_archives(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = list(sys.path)
+    assert len(ARCHIVES) == 2
+    monkeypatch.setattr(sys, "path", [*ARCHIVES, *places])
+    import_installed_pyspark()
+    assert sys.path == places
+
+
+def test_pysparks_archives_stay_where_no_package_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As on an executor that has nothing but Python.
+    monkeypatch.setattr(sys, "path", [*ARCHIVES, str(Path(os.__file__).parent)])
+    import_installed_pyspark()
+    assert sys.path[:2] == ARCHIVES

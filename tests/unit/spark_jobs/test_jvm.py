@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import subprocess
 import sys
@@ -10,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from mirror_connect.spark_jobs import jvm
-from mirror_connect.spark_jobs.jvm import JvmEndedError, StartedJvm, gateway_of, jvm_command, spark_home, start_jvm
+from mirror_connect.spark_jobs.jvm import (
+    JvmEndedError,
+    StartedJvm,
+    class_path,
+    gateway_of,
+    jvm_command,
+    spark_home,
+    start_jvm,
+)
 
 CHOSEN = {
     "spark.driver.memory": "512m",
@@ -24,7 +33,7 @@ def test_the_command_has_memory_options_and_settings() -> None:
     command = jvm_command(CHOSEN, PLAIN, spark_home())
     assert command is not None
     assert command[0] == "java"
-    assert command[3:6] == ["-Xmx512m", "-Xss1m", "-Da=b c"]
+    assert command[1:4] == ["-Xmx512m", "-Xss1m", "-Da=b c"]
     assert command[-3:] == ["--conf", "spark.master=local[1]", "pyspark-shell"]
 
 
@@ -57,11 +66,17 @@ def test_what_only_spark_submit_knows_is_left_to_it(setting: str, variable: str)
 
 
 def test_a_spark_with_files_of_its_own_settings_is_left_to_spark_submit(tmp_path: Path) -> None:
-    (tmp_path / "jars").mkdir()
-    (tmp_path / "jars" / "slf4j-api-2.jar").touch()
     assert jvm_command(CHOSEN, PLAIN, tmp_path) is not None
     (tmp_path / "conf").mkdir()
     assert jvm_command(CHOSEN, PLAIN, tmp_path) is None
+
+
+def test_the_logging_interface_comes_first_and_mllib_not_at_all(tmp_path: Path) -> None:
+    (tmp_path / "jars").mkdir()
+    for name in ("janino-3.jar", "slf4j-api-2.jar", "spark-core_2.13-4.jar", "spark-mllib_2.13-4.jar"):
+        (tmp_path / "jars" / name).touch()
+    jars = [Path(jar).name for jar in class_path(tmp_path).split(os.pathsep)]
+    assert jars == ["slf4j-api-2.jar", "janino-3.jar", "spark-core_2.13-4.jar"]
 
 
 def test_a_jvm_that_ends_before_it_listens_says_so(tmp_path: Path) -> None:
