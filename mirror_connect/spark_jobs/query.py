@@ -40,7 +40,7 @@ def start_clock(
 ) -> StreamingQuery:
     """Starts a query that calls `function` once per epoch, in a Python worker process. `once`: it ends after one epoch."""
     clock = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1).load()
-    writer = _map_in_arrow(clock, function, "epoch long").writeStream.format("noop").queryName(name)
+    writer = _map_in_arrow(clock, function).writeStream.format("noop").queryName(name)
     if once:
         writer = writer.trigger(availableNow=True)
     return writer.option("checkpointLocation", scratch).start()
@@ -61,12 +61,17 @@ def do_nothing(rows: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBa
     yield from ()
 
 
-def _map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: str) -> DataFrame:
-    """`DataFrame.mapInArrow` without pandas, which that method imports but never uses (40 MB in the driver)."""
+def _map_in_arrow(frame: DataFrame, function: ArrowFunction) -> DataFrame:
+    """`DataFrame.mapInArrow` without pandas, which that method imports but never uses (40 MB in the driver).
+
+    The schema is not a text, for which Spark would start its parser.
+    """
     from pyspark.sql import DataFrame  # noqa: PLC0415 — task processes do not need it
     from pyspark.sql.udf import UserDefinedFunction  # noqa: PLC0415
+    from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415
     from pyspark.util import PythonEvalType  # noqa: PLC0415
 
+    schema = StructType([StructField("epoch", LongType())])
     udf = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     column = udf(*[frame[name] for name in frame.columns])
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)

