@@ -67,8 +67,8 @@ def _map_in_arrow(frame: DataFrame, function: ArrowFunction) -> DataFrame:
     The schema is not a text, for which Spark would start its parser.
     """
     from pyspark.sql import DataFrame  # noqa: PLC0415 — task processes do not need it
-    from pyspark.sql.udf import UserDefinedFunction  # noqa: PLC0415
     from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415
+    from pyspark.sql.udf import UserDefinedFunction  # noqa: PLC0415
     from pyspark.util import PythonEvalType  # noqa: PLC0415
 
     schema = StructType([StructField("epoch", LongType())])
