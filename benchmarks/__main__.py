@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Final
 
 from benchmarks import (
+    dedicated_start,
     failover,
     far,
     following,
@@ -110,6 +111,7 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
                 "latency": latency,
                 "memory": memory,
                 "startup": startup,
+                "dedicated-start": dedicated_start,
                 "many-connectors": many_connectors,
                 "failover": failover,
                 "many-topics": many_topics,

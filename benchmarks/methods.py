@@ -70,6 +70,11 @@ HOW: Final = {
         " any, and a connector is PUT 10 s after the first answer. The sides start in turns, and once before what counts, so"
         " that their files are in memory and the brokers are warm."
     ),
+    "Start of dedicated mode": (
+        "From the start of `connect-mirror-maker.sh` with a file of one enabled flow and one topic, on brokers that run:"
+        " medians of several starts, in brackets the worst, each with new internal topics; then each again, with another"
+        " batch. The sides start in turns, and once before what counts."
+    ),
     "Many connectors": (
         f"{MANY_CONNECTORS} source connectors of one task each are created, the worker is stopped and started again, several"
         " times, the sides in turns. Seconds from the start of the script to the end of the first answer to"

@@ -14,6 +14,7 @@ OTHERS: Final = (
     "latency",
     "memory",
     "startup",
+    "dedicated-start",
     "many-connectors",
     "failover",
     "many-topics",
@@ -197,6 +198,7 @@ AIM_P99_MS: Final = 25.0
 AIM_IDLE_MB: Final = 900.0
 AIM_THROTTLED_MB: Final = 300.0
 AIM_REST_S: Final = 2.0
+AIM_PUT_S: Final = 2.0
 AIM_ALL_CONNECTORS_S: Final = 2.0
 AIM_REFRESH_S: Final = 30.0
 AIM_CHECKPOINTS_S: Final = 10.0

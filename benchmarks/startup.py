@@ -96,14 +96,14 @@ def _start(
     with open_side(name, rig.target, f"-{number}") as side:
         rest = side.wait_answering("/")
         accepted = side.put("copy", connector_config(rig.source, rig.target, alias, topic))
-        first = _arrived(rig, f"{alias}.{topic}", 1) - side.began
+        first = arrived(rig, f"{alias}.{topic}", 1) - side.began
         if console is not None and os.environ.get("MIRROR_CONNECT_LOG_LEVEL") == "DEBUG":
             _tell(side, console)
         # Positions are committed before it ends.
     feed(rig.source.bootstrap_servers, topic, 1, pool, 1)
     with open_side(name, rig.target, f"-{number}") as side:
         rest_again = side.wait_answering("/")
-        again = _arrived(rig, f"{alias}.{topic}", fed.records + 1) - side.began
+        again = arrived(rig, f"{alias}.{topic}", fed.records + 1) - side.began
     return rest, accepted, first, rest_again, again, _put(rig, name, number)
 
 
@@ -117,7 +117,7 @@ def _put(rig: Rig, name: str, number: int) -> float:
         time.sleep(SETTLED_S)
         began = time.monotonic()
         side.put("copy", connector_config(rig.source, rig.target, alias, topic))
-        return _arrived(rig, f"{alias}.{topic}", 1) - began
+        return arrived(rig, f"{alias}.{topic}", 1) - began
 
 
 def _tell(side: Side, console: Console) -> None:
@@ -128,7 +128,8 @@ def _tell(side: Side, console: Console) -> None:
         console.say(f"{LABELS[side.name]}: {seconds:5.2f} s {what}")
 
 
-def _arrived(rig: Rig, remote: str, records: int) -> float:
+def arrived(rig: Rig, remote: str, records: int) -> float:
+    """When so many records were in the topic with one partition, on the monotonic clock. RuntimeError if too late."""
     with Ends(rig.target, remote, 1) as ends:
         if ends.wait_for(records, FIRST_RECORD_S, every=0.05) < records:
             raise RuntimeError(f"{records} records are not in {remote} after {FIRST_RECORD_S:g} s")

@@ -23,12 +23,21 @@ class WorkerProcess:
     """Starts, watches and stops one worker. Its log goes to a file, and errors quote the log's last line.
 
     It ends with the process that started it, even if that is killed. `checkout`: the folder whose bin/ and .venv/ start it.
+    `script`: another of bin/, with a file of its own kind.
     """
 
-    def __init__(self, properties: Path, log: Path, environment: Mapping[str, str], checkout: Path = ROOT) -> None:
+    def __init__(
+        self,
+        properties: Path,
+        log: Path,
+        environment: Mapping[str, str],
+        checkout: Path = ROOT,
+        *,
+        script: str = "connect-distributed.sh",
+    ) -> None:
         self._properties = properties
         self._log = log
-        self._script = checkout / "bin" / "connect-distributed.sh"
+        self._script = checkout / "bin" / script
         self._environment = {**os.environ, **environment}
         self._process: subprocess.Popen[bytes] | None = None
 

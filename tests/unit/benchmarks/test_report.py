@@ -336,3 +336,14 @@ def test_the_slowest_start_with_many_connectors_decides(worst: float, verdict: s
     crowd = {"side": "ours", "state": "RUNNING", "connectors": 200, "starts": 5, "created": 9.0, "later_worst": 0.3}
     found = aims("many-connectors", [{**crowd, "answered": 1.0, "answered_worst": worst}])
     assert [aim.verdict for aim in found.values()] == [verdict]
+
+
+def test_a_dedicated_start_is_told_beside_mirror_makers_and_its_aim() -> None:
+    def start(side: str, first: float) -> dict[str, object]:
+        times = {"first_record": first, "first_record_worst": 9.9, "again": 5.0, "again_worst": 6.0}
+        return {"side": side, "starts": 5, **times}
+
+    figures = [start("mm2", 5.0), start("ours", 6.1)]
+    assert "| mirror-connect (5 starts) | 6.1 (9.9) | 5.0 (6.0) |" in render({"dedicated-start": part(figures)})
+    told = aims("dedicated-start", figures)
+    assert [aim.met for aim in told.values()] == [False, True]
