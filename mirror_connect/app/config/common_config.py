@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import re
 import ssl
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from mirror_connect.app.config.config_providers import Resolved, Resolver
@@ -187,6 +189,15 @@ def quoting_references(error: ConfigError, resolved: Resolved) -> ConfigError:
     if not value or not resolved.referenced(error.name):
         return error
     return RefusedConfig(error.name, str(error).replace(value, resolved.as_written[error.name]))
+
+
+@contextmanager
+def naming_file(path: str | Path) -> Iterator[None]:
+    """Puts the worker's file before the text of each ConfigError: a process may have been given several files."""
+    try:
+        yield
+    except ConfigError as error:
+        raise RefusedConfig(error.name, f"{path}: {error}") from None
 
 
 def check_own_client(config: CommonConfig) -> None:

@@ -14,6 +14,7 @@ from mirror_connect.app.config.common_config import (
     checked,
     common_config,
     members,
+    naming_file,
     quoting_references,
     warn_of_exposed_providers,
     warn_of_unknown,
@@ -77,7 +78,9 @@ class WorkerConfig(CommonConfig):
 
 def load_worker_config(path: str | Path, environment: Mapping[str, str] | None = None) -> WorkerConfig:
     """From a properties file. ConfigError with one line: unreadable file, wrong or missing setting."""
-    return worker_config(read_properties(path, what="the worker's properties file"), environment)
+    properties = read_properties(path, what="the worker's properties file")
+    with naming_file(path):
+        return worker_config(properties, environment)
 
 
 def worker_config(

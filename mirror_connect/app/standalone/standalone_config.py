@@ -13,6 +13,7 @@ from mirror_connect.app.config.common_config import (
     checked,
     common_config,
     members,
+    naming_file,
     quoting_references,
     warn_of_exposed_providers,
     warn_of_unknown,
@@ -20,6 +21,7 @@ from mirror_connect.app.config.common_config import (
 from mirror_connect.app.config.config_providers import Resolved, Resolver, resolve_own
 from mirror_connect.app.config.properties import read_properties
 from mirror_connect.app.config.worker_keys import OFFSETS_FILE, STANDALONE_KEYS, is_of_groups
+from mirror_connect.connectors.config.table import RefusedConfig
 from mirror_connect.connectors.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -34,7 +36,20 @@ class StandaloneConfig(CommonConfig):
 
 def load_standalone_config(path: str | Path, environment: Mapping[str, str] | None = None) -> StandaloneConfig:
     """From a properties file. ConfigError with one line: unreadable file, wrong or missing setting."""
-    return standalone_config(read_properties(path, what="the worker's properties file"), environment)
+    properties = read_properties(path, what="the worker's properties file")
+    if OFFSETS_FILE not in properties and _is_of_a_connector(properties):
+        raise RefusedConfig(
+            OFFSETS_FILE,
+            f"{path} is a connector's file, and the worker's file comes first: "
+            "connect-standalone.sh WORKER-FILE CONNECTOR-FILE …",
+        )
+    with naming_file(path):
+        return standalone_config(properties, environment)
+
+
+def _is_of_a_connector(properties: Mapping[str, str]) -> bool:
+    # As properties, JSON has names that begin with its braces.
+    return "connector.class" in properties or next(iter(properties), "").startswith("{")
 
 
 def standalone_config(

@@ -31,6 +31,31 @@ def test_an_empty_file_name_is_refused() -> None:
         standalone_config(MINIMAL | {"offset.storage.file.filename": " "})
 
 
+def test_an_error_names_the_workers_file(tmp_path: Path) -> None:
+    path = tmp_path / "worker.properties"
+    path.write_text(f"bootstrap.servers=a:1\nkey.converter={BYTES}\nvalue.converter={BYTES}\n")
+    with pytest.raises(ConfigError) as raised:
+        load_standalone_config(path)
+    assert str(raised.value).startswith(f'{path}: Missing required configuration "offset.storage.file.filename"')
+    assert raised.value.name == "offset.storage.file.filename"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param("name=c\nconnector.class=MirrorHeartbeatConnector\n", id="properties"),
+        pytest.param('{"name": "c", "config": {"connector.class": "MirrorHeartbeatConnector"}}', id="json"),
+        pytest.param('{\n  "name": "c"\n}', id="indented_json"),
+    ],
+)
+def test_a_connectors_file_in_the_place_of_the_workers_is_told(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "connector"
+    path.write_text(content)
+    with pytest.raises(ConfigError) as raised:
+        load_standalone_config(path)
+    assert str(raised.value).startswith(f"{path} is a connector's file, and the worker's file comes first: ")
+
+
 def test_the_rest_is_that_of_every_worker(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "worker.properties"
     given = MINIMAL | {"listeners": "http://127.0.0.1:0", "producer.linger.ms": "5", "offset.flush.interval.ms": "10"}
