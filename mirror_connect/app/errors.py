@@ -29,6 +29,11 @@ class ConnectError(Exception):
 
     status: ClassVar[int] = 500
 
+    @property
+    def line(self) -> str:
+        """The text in one line, for the log and the end of a start: without what only a client of REST can use."""
+        return " ".join(str(self).split())
+
 
 class BadRequest(ConnectError):
     """The request makes no sense; to repeat it doesn't help."""
@@ -242,11 +247,17 @@ class InvalidConfig(BadRequest):
     """A connector config has errors; the text lists all of them."""
 
     def __init__(self, errors: Sequence[str]) -> None:
+        self.errors = tuple(errors)
         lines = "\n".join(errors)
         super().__init__(
             f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n{lines}\n"
             "You can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`"
         )
+
+    @property
+    def line(self) -> str:
+        """See ConnectError."""
+        return " ".join("; ".join(self.errors).split())
 
 
 def first_cause(error: Exception) -> Exception:

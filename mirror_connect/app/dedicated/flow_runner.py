@@ -199,9 +199,9 @@ class FlowRunner:
             except NotLeader:
                 return False
             except (ConnectError, ConfigError) as error:
-                refused[name] = str(error)
+                refused[name] = error.line if isinstance(error, ConnectError) else str(error)
                 if self._refused.get(name) != refused[name]:
-                    log.error("Connector %s can't be configured, and is tried again: %s", name, error)
+                    log.error("Connector %s can't be configured, and is tried again: %s", name, refused[name])
         self._refused = refused
         return not refused
 

@@ -77,5 +77,5 @@ class StandaloneWorker:
         try:
             await self.worker.herder.configs.create(file.name, file.config, file.initial_state)
         except ConnectError as error:
-            raise ConnectorFileRefused(path, " ".join(str(error).split())) from error
+            raise ConnectorFileRefused(path, error.line) from error
         log.info("Created connector %s of %s", file.name, path)

@@ -13,7 +13,7 @@ import pytest
 from mirror_connect.app.dedicated import flow_runner
 from mirror_connect.app.dedicated.flow_runner import FlowRunner
 from mirror_connect.app.dedicated.flows import Flow
-from mirror_connect.app.errors import BadRequest, NotLeader
+from mirror_connect.app.errors import BadRequest, InvalidConfig, NotLeader
 from mirror_connect.app.steps import STEP_PATIENCE_S
 from mirror_connect.app.storage.config_view import Change, ConnectorUpdated
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
@@ -283,7 +283,10 @@ async def test_a_leader_configures_once_in_a_term_so_that_others_are_not_fought(
     assert by_somebody[SOURCE]["topics"] == "by somebody"
 
 
-@pytest.mark.parametrize(("refusal", "errors"), [(NotLeader(None), 0), (BadRequest("no"), 1)])
+@pytest.mark.parametrize(
+    ("refusal", "errors"),
+    [(NotLeader(None), 0), (BadRequest("no"), 1), (InvalidConfig(["no", "nor this"]), 1)],
+)
 async def test_a_config_that_was_refused_is_tried_again(
     node: Node, refusal: Exception, errors: int, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -293,6 +296,8 @@ async def test_a_config_that_was_refused_is_tried_again(
     await until(lambda: node.cluster.stored == WANTED)
     assert sorted(node.cluster.writes) == sorted(WANTED)
     assert [record.levelno for record in caplog.records] == [logging.ERROR] * errors
+    # That one belongs to the answers of REST.
+    assert "connector-plugins" not in caplog.text
 
 
 async def test_a_refused_connector_keeps_none_of_the_others_out_and_is_told_once(

@@ -140,7 +140,11 @@ async def test_a_connector_that_does_not_start_is_a_500_and_failed(
     ("files", "said"),
     [
         pytest.param([{"name": "c", **IDLE}, {"name": "c", **IDLE}], "Connector c already exists", id="same_name"),
-        pytest.param([{"name": "c", **IDLE, "tasks.max": "abc"}], "tasks.max", id="invalid"),
+        pytest.param(
+            [{"name": "c", **IDLE, "tasks.max": "0", "heartbeats.topic.replication.factor": "many"}],
+            "Value must be at least 1; Invalid value many for configuration heartbeats.topic.replication.factor: ",
+            id="invalid",
+        ),
         pytest.param([{"name": "c", "tasks.max": "1"}], "contains no connector type", id="no_class"),
         pytest.param([{"name": "c", **LOST}], "Failed to transition connector c to state STARTED", id="no_start"),
         pytest.param([{}], "it has no name", id="no_name"),
@@ -155,6 +159,8 @@ async def test_a_file_that_is_refused_ends_the_worker(
         await asyncio.wait_for(worker_of(tmp_path, *paths).run(), 60)
     assert str(raised.value).startswith(f"Connector file {paths[-1]}: ")
     assert said in str(raised.value)
+    # What REST says of its requests is not for this command.
+    assert "connector-plugins" not in str(raised.value)
     # Nothing is left: the file is free, and nobody was killed.
     assert (tmp_path / "offsets.lock").read_text() == ""
 
