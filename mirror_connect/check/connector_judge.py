@@ -27,7 +27,7 @@ from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTIN
 from mirror_connect.connectors.config.table import NULL_REFUSED
 from mirror_connect.connectors.definition import ConnectorDefinition, UnknownConnectorClass
 from mirror_connect.connectors.user_code.user_class import SETTINGS, is_user_class
-from mirror_connect.connectors.wording import likely_name
+from mirror_connect.connectors.wording import likely_name, successor
 from mirror_connect.kafka_io.client.client_keys import Kind
 
 Config = Mapping[str, str | None]
@@ -179,6 +179,9 @@ def converter_text(name: str, value: str) -> str | None:
 
 def unknown_property(name: str, known: Collection[str]) -> Judgement:
     """Of a name that nobody reads."""
+    if (replaced_by := successor(name, known)) is not None:
+        text = "A name of earlier releases of Kafka, so it has no effect."
+        return Judgement(name, Verdict.DIFFERENT, text, f"Write {replaced_by}.", unread=True)
     near = likely_name(name, known)
     advice = f"Did you mean {near}?" if near else "Leave it out."
     return Judgement(name, Verdict.DIFFERENT, "Unknown, so it has no effect.", advice, unread=True)

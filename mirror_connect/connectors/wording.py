@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Final
 
@@ -10,6 +10,16 @@ from typing import Final
 _LIKENESS: Final = 0.8
 # A guess among two thousand names costs about 20 ms.
 _GUESSES: Final = 10
+# Names of earlier releases, which Kafka 4 ignores, and what replaced them.
+_FORMER: Final[Mapping[str, str]] = {
+    "topics.whitelist": "topics",
+    "topics.blacklist": "topics.exclude",
+    "groups.whitelist": "groups",
+    "groups.blacklist": "groups.exclude",
+    "config.properties.blacklist": "config.properties.exclude",
+    "rest.host.name": "listeners",
+    "rest.port": "listeners",
+}
 
 
 def counted(count: int, noun: str) -> str:
@@ -26,6 +36,12 @@ def unknown_names_line(unknown: Iterable[str], known: Collection[str], what: str
     return f"These {what} are unknown and have no effect: {', '.join(shown)}"
 
 
+def successor(name: str, known: Collection[str]) -> str | None:
+    """The known name that replaced one of an earlier release of Kafka; None if the name is none."""
+    replaced_by = _FORMER.get(name)
+    return replaced_by if replaced_by in known else None
+
+
 def likely_name(name: str, known: Collection[str]) -> str | None:
     """The known name that an unknown one resembles most, also one in other case; None if none is near."""
     near = get_close_matches(name, known, n=1, cutoff=_LIKENESS)
@@ -33,5 +49,7 @@ def likely_name(name: str, known: Collection[str]) -> str | None:
 
 
 def _with_guess(name: str, known: Collection[str]) -> str:
+    if (replaced_by := successor(name, known)) is not None:
+        return f"{name} ({replaced_by} replaced it)"
     near = likely_name(name, known)
     return name if near is None else f"{name} (did you mean {near}?)"

@@ -15,6 +15,7 @@ from mirror_connect.app.dedicated.property_places import (
     likely_cluster,
     likely_place,
     place_of,
+    successor_place,
 )
 from mirror_connect.connectors.wording import likely_name
 
@@ -65,6 +66,9 @@ def _unknown(file: Mm2Properties, place: Place, *, guess: bool) -> Mm2Finding:
         return file.warning(
             FindingCode.NAME_UNKNOWN, name, f"it has no effect, because {alias} is not in clusters", remedy
         )
+    if (replaced_by := successor_place(place)) is not None:
+        text = "a name of earlier releases of Kafka, so it has no effect"
+        return file.warning(FindingCode.NAME_UNKNOWN, name, text, f"write {replaced_by}")
     likely = likely_place(place) if guess else None
     remedy = f"did you mean {likely}?" if likely else ""
     return file.warning(FindingCode.NAME_UNKNOWN, name, "unknown property, it has no effect", remedy)

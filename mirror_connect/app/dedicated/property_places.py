@@ -6,8 +6,8 @@ the others silently.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
@@ -17,7 +17,7 @@ from mirror_connect.app.dedicated.mirror_maker_rules import CONNECTOR_NAMES, OF_
 from mirror_connect.app.herder.client_properties import PREFIXES, split
 from mirror_connect.connectors.config.framework_settings import SOURCE_KEYS
 from mirror_connect.connectors.config.security_settings import CLUSTER_CLIENT_NAMES
-from mirror_connect.connectors.wording import likely_name
+from mirror_connect.connectors.wording import likely_name, successor
 from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS
 
 CLUSTERS: Final = "clusters"
@@ -75,14 +75,6 @@ _AT_TOP: Final = (
     | {name for name in WORKER_KEYS.keys if name.startswith((*OF_WORKERS, *OF_PROCESS))}
 )
 _PREFIXED: Final = frozenset(f"{prefix}{name}" for prefix, table in PREFIXES.items() for name in table.keys)
-# Names of earlier releases, which Kafka 4 ignores.
-_FORMER: Final[Mapping[str, str]] = {
-    "topics.whitelist": "topics",
-    "topics.blacklist": "topics.exclude",
-    "groups.whitelist": "groups",
-    "groups.blacklist": "groups.exclude",
-    "config.properties.blacklist": "config.properties.exclude",
-}
 
 
 def place_of(name: str, clusters: Collection[str]) -> Place:
@@ -164,6 +156,14 @@ def _with_kind(place: Place, flow: str) -> str | None:
     return f"{alias}.{kind}.{place.name}"
 
 
+def successor_place(place: Place) -> str | None:
+    """What replaced a name of an earlier release, as it is written; None if the name is none."""
+    name = successor(place.name, _AT_TOP)
+    if name is None:
+        return None
+    return place.prefix + name if has_effect(replace(place, name=name)) else name
+
+
 def likely_place(place: Place) -> str | None:
     """The known name that an unknown one resembles, with its prefix; None if none is near."""
     known: Collection[str]
@@ -173,9 +173,6 @@ def likely_place(place: Place) -> str | None:
         known = _AT_TOP
     else:
         known = _OF_FLOWS | _PREFIXED
-    former = _FORMER.get(place.name)
-    if former is not None and former in known:
-        return place.prefix + former
     # `emit.heartbeats` is the beginning of a name, and not near enough to it by its letters.
     longer = sorted(name for name in known if name.startswith(f"{place.name}."))
     enabled = [name for name in longer if name.endswith(".enabled")]

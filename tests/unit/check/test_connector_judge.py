@@ -90,6 +90,12 @@ def test_a_typo_gets_the_likely_name() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["topics", "groups", "config.properties"])
+def test_a_name_of_an_earlier_release_gets_what_replaced_it(name: str) -> None:
+    judged = _judged(**{f"{name}.blacklist": "x"})[f"{name}.blacklist"]
+    assert (judged.verdict, judged.instead) == (Verdict.DIFFERENT, f"Write {name}.exclude.")
+
+
 def test_a_missing_property_and_a_null_are_refused() -> None:
     assert {
         each.name for each in judge_connector({"connector.class": "MirrorSource"}) if each.verdict is Verdict.REFUSED

@@ -115,6 +115,12 @@ def test_what_means_something_else_is_told(name: str, value: str) -> None:
     assert judged.text
 
 
+@pytest.mark.parametrize("name", ["rest.port", "rest.host.name"])
+def test_a_name_of_an_earlier_release_gets_what_replaced_it(name: str) -> None:
+    judged = {each.name: each for each in judge_worker({**WORKER, name: "1"})}[name]
+    assert (judged.verdict, judged.instead) == (Verdict.DIFFERENT, "Write listeners.")
+
+
 def test_files_that_are_not_here_and_what_depends_on_them_are_not_judged() -> None:
     found = _judged(
         listeners="https://:8443",

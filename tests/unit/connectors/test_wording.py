@@ -17,6 +17,15 @@ def test_an_unknown_name_is_shown_with_the_known_one_that_it_resembles() -> None
     assert line == "These properties are unknown and have no effect: topcis (did you mean topics?), zzz"
 
 
+def test_a_name_of_an_earlier_release_is_shown_with_what_replaced_it() -> None:
+    line = unknown_names_line(
+        ["groups.blacklist", "rest.port", "topics.blacklist"], {"topics.exclude", "listeners"}, "x"
+    )
+    assert line is not None
+    shown = "groups.blacklist, rest.port (listeners replaced it), topics.blacklist (topics.exclude replaced it)"
+    assert line.endswith(f": {shown}")
+
+
 def test_of_many_unknown_names_only_the_first_are_guessed() -> None:
     names = [f"topics{number:02}" for number in range(12)]
     line = unknown_names_line(names, {"topics"}, "properties")

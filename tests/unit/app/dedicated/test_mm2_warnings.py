@@ -12,6 +12,8 @@ from mirror_connect.app.dedicated.mm2_file import findings
 from tests.paths import ROOT
 from tests.unit.app.dedicated.mm2_files import BROKERS, ONE_FLOW, shown, written
 
+FORMER = "a name of earlier releases of Kafka, so it has no effect"
+
 
 @pytest.mark.parametrize(
     ("added", "text"),
@@ -22,7 +24,12 @@ from tests.unit.app.dedicated.mm2_files import BROKERS, ONE_FLOW, shown, written
         ("tasks.maximum=2", "unknown property, it has no effect; did you mean tasks.max?"),
         ("A->B.emit.heartbeats=x", "unknown property, it has no effect; did you mean A->B.emit.heartbeats.enabled?"),
         ("B->A.enable=true", "unknown property, it has no effect; did you mean B->A.enabled?"),
-        ("topics.blacklist=x", "unknown property, it has no effect; did you mean topics.exclude?"),
+        ("topics.blacklist=x", f"{FORMER}; write topics.exclude"),
+        ("B.topics.blacklist=x", f"{FORMER}; write topics.exclude"),
+        ("A->B.groups.blacklist=x", f"{FORMER}; write A->B.groups.exclude"),
+        ("config.properties.blacklist=x", f"{FORMER}; write config.properties.exclude"),
+        ("rest.port=1", f"{FORMER}; write listeners"),
+        ("B.rest.host.name=x", f"{FORMER}; write listeners"),
         (
             "A.consumer.isolation.levels=x",
             "unknown property, it has no effect; did you mean A.consumer.isolation.level?",
