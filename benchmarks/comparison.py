@@ -52,7 +52,8 @@ def rows(figures: Any) -> list[Row]:
     for member, found in (
         ("records_per_cpu_second", _throughput),
         ("rate", _latency),
-        ("first_record", _startup),
+        ("rest", _startup),
+        ("first_record", _dedicated_start),
         ("answered", _many_connectors),
         ("repeated_worst", _failover),
         ("copying", _many_topics),
@@ -105,6 +106,12 @@ def _startup(figures: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
             yield Row(what, ours[name], other[name], "s", ".1f")
         if "put" in ours and "put" in other:
             yield Row("From a PUT, when the worker is up, to the first record", ours["put"], other["put"], "s", ".1f")
+
+
+def _dedicated_start(figures: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+    for ours, other in _both(figures):
+        for name, what in (("first_record", "first record"), ("again", "first record, restarted")):
+            yield Row(f"Dedicated mode, from process start to the {what}", ours[name], other[name], "s", ".1f")
 
 
 def _many_connectors(figures: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
