@@ -229,11 +229,7 @@ async def _all(
 async def _compare(job: Job, source: ClusterLogs, target: ClusterLogs, findings: Findings, watcher: Watcher) -> None:
     findings.behind = job.source_end - max(job.until, job.start)
     if job.absent:
-        if job.until > job.start:
-            size = job.until - job.start
-            findings.add(Fault(Kind.MISSING, (job.start, job.until - 1), None, size, job.absent))
-        else:
-            findings.note(job.absent)
+        without_copy(job, findings)
         return
     if job.start >= job.source_end > 0:
         findings.note("the source has no records left to compare")
@@ -265,6 +261,23 @@ async def _compare(job: Job, source: ClusterLogs, target: ClusterLogs, findings:
     finally:
         await ours.close()
         await theirs.close()
+
+
+def without_copy(job: Job, findings: Findings) -> None:
+    """What is said of a partition that the target doesn't have.
+
+    Records that the link says it has copied are missing. Nobody knows whether others are only late, or will never come: the
+    link may not have seen the topic yet, or may not be able to make it.
+    """
+    if job.until > job.start:
+        size = job.until - job.start
+        findings.add(Fault(Kind.MISSING, (job.start, job.until - 1), None, size, job.absent))
+    elif job.source_end > job.start:
+        findings.error = (
+            f"{job.absent}. If the link does not make it within refresh.topics.interval.seconds, read its log"
+        )
+    else:
+        findings.note(job.absent)
 
 
 def before_the_logs(job: Job, findings: Findings, begin: int) -> None:

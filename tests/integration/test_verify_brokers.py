@@ -176,7 +176,25 @@ def test_a_topic_of_which_nothing_is_copied_yet_is_named_and_no_success(
     code, report = verify(one_broker, target, topic, "--offsets-topic", OFFSETS_TOPIC)
     (found,) = report["partitions"]
     assert (code, report["outcome"], found["not_copied_yet_offsets"]) == (2, "not compared", 50)
-    assert found["notes"] == [f"the target has no topic A.{topic}"]
+    assert found["error"].startswith(f"the target has no topic A.{topic}.")
+
+
+async def test_a_topic_without_a_copy_is_no_success_beside_one_that_is_copied(
+    one_broker: LocalCluster, target: LocalCluster
+) -> None:
+    topic = both(one_broker, target)
+    one_broker.create_topic(f"{topic}-late", 1)
+    for name in (topic, f"{topic}-late"):
+        produce(one_broker, name, some(50))
+    if OFFSETS_TOPIC not in target.admin().list_topics(timeout=60).topics:
+        target.create_topic(OFFSETS_TOPIC, OFFSETS_PARTITIONS, config={"cleanup.policy": "compact"})
+    async with running(spec_for(one_broker, target, {topic: 1}), target) as task:
+        await task.copied(50)
+        await task.finish()
+    code, report = verify(one_broker, target, f"{topic}.*", "--offsets-topic", OFFSETS_TOPIC)
+    copied, late = report["partitions"]
+    assert (code, copied["equal"], copied["error"]) == (2, 50, None)
+    assert late["error"].startswith(f"the target has no topic A.{topic}-late.")
 
 
 def test_a_running_connector_is_asked_for_everything(one_broker: LocalCluster, target: LocalCluster) -> None:

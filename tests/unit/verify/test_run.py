@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from mirror_connect.verify.findings import Fault, Findings, Kind
 from mirror_connect.verify.plan import Job
-from mirror_connect.verify.run import DIFFERENT, EQUAL, NOT_COMPARED, Report, Result
+from mirror_connect.verify.run import DIFFERENT, EQUAL, NOT_COMPARED, Report, Result, without_copy
 
 JOB = Job("orders", 3, "A.orders", 0, 100, 100, 0, 100)
 
@@ -37,6 +39,21 @@ def test_a_difference_counts_more_than_what_was_not_compared() -> None:
     found = Findings(error="gone")
     found.add(Fault(Kind.MISSING, (1, 1), None))
     assert report(found).outcome == DIFFERENT
+
+
+@pytest.mark.parametrize(
+    ("until", "end", "outcome"),
+    [
+        pytest.param(100, 100, DIFFERENT, id="the_link_has_copied_it"),
+        pytest.param(0, 100, NOT_COMPARED, id="the_link_has_not_copied_it"),
+        pytest.param(0, 0, EQUAL, id="it_has_no_records"),
+    ],
+)
+def test_a_topic_without_a_copy_is_no_success_beside_an_equal_one(until: int, end: int, outcome: int) -> None:
+    job = Job("payments", 0, "A.payments", 0, until, end, absent="the target has no topic A.payments")
+    found = Findings()
+    without_copy(job, found)
+    assert Report("m", [Result(JOB, Findings(equal=100)), Result(job, found)]).outcome == outcome
 
 
 def test_the_json_has_the_outcome_and_every_place() -> None:
