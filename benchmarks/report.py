@@ -10,7 +10,7 @@ from benchmarks import dedicated_start, far, findings, following, scaling
 from benchmarks.comparison import rows
 from benchmarks.findings import Aim, Table
 from benchmarks.methods import COPYING, HOW
-from benchmarks.plan import FULL_PROFILES
+from benchmarks.plan import FULL_PROFILES, OTHERS
 from benchmarks.provenance import OLD_COMMITS, UNKNOWN, History
 from benchmarks.store import PICTURE, Part
 
@@ -33,21 +33,7 @@ _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     ("Partitions and tasks", "scaling", scaling.findings),
     ("Long distances", "far", far.findings),
 )
-NAMES: Final = frozenset(
-    (
-        *(THROUGHPUT + name for name in FULL_PROFILES),
-        "latency",
-        "memory",
-        "startup",
-        "dedicated-start",
-        "many-connectors",
-        "failover",
-        "many-topics",
-        "following",
-        "scaling",
-        "far",
-    )
-)
+NAMES: Final = frozenset((*(THROUGHPUT + name for name in FULL_PROFILES), *OTHERS))
 
 # Above this somebody else's work is in the times.
 QUIET_LOAD: Final = 0.7
