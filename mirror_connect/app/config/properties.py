@@ -21,6 +21,9 @@ from mirror_connect.connectors.errors import ConfigError
 
 Encoding = Literal["iso-8859-1", "utf-8"]
 
+# As much as REST takes. An endless pipe, or /dev/zero, would fill the memory.
+MOST_BYTES: Final = 16 << 20
+
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _BLANKS: Final = " \t\f"
 _BACKSLASHES: Final = re.compile(r"\\*\Z")
@@ -120,11 +123,15 @@ def located_properties_of(content: bytes, path: str | Path, *, what: str = "the 
 def content_of(path: str | Path, what: str) -> bytes:
     """The bytes of a file named at the program's start. UnreadableFile names `what`, the path and the reason."""
     try:
-        return Path(path).read_bytes()
+        with open(path, "rb") as file:
+            content = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise UnreadableFile(what, path, error.strerror or str(error)) from None
     except ValueError as error:  # a NUL in the path
         raise UnreadableFile(what, path, str(error)) from None
+    if len(content) > MOST_BYTES:
+        raise UnreadableFile(what, path, f"it has more than {MOST_BYTES >> 20} MiB")
+    return content
 
 
 def properties_of(

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, NoReturn
-
-from starlette.requests import Request
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from mirror_connect.app.errors import BadRequest, BodyTooLarge
+
+if TYPE_CHECKING:
+    # A standalone worker parses its connectors' files here before it imports what serves HTTP.
+    from starlette.requests import Request
 
 # Connector configs of some MB are valid (long topic lists); the broker decides how much the config topic takes.
 BODY_LIMIT: Final = 16 * 1024 * 1024

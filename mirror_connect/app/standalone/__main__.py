@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from mirror_connect.app.foreground import Prepared, Program, WrongUsage, hide_secrets_of, main_of, set_up_environment
+from mirror_connect.app.standalone.connector_files import read_connector_file
 from mirror_connect.app.standalone.standalone_config import load_standalone_config
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.version import API_VERSION
@@ -27,10 +28,12 @@ def main() -> NoReturn:
 
 
 def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
-    """See foreground.Prepare. WrongUsage, ConfigError."""
+    """See foreground.Prepare. WrongUsage, ConfigError, ConnectorFileRefused."""
     if not arguments or any(each.startswith("-") for each in arguments):
         raise WrongUsage(USAGE)
     config = load_standalone_config(arguments[0])
+    # Before anything starts: a slip of the pen in a name must not wait for the cluster.
+    files = [read_connector_file(path) for path in arguments[1:]]
     hide_secrets_of(config, hiding)
     set_up_environment(config, CONNECT)
     log.info(
@@ -43,7 +46,7 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
     def make(launched: LaunchedSpark) -> Program:
         from mirror_connect.app.standalone.program import StandaloneWorker  # noqa: PLC0415 — see foreground.Prepared
 
-        return StandaloneWorker(config, arguments[1:], hiding.forget_all_but, launched)
+        return StandaloneWorker(config, files, hiding.forget_all_but, launched)
 
     return Prepared(config.spark, make)
 

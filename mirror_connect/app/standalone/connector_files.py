@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from mirror_connect.app.config.properties import properties_of
+from mirror_connect.app.config.properties import UnreadableFile, content_of, properties_of
 from mirror_connect.app.errors import BadRequest, ConnectorFileRefused
 from mirror_connect.app.herder.lifecycle import INITIAL_STATES, TargetState
 from mirror_connect.app.rest.json_bodies import config_from, parse_json, text_of
@@ -31,9 +30,9 @@ class ConnectorFile:
 def read_connector_file(path: str) -> ConnectorFile:
     """ConnectorFileRefused names the file, what is wrong with it and where, without a value of it."""
     try:
-        content = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        raise ConnectorFileRefused(path, getattr(error, "strerror", None) or str(error)) from None
+        content = content_of(path, "the connector's file")
+    except UnreadableFile as error:
+        raise ConnectorFileRefused(path, error.problem) from None
     try:
         # Kafka reads as properties whatever is no JSON. A file that begins as JSON was meant to be.
         if content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):

@@ -13,7 +13,7 @@ from typing import Final
 
 from mirror_connect.app.config.worker_keys import OFFSETS_FILE
 from mirror_connect.app.errors import StartupError
-from mirror_connect.app.standalone.offset_file import is_nowhere
+from mirror_connect.app.standalone.offset_file import check_place, is_nowhere
 from mirror_connect.connectors.errors import ConfigError
 
 _SHOWN: Final = 20
@@ -34,6 +34,14 @@ class OffsetFileLock:
         try:
             if is_nowhere(self._path):
                 return False
+            # First, so that no lock is left beside a directory.
+            check_place(self._path)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ConfigError(
+                OFFSETS_FILE, self._path, f"{reason}; name a file in a directory where this user may write"
+            ) from None
+        try:
             path = f"{os.path.realpath(self._path)}.lock"
             # No link: the file is often in /tmp, where others may have put one.
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)

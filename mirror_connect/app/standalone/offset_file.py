@@ -271,6 +271,12 @@ def is_nowhere(path: str | Path) -> bool:
     return os.path.realpath(path) == os.devnull
 
 
+def check_place(path: str | Path) -> None:
+    """OSError if what is there is no regular file; there may be nothing."""
+    with suppress(FileNotFoundError):
+        _check_regular(os.stat(path))
+
+
 def _check_regular(found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise OSError("it is a directory" if stat.S_ISDIR(found.st_mode) else "it is no regular file")

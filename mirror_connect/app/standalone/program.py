@@ -6,14 +6,13 @@ the process ends if one of them is refused or does not start.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 
 from mirror_connect.app.errors import ConnectError, ConnectorFileRefused
 from mirror_connect.app.process import Process
 from mirror_connect.app.rest_listeners import RestListeners
-from mirror_connect.app.standalone.connector_files import read_connector_file
+from mirror_connect.app.standalone.connector_files import ConnectorFile
 from mirror_connect.app.standalone.file_backing import FileBacking
 from mirror_connect.app.standalone.file_lock import OffsetFileLock
 from mirror_connect.app.standalone.standalone_config import StandaloneConfig
@@ -26,14 +25,14 @@ log = logging.getLogger(__name__)
 class StandaloneWorker:
     """See the module. Building it locks the offset file and opens the REST port; `run` returns after `stop`.
 
-    `files`: those of the connectors. `forget_all_but` gets every minute the secrets that are in use. `launched`: Spark's
-    first application; None: Spark is started when REST answers.
+    `files`: those of the connectors, read before. `forget_all_but` gets every minute the secrets that are in use.
+    `launched`: Spark's first application; None: Spark is started when REST answers.
     """
 
     def __init__(
         self,
         config: StandaloneConfig,
-        files: Sequence[str],
+        files: Sequence[ConnectorFile],
         forget_all_but: Callable[[Collection[str]], None],
         launched: LaunchedSpark | None = None,
     ) -> None:
@@ -68,14 +67,13 @@ class StandaloneWorker:
         self.worker.herder.creating = True
         await self.worker.start(self._process.start_spark)
         log.info("The worker is up; its REST interface is %s", self._url)
-        for path in self._files:
-            await self._create(path)
+        for file in self._files:
+            await self._create(file)
         self.worker.herder.creating = False
 
-    async def _create(self, path: str) -> None:
-        file = await asyncio.to_thread(read_connector_file, path)
+    async def _create(self, file: ConnectorFile) -> None:
         try:
             await self.worker.herder.configs.create(file.name, file.config, file.initial_state)
         except ConnectError as error:
-            raise ConnectorFileRefused(path, error.line) from error
-        log.info("Created connector %s of %s", file.name, path)
+            raise ConnectorFileRefused(file.path, error.line) from error
+        log.info("Created connector %s of %s", file.name, file.path)

@@ -82,3 +82,8 @@ def test_what_has_no_form_is_refused_with_the_file_and_the_reason(tmp_path: Path
 def test_an_absent_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConnectorFileRefused, match="No such file or directory"):
         read_connector_file(str(tmp_path / "absent"))
+
+
+def test_a_file_without_an_end_is_refused() -> None:
+    with pytest.raises(ConnectorFileRefused, match="Connector file /dev/zero: it has more than 16 MiB"):
+        read_connector_file("/dev/zero")

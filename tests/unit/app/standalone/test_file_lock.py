@@ -101,6 +101,15 @@ def test_a_name_that_no_file_has_is_refused_with_the_setting(tmp_path: Path, nam
     assert raised.value.name == "offset.storage.file.filename"
 
 
+def test_a_directory_is_refused_and_no_lock_is_left_beside_it(tmp_path: Path) -> None:
+    directory = tmp_path / "offsets"
+    directory.mkdir()
+    with pytest.raises(ConfigError, match="it is a directory; name a file") as raised:
+        OffsetFileLock(str(directory)).take()
+    assert raised.value.name == "offset.storage.file.filename"
+    assert list(tmp_path.iterdir()) == [directory]
+
+
 def test_a_place_where_no_file_can_be_made_is_refused_with_the_setting(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"offset\.storage\.file\.filename: .*No such file or directory") as raised:
         OffsetFileLock(str(tmp_path / "absent" / "offsets")).take()

@@ -15,6 +15,7 @@ import pytest
 
 from mirror_connect.app.errors import ConnectorFileRefused, StartupError
 from mirror_connect.app.process import Process
+from mirror_connect.app.standalone.connector_files import read_connector_file
 from mirror_connect.app.standalone.file_lock import OffsetFileLock
 from mirror_connect.app.standalone.offset_file import read_offset_file
 from mirror_connect.app.standalone.program import StandaloneWorker
@@ -58,7 +59,7 @@ def worker_of(path: Path, *files: str, **more: str) -> StandaloneWorker:
         "listeners": "http://127.0.0.1:0",
         **more,
     }
-    return StandaloneWorker(standalone_config(given, {}), files, lambda _: None)
+    return StandaloneWorker(standalone_config(given, {}), list(map(read_connector_file, files)), lambda _: None)
 
 
 @contextlib.asynccontextmanager
@@ -147,7 +148,6 @@ async def test_a_connector_that_does_not_start_is_a_500_and_failed(
         ),
         pytest.param([{"name": "c", "tasks.max": "1"}], "contains no connector type", id="no_class"),
         pytest.param([{"name": "c", **LOST}], "Failed to transition connector c to state STARTED", id="no_start"),
-        pytest.param([{}], "it has no name", id="no_name"),
     ],
 )
 async def test_a_file_that_is_refused_ends_the_worker(
@@ -181,7 +181,7 @@ async def test_a_start_that_fails_soon_after_a_kill_leaves_the_wait_to_the_next_
     (tmp_path / "offsets.lock").write_text("7\n")
     with pytest.raises((ConfigError, StartupError), match="listeners"):
         worker_of(tmp_path, listeners="http://256.0.0.1:0")
-    worker = worker_of(tmp_path, str(tmp_path / "absent"))
+    worker = worker_of(tmp_path, file(tmp_path, "c.json", {"name": "c"}))
     # However long the start takes.
     monkeypatch.setattr(worker._membership, "_since", math.inf)
     with pytest.raises(ConnectorFileRefused):
