@@ -14,7 +14,7 @@ from typing import Final
 from mirror_connect.app.config.common_config import known_properties, policy_alias, unknown_properties
 from mirror_connect.app.config.config_providers import has_reference, resolve_own
 from mirror_connect.app.config.worker_config import worker_config
-from mirror_connect.app.config.worker_keys import OFFSETS_FILE, WORKER_KEYS, is_of_groups
+from mirror_connect.app.config.worker_keys import OFFSETS_FILE, WORKER_KEYS, is_of_groups, likely_storage_name
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.rest.basic_auth import EXTENSION, is_known
 from mirror_connect.app.standalone.standalone_config import standalone_config
@@ -34,6 +34,7 @@ REFERENCE: Final = "A config provider holds the value."
 NO_FILE: Final = "There is no such file on this machine."
 THERE: Final = "Run check where the worker runs."
 OF_GROUPS: Final = "No effect: a standalone worker has no group and no topics."
+OF_TOPIC: Final = "It is taken for a setting of the topic, which brokers refuse if they do not know it."
 LEAVE_OUT: Final = "Leave it out."
 _FILES: Final = (".location", ".allowed.paths")
 _SECURITY: Final = ("security.protocol", "sasl.", "ssl.")
@@ -165,6 +166,8 @@ def _refused(name: str, text: str, properties: Mapping[str, str]) -> Judgement:
 def _accepted(name: str, value: str) -> Judgement:
     if unknown_properties([name]):
         return unknown_property(name, known_properties())
+    if (likely := likely_storage_name(name)) is not None:
+        return Judgement(name, Verdict.DIFFERENT, OF_TOPIC, f"Did you mean {likely}?")
     text, instead = next(_differences(name, value), ("", ""))
     return Judgement(name, Verdict.DIFFERENT if text else Verdict.SAME, text, instead)
 

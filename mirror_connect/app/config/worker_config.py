@@ -21,7 +21,7 @@ from mirror_connect.app.config.common_config import (
 )
 from mirror_connect.app.config.config_providers import Resolved, Resolver, resolve_own
 from mirror_connect.app.config.properties import read_properties
-from mirror_connect.app.config.worker_keys import WORKER_KEYS
+from mirror_connect.app.config.worker_keys import WORKER_KEYS, likely_storage_name
 from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import ConfigError
 
@@ -122,6 +122,9 @@ def _checked(resolver: Resolver, resolved: Resolved, *, warnings: bool) -> Worke
     if warnings:
         for name in storage_fixed(resolved.values):
             log.warning("%s has no effect: the worker needs its own value", name)
+        for name in sorted(resolved.values):
+            if (likely := likely_storage_name(name)) is not None:
+                log.warning("%s is taken for a setting of the topic: did you mean %s?", name, likely)
         warn_of_exposed_providers(config)
     check_own_client(config)
     return config

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from mirror_connect.app.config.cross_origins import valid_origins
@@ -27,6 +28,7 @@ from mirror_connect.connectors.config.table import (
 )
 from mirror_connect.connectors.config.validators import between, distinct, one_of, one_of_in_any_case, stands_for
 from mirror_connect.connectors.user_code.known_classes import CONVERTER, HEADER_CONVERTER
+from mirror_connect.connectors.wording import likely_name
 
 _JAVA: Final = "Of a Java worker; has no effect here."
 _INT_MAX: Final = 2**31 - 1
@@ -210,6 +212,23 @@ _OF_GROUPS: Final = frozenset(
     }
 )
 OFFSETS_FILE: Final = "offset.storage.file.filename"
+
+
+# What follows `config.storage.` and the like, and is no setting of the topic.
+_OF_STORAGES: Final[Mapping[str, tuple[str, ...]]] = {
+    "config.storage.": ("topic", "partitions", "replication.factor"),
+    "offset.storage.": ("topic", "partitions", "replication.factor", "file.filename"),
+    "status.storage.": ("topic", "partitions", "replication.factor"),
+}
+
+
+def likely_storage_name(name: str) -> str | None:
+    """What was meant by `offset.storage.partitons`, which is taken for a setting of the topic; None if it may be one."""
+    for prefix, own in _OF_STORAGES.items():
+        rest = name.removeprefix(prefix)
+        if rest not in {name, *own} and (likely := likely_name(rest, own)) is not None:
+            return f"{prefix}{likely}"
+    return None
 
 
 def is_of_groups(name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from mirror_connect.app.config.worker_keys import likely_storage_name
 from mirror_connect.app.dedicated.findings import FindingCode, Mm2Finding
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
@@ -29,6 +30,10 @@ def check_names(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Findi
     guesses = 0
     for name in file.located.values:
         place = place_of(name, file.clusters)
+        if place.level in (Level.TOP, Level.CLUSTER) and (likely := likely_storage_name(place.name)) is not None:
+            text = "it is taken for a setting of the topic, which brokers refuse if they do not know it"
+            yield file.warning(FindingCode.NAME_UNKNOWN, name, text, f"did you mean {place.prefix}{likely}?")
+            continue
         if place.level is Level.UNKNOWN_FLOW or has_effect(place):
             continue
         if place.level is Level.CLUSTER:

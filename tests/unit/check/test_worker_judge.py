@@ -121,6 +121,15 @@ def test_a_name_of_an_earlier_release_gets_what_replaced_it(name: str) -> None:
     assert (judged.verdict, judged.instead) == (Verdict.DIFFERENT, "Write listeners.")
 
 
+@pytest.mark.parametrize(
+    "name", ["offset.storage.partitons", "config.storage.replication.facto", "status.storage.topc"]
+)
+def test_a_typo_behind_the_prefix_of_a_topic_gets_the_likely_name(name: str) -> None:
+    judged = {each.name: each for each in judge_worker({**WORKER, name: "3"})}[name]
+    assert judged.verdict is Verdict.DIFFERENT
+    assert judged.instead.startswith(f"Did you mean {name.partition('.')[0]}.storage.")
+
+
 def test_files_that_are_not_here_and_what_depends_on_them_are_not_judged() -> None:
     found = _judged(
         listeners="https://:8443",

@@ -7,6 +7,7 @@ import pytest
 
 from mirror_connect.app.config.listeners import Listener
 from mirror_connect.app.config.worker_config import load_worker_config, worker_config
+from mirror_connect.app.config.worker_keys import likely_storage_name
 from mirror_connect.connectors.errors import ConfigError
 
 MINIMAL = {
@@ -192,6 +193,32 @@ def test_a_misspelled_property_is_told_with_the_one_that_was_meant(caplog: pytes
         "These worker properties are unknown and have no effect: offset.flush.intervall.ms (did you mean "
         "offset.flush.interval.ms?), producer.linger.mss (did you mean producer.linger.ms?)"
     ]
+
+
+def test_a_misspelled_property_of_an_internal_topic_is_told_before_the_topic_is_refused(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    worker_config(MINIMAL | {"offset.storage.partitons": "1", "status.storage.retention.ms": "1"})
+    assert [message for message in caplog.messages if "did you mean" in message] == [
+        "offset.storage.partitons is taken for a setting of the topic: did you mean offset.storage.partitions?"
+    ]
+
+
+# Of brokers 4.3, older ones, and other makers'.
+OF_TOPICS = """cleanup.policy compression.gzip.level compression.lz4.level compression.type compression.zstd.level
+delete.retention.ms file.delete.delay.ms flush.messages flush.ms follower.replication.throttled.replicas
+index.interval.bytes leader.replication.throttled.replicas local.retention.bytes local.retention.ms
+max.compaction.lag.ms max.message.bytes message.timestamp.after.max.ms message.timestamp.before.max.ms
+message.timestamp.type min.cleanable.dirty.ratio min.compaction.lag.ms min.insync.replicas preallocate
+remote.storage.enable remote.log.copy.disable remote.log.delete.on.disable retention.bytes retention.ms segment.bytes
+segment.index.bytes segment.jitter.ms segment.ms unclean.leader.election.enable message.format.version
+message.downconversion.enable message.timestamp.difference.max.ms confluent.placement.constraints
+redpanda.remote.write replication.quota"""
+
+
+@pytest.mark.parametrize("prefix", ["config.storage.", "offset.storage.", "status.storage."])
+def test_no_setting_of_a_topic_is_taken_for_a_typo(prefix: str) -> None:
+    assert not [name for name in OF_TOPICS.split() if likely_storage_name(f"{prefix}{name}")]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from tests.paths import ROOT
 from tests.unit.app.dedicated.mm2_files import BROKERS, ONE_FLOW, shown, written
 
 FORMER = "a name of earlier releases of Kafka, so it has no effect"
+OF_TOPIC = "it is taken for a setting of the topic, which brokers refuse if they do not know it"
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,8 @@ FORMER = "a name of earlier releases of Kafka, so it has no effect"
             "unknown property, it has no effect; did you mean A.consumer.isolation.level?",
         ),
         ("zzz=1", "unknown property, it has no effect"),
+        ("offset.storage.partitons=3", f"{OF_TOPIC}; did you mean offset.storage.partitions?"),
+        ("B.status.storage.replication.facto=3", f"{OF_TOPIC}; did you mean B.status.storage.replication.factor?"),
         ("use.defaults.from=source", "it has no effect at the top level; write A->B.use.defaults.from"),
         ("producer.acks=1", "it has no effect at the top level; write B.producer.acks"),
         ("offset.flush.interval.ms=1", "it has no effect at the top level; write B.offset.flush.interval.ms"),
