@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from mirror_connect.app.config.worker_config import load_worker_config
-from mirror_connect.app.foreground import Prepared, Program, WrongUsage, hide_secrets_of, main_of, set_up_environment
+from mirror_connect.app.foreground import (
+    Prepared,
+    Program,
+    WrongUsage,
+    hide_secrets_of,
+    main_of,
+    set_up_environment,
+    unknown_option,
+)
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.version import API_VERSION
 from mirror_connect.connectors.secrets import RedactingFilter
@@ -26,7 +34,7 @@ def main() -> NoReturn:
 def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
     """See foreground.Prepare. WrongUsage, ConfigError."""
     if len(arguments) != 1 or arguments[0].startswith("-"):
-        raise WrongUsage(USAGE)
+        raise unknown_option(USAGE, arguments) or WrongUsage(USAGE)
     config = load_worker_config(arguments[0])
     hide_secrets_of(config, hiding)
     set_up_environment(config, CONNECT)

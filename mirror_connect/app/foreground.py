@@ -9,10 +9,11 @@ The last line on standard error says what went wrong; stack traces are logged on
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, NoReturn, Protocol
@@ -30,12 +31,16 @@ from mirror_connect.connectors.log_format import LineFormatter, asked_level, one
 from mirror_connect.connectors.secrets import RedactingFilter
 from mirror_connect.connectors.user_code.hidden_memory import hide_memory
 from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES, PLUGIN_PATH
+from mirror_connect.connectors.wording import likely_name
 
 log = logging.getLogger("mirror_connect.app")
 
 OK, MISTAKE, WRONG_SETTINGS, MACHINE, CLUSTER = range(5)
 # Whatever hangs, a worker that was asked to stop is gone within ten seconds.
 LAST_RESORT_S: Final = 9.0
+# mirror-connect-start.sh reads these, up to the first argument that is none of them.
+_OF_THE_SCRIPTS: Final = ("-daemon", "-name", "-loggc")
+_HELP: Final = ("-h", "--help")
 EXIT_CODES: Final[Mapping[type[Exception], int]] = {
     ConfigError: WRONG_SETTINGS,
     StartupError: MACHINE,
@@ -60,6 +65,19 @@ class Program(Protocol):
 
 class WrongUsage(Exception):
     """The arguments on the command line are wrong; the text says how to use the program."""
+
+
+def unknown_option(usage: str, arguments: Sequence[str], known: Collection[str] = ()) -> WrongUsage | None:
+    """WrongUsage that names the first option that is not `known`; None if there is none."""
+    given = itertools.takewhile(lambda each: each != "--", arguments)
+    unknown = (each for each in (each.partition("=")[0] for each in given) if each.startswith("-"))
+    name = next((each for each in unknown if each not in (*known, *_HELP)), None)
+    if name is None:
+        return None
+    if name in _OF_THE_SCRIPTS:
+        return WrongUsage(f"{usage}: {name} is an option of the start scripts, where it comes first")
+    meant = likely_name(name, (*known, *_OF_THE_SCRIPTS))
+    return WrongUsage(f"{usage}: there is no option {name}{f'; did you mean {meant}?' if meant else ''}")
 
 
 class WrongSettings(Exception):

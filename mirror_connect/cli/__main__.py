@@ -82,7 +82,9 @@ def _asks_for_help(arguments: Sequence[str]) -> bool:
 
 
 def _lacks_its_file(command: Command, arguments: Sequence[str]) -> bool:
-    """Whether it is known without starting the command. Others judge their arguments themselves."""
+    """Whether it is known without starting the command. Others judge their arguments themselves, and all name options."""
+    if any(each.startswith("-") for each in arguments):
+        return False
     if command.arguments == FILE:
         return len(arguments) != 1
     return command.arguments.startswith(FILE) and not arguments

@@ -18,6 +18,7 @@ from mirror_connect.app.foreground import (
     hide_secrets_of,
     main_of,
     set_up_environment,
+    unknown_option,
 )
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.version import API_VERSION
@@ -31,8 +32,11 @@ PROGRAM: Final = "connect-mirror-maker"
 
 class _Arguments(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        usage = " ".join(self.format_usage().split())
-        raise WrongUsage(f"{usage}: {message}")
+        raise WrongUsage(f"{_usage_of(self)}: {message}")
+
+
+def _usage_of(parser: argparse.ArgumentParser) -> str:
+    return " ".join(parser.format_usage().split())
 
 
 def arguments_parser() -> argparse.ArgumentParser:
@@ -50,7 +54,11 @@ def main() -> NoReturn:
 
 def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
     """See foreground.Prepare. WrongUsage, WrongSettings, ConfigError."""
-    given = arguments_parser().parse_args(arguments)
+    parser = arguments_parser()
+    # argparse says of an unknown option that the file is missing, if it is, too.
+    if wrong := unknown_option(_usage_of(parser), arguments, ["--clusters"]):
+        raise wrong
+    given = parser.parse_args(arguments)
     try:
         config = read_mm2_config(given.config, given.clusters)
     except RefusedFile as refused:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.wording import likely_name
 
 ALL_TOPICS: Final = ".*"
 # As in MirrorMaker: a minute of records comes again after a crash.
@@ -193,7 +194,9 @@ def _given(arguments: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
         name, equals, value = argument.lstrip("-").partition("=")
         option = _BY_NAME.get(name)
         if option is None:
-            raise WrongOption(f"{name} is not a recognized option: --help lists all of them")
+            meant = likely_name(name, _BY_NAME)
+            remedy = f"did you mean --{meant}?" if meant else "--help lists all of them"
+            raise WrongOption(f"{name} is not a recognized option: {remedy}")
         values = given.setdefault(option.names[0], [])
         if not option.value:
             continue

@@ -9,7 +9,15 @@ import logging
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from mirror_connect.app.foreground import Prepared, Program, WrongUsage, hide_secrets_of, main_of, set_up_environment
+from mirror_connect.app.foreground import (
+    Prepared,
+    Program,
+    WrongUsage,
+    hide_secrets_of,
+    main_of,
+    set_up_environment,
+    unknown_option,
+)
 from mirror_connect.app.standalone.connector_files import read_connector_file
 from mirror_connect.app.standalone.standalone_config import load_standalone_config
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
@@ -30,7 +38,7 @@ def main() -> NoReturn:
 def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
     """See foreground.Prepare. WrongUsage, ConfigError, ConnectorFileRefused."""
     if not arguments or any(each.startswith("-") for each in arguments):
-        raise WrongUsage(USAGE)
+        raise unknown_option(USAGE, arguments) or WrongUsage(USAGE)
     config = load_standalone_config(arguments[0])
     # Before anything starts: a slip of the pen in a name must not wait for the cluster.
     files = [read_connector_file(path) for path in arguments[1:]]

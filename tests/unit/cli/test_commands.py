@@ -56,6 +56,7 @@ def test_the_version_is_shown() -> None:
         pytest.param(("dance",), ("no command dance", "--help"), id="no_command"),
         pytest.param(("--verbose",), ("no command --verbose", "--help"), id="no_option"),
         pytest.param(("worker",), ("usage: mirror-connect worker FILE",), id="no_file"),
+        pytest.param(("worker", "-foo", "f"), ("there is no option -foo",), id="unknown_option"),
         pytest.param(("worker", "a", "b"), ("usage: mirror-connect worker FILE",), id="two_files"),
         pytest.param(("worker", "/nowhere/worker.properties"), ("/nowhere/worker.properties",), id="a_file_not_there"),
         pytest.param(("mm2",), ("usage: mirror-connect mm2 FILE",), id="no_file_of_dedicated_mode"),

@@ -121,6 +121,7 @@ def test_java_classes_are_refused_by_name_and_with_what_to_do(name: str) -> None
         pytest.param([*FILES, "--include", "a", "stray"], "stray", id="stray_word"),
         pytest.param([*FILES, "--inc", "a"], "inc ", id="abbreviation"),
         pytest.param([*FILES, "--INCLUDE", "a"], "INCLUDE", id="upper_case"),
+        pytest.param([*FILES, "--whitelst", "a"], "did you mean --whitelist?", id="misspelled"),
         pytest.param([*FILES, "--include", "a", "--num.streams", "x"], "num.streams", id="no_number"),
         pytest.param([*FILES, "--include", "a", "--num.streams", " 4"], "num.streams", id="blank_before_a_number"),
         pytest.param(
