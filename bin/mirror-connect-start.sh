@@ -51,4 +51,6 @@ start() {
     exit 1
   fi
   nohup "$python" -P -m "$module" "$@" > "$out" 2>&1 < /dev/null &
+  # Kafka's scripts say nothing, and who starts a worker for the first time looks for both. nohup becomes the process.
+  echo "$name starts in the background as process $!; its log is $out"
 }

@@ -54,11 +54,13 @@ def test_a_worker_in_the_background_has_what_kafkas_variables_give(
         timeout=20,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    log_file = directory / "logs" / "mirror.out"
+    assert (done.returncode, done.stderr) == (0, "")
     # The script is back before its child has become Python.
     wait_for_state(lambda: len(_tree(str(file))) == 1, "the worker is there", 20)
     (worker,) = _tree(str(file))
     watchdog().guard_process(worker.pid)
+    assert done.stdout == f"mirror starts in the background as process {worker.pid}; its log is {log_file}\n"
 
     def commands() -> list[list[str]]:
         return [each.cmdline() for each in worker.children(recursive=True) if _is_java(each)]
@@ -69,7 +71,7 @@ def test_a_worker_in_the_background_has_what_kafkas_variables_give(
     tree = [worker, *worker.children(recursive=True)]
     worker.terminate()
     wait_gone(tree, 30)
-    log = (directory / "logs" / "mirror.out").read_text()
+    log = log_file.read_text()
     for name in ("KAFKA_OPTS: -Djavax.net.ssl.keyStorePassword has", "KAFKA_LOG4J_OPTS has no", "JMX_PORT has no"):
         assert f" WARNING {name}" in log
     assert "hunter22" not in log

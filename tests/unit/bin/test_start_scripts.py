@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -146,8 +147,11 @@ def test_installed_without_an_environment_it_uses_the_python_of_the_command(home
 def test_in_the_background_its_output_goes_to_the_log_directory(home: Path, tmp_path: Path, script: str) -> None:
     log = tmp_path / "logs" / f"{SCRIPTS[script][1]}.out"
     done = _run(home / "bin" / script, "-daemon", "f", LOG_DIR=str(log.parent))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     _wait_text(log, f"-P -m {SCRIPTS[script][2]} f\n")
+    # The file's second line is the process id.
+    _wait_text(log, "f\n" + (pid := _process_id(done.stdout)) + "\n")
+    told = f"{SCRIPTS[script][1]} starts in the background as process {pid}; its log is {log}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, told, "")
 
 
 def test_without_a_log_directory_it_is_beside_bin(home: Path) -> None:
@@ -192,6 +196,12 @@ def test_a_log_directory_that_cannot_be_made_is_named(home: Path, tmp_path: Path
 def test_a_log_of_javas_garbage_collection_is_said_to_have_no_effect(home: Path) -> None:
     done = _run(home / "bin" / "connect-distributed.sh", "f", EXTRA_ARGS="-loggc")
     assert (done.stdout, "-loggc has no effect" in done.stderr) == ("-P -m mirror_connect.app f\n", True)
+
+
+def _process_id(said: str) -> str:
+    found = re.search(r"process (\d+)", said)
+    assert found is not None, said
+    return found[1]
 
 
 def _wait_text(file: Path, text: str) -> None:
