@@ -82,8 +82,10 @@ class TaskFrame:
 
     async def run(self, work: TaskWork) -> None:
         """Runs from the first connection to the last commit. Raises the work's errors, NotAuthorized, FencedError …"""
-        for line in notices(self._source, self.spec.target):
-            self.link.log(line)
+        # All tasks of a connector have the same clients, and it is enough to be told once.
+        if self.spec.task == 0:
+            for line in notices(self._source, self.spec.target):
+                self.link.log(line)
         if not await self._unless_ordered_to_end(self._start(work)):
             return
         self.link.state = RUNNING

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mirror_connect.connectors import problems
@@ -37,3 +39,14 @@ async def test_a_target_that_goes_away_is_a_line_of_the_status_until_it_is_back(
         count = len(world.beats)
         await task.until(lambda: len(world.beats) > count and not task.link.problem_lines)
     assert line.startswith("The target cluster B (bootstrap.servers b) can't be reached since ")
+
+
+async def test_what_has_no_effect_is_told_by_the_first_task_alone(world: World) -> None:
+    told = []
+    for number in (0, 1):
+        spec = world.spec("Heartbeat")
+        async with running(world, replace(spec, task=number, target={**spec.target, "batch.size": "1"})) as task:
+            beats = len(world.beats)
+            await task.until(lambda before=beats: len(world.beats) > before)
+            told.append([line for line in task.link.log_lines if line.endswith("have no effect: batch.size")])
+    assert list(map(len, told)) == [1, 0]
