@@ -47,9 +47,7 @@ class SparkKeeper:
         """Why no task can run now, as a line for people; None when Spark is there."""
         if self.slots is not None:
             return None
-        return (
-            self.problem or f"Waiting for Spark, which was started at {self._started_at} and takes about ten seconds."
-        )
+        return self.problem or f"Waiting for Spark, which was started at {self._started_at}."
 
     def start(self, url: str, token: str) -> None:
         """Begins, in the background."""
