@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -33,6 +33,7 @@ _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 _STRIMZI: Final = "io.strimzi.kafka."
 # So many of the last lines about references are not logged again.
 LOGGED_LINES: Final = 256
+MEND: Final = "provide it, or correct the reference"
 
 
 class Provider(Protocol):
@@ -78,7 +79,7 @@ class _AllowedPaths:
             self._refuse(path)
             return None
         except CantRead as error:
-            raise UnreadableFile(what, path, str(error)) from None
+            raise UnreadableFile(what, path, str(error), error.reason) from None
 
     @staticmethod
     def _refuse(path: str) -> None:
@@ -219,6 +220,25 @@ def provider_aliases(properties: Mapping[str, str]) -> list[str]:
     return list(filter(None, re.split(r"\s*,\s*", properties.get("config.providers", "").strip())))
 
 
+class UnreadableReference(RefusedConfig):
+    """A provider can't read what references name. The text is for everybody, and says little about files.
+
+    `names`: the settings that refer to it. `reason`: for the operator, as `/x can't be read: there is no such file`.
+    """
+
+    def __init__(self, names: Sequence[str], error: ConfigError) -> None:
+        self.names = tuple(names)
+        verb = "refers" if len(names) == 1 else "refer"
+        super().__init__(names[0], f"{error} ({', '.join(names)} {verb} to it)")
+        self.reason = f"{error.name} can't be read: {error.cause}" if isinstance(error, UnreadableFile) else str(error)
+
+    def for_operator(self) -> RefusedConfig:
+        """Of a file of the process's own: with the reason."""
+        verb = "refers" if len(self.names) == 1 else "refer"
+        names = ", ".join(self.names)
+        return RefusedConfig(self.name, f"{self.reason}. {names} {verb} to it: {MEND}")
+
+
 class Resolver:
     """Replaces references. Thread-safe; made once from the worker's properties.
 
@@ -287,8 +307,7 @@ class Resolver:
                 found[place] = self._providers[place[0]].get(place[1], keys)
             except ConfigError as error:
                 names = [name for name, value in config.items() if place in {each[2:4] for each in _references(value)}]
-                verb = "refers" if len(names) == 1 else "refer"
-                raise RefusedConfig(names[0], f"{error} ({', '.join(names)} {verb} to it)") from None
+                raise UnreadableReference(names, error) from None
 
         resolved: dict[str, str] = {}
         unresolved: list[tuple[str, _Reference, str]] = []
@@ -335,7 +354,10 @@ def resolve_own(
     `warnings`: whether doubtful ones are logged.
     """
     resolver = Resolver.of(properties, environment)
-    values, notices = resolver.preview_with_notices(properties)
+    try:
+        values, notices = resolver.preview_with_notices(properties)
+    except UnreadableReference as error:
+        raise error.for_operator() from None
     if warnings:
         for line in (*resolver.notices, *notices):
             log.warning("%s", line)

@@ -32,10 +32,14 @@ _ENTRY: Final = re.compile(r"((?:[^\\=: \t\f]|\\.)*)[ \t\f]*+(?:[=:][ \t\f]*+)?(
 
 
 class UnreadableFile(ConfigError):
-    """A file that a setting or the command line names is unusable: `Could not read <what> <path>: <reason>`."""
+    """A file that a setting or the command line names is unusable: `Could not read <what> <path>: <reason>`.
 
-    def __init__(self, what: str, path: str | Path, reason: str) -> None:
+    `cause`: for the operator, where the reason says less because anyone may read it.
+    """
+
+    def __init__(self, what: str, path: str | Path, reason: str, cause: str = "") -> None:
         super().__init__(str(path), None, reason)
+        self.cause = cause or reason
         self.args = (f"Could not read {what} {path}: {reason}",)
 
 

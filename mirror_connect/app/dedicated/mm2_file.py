@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mirror_connect.app.config.config_providers import Resolver
+from mirror_connect.app.config.config_providers import MEND, Resolver, UnreadableReference
 from mirror_connect.app.config.properties import UnreadableFile, read_located_properties
 from mirror_connect.app.dedicated.cluster_checks import (
     check_brokers,
@@ -85,6 +85,20 @@ def _read(path: str | Path, clusters: Sequence[str] | None, environment: Mapping
         resolver = Resolver.of(located.values, environment)
         # What stays as text is a finding, with its line.
         resolved, _ = resolver.preview_with_notices(located.values)
+    except UnreadableReference as error:
+        raise RefusedFile(
+            Mm2Finding(
+                Severity.ERROR,
+                FindingCode.REFERENCE_UNREADABLE,
+                str(path),
+                located.lines[name],
+                name,
+                None,
+                error.reason,
+                MEND,
+            )
+            for name in error.names
+        ) from None
     except ConfigError as error:
         name = error.name if error.name in located.values else ""
         raise refused(

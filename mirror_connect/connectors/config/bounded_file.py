@@ -32,10 +32,14 @@ _LOGGED_AGAIN_S: Final = 60
 
 
 class CantRead(Exception):
-    """A file can't be read. The text is UNREADABLE, whatever the reason, which the log has."""
+    """A file can't be read. The text is UNREADABLE, whatever the reason, which the log has.
 
-    def __init__(self) -> None:
+    `reason`: for those who wrote the process's own files, and for nobody who only reaches REST.
+    """
+
+    def __init__(self, reason: str) -> None:
         super().__init__(UNREADABLE)
+        self.reason = reason
 
 
 class OutsideError(Exception):
@@ -63,12 +67,17 @@ def read_file(path: str | Path, within: Collection[str] | None = None) -> bytes:
         finally:
             os.close(descriptor)
     except _Refused as refused:
-        _log(str(path), str(refused), int(time.monotonic()) // _LOGGED_AGAIN_S)
+        reason = str(refused)
+    except FileNotFoundError:
+        reason = "there is no such file"
+    except PermissionError:
+        reason = "this user may not read it"
     except OSError as error:
-        _log(str(path), error.strerror or str(error), int(time.monotonic()) // _LOGGED_AGAIN_S)
+        reason = error.strerror or str(error)
     except ValueError as error:  # a NUL in the path, or what is no text
-        _log(str(path), type(error).__name__, int(time.monotonic()) // _LOGGED_AGAIN_S)
-    raise CantRead
+        reason = type(error).__name__
+    _log(str(path), reason, int(time.monotonic()) // _LOGGED_AGAIN_S)
+    raise CantRead(reason)
 
 
 class _Refused(Exception):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mirror_connect.app.config.config_providers import LOGGED_LINES, Resolver, resolve_own
+from mirror_connect.app.config.config_providers import LOGGED_LINES, MEND, Resolver, resolve_own
 from mirror_connect.connectors.config.bounded_file import UNREADABLE
 from mirror_connect.connectors.errors import ConfigError
 
@@ -78,6 +78,16 @@ def test_a_file_that_is_not_there_is_told_with_what_refers_to_it(tmp_path: Path)
     gone = f"${{file:{tmp_path}/none:a}}"
     with pytest.raises(ConfigError, match=rf"none: {UNREADABLE} \(user, password refer to it\)$"):
         resolver().resolve({"user": f"x{gone}", "password": gone, "topics": "t"})
+
+
+def test_a_worker_is_told_why_its_own_file_can_not_be_read_and_what_refers_to_it(tmp_path: Path) -> None:
+    provider = {"config.providers": "file", "config.providers.file.class": FILE}
+    gone = f"${{file:{tmp_path}/none:a}}"
+    with pytest.raises(ConfigError) as caught:
+        resolve_own({**provider, "user": gone, "password": gone})
+    assert (
+        str(caught.value) == f"{tmp_path}/none can't be read: there is no such file. user, password refer to it: {MEND}"
+    )
 
 
 def test_a_file_that_is_no_utf_8_is_an_error_that_names_it(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mirror_connect.app.config.config_providers import MEND
 from mirror_connect.app.dedicated.findings import FindingCode, RefusedFile
 from mirror_connect.app.dedicated.mm2_file import findings, read_mm2_config
 from tests.unit.app.dedicated.mm2_files import BROKERS, IDENTITY, ONE_FLOW, shown, written
@@ -233,6 +234,7 @@ def test_a_provider_whose_file_is_missing_is_refused_with_the_line_that_refers_t
     )
     found = findings(written(tmp_path, f"{ONE_FLOW}{provider}A.sasl.jaas.config=${{f:/none:x}}\n"))
     assert [(each.code, each.line, each.value) for each in found] == [(FindingCode.REFERENCE_UNREADABLE, 7, None)]
+    assert found[0].shown.endswith(f":7: A.sasl.jaas.config: /none can't be read: there is no such file; {MEND}")
     assert "/none" in found[0].text
 
 

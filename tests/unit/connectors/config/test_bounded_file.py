@@ -62,7 +62,7 @@ def endless(folder: Path) -> str:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        pytest.param(absent, "No such file or directory", id="absent"),
+        pytest.param(absent, "there is no such file", id="absent"),
         pytest.param(str, "it is a directory", id="directory"),
         pytest.param(pipe, "it is no regular file", id="pipe"),
         pytest.param(link_to_a_pipe, "it is no regular file", id="link_to_a_pipe"),
