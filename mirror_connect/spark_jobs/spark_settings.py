@@ -44,8 +44,11 @@ DEFAULTS = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
 }
 # Serial collection and a small code cache: the JVM only places and watches tasks, so memory matters and pauses don't.
+# A small heap at first, whose young part stays small: 100 MB less, and the same processor time (a start and seven epochs).
 # No perf data file: it would lie outside of our scratch directory and outlive a kill.
-JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -XX:ReservedCodeCacheSize=64m -XX:-UsePerfData"
+JVM_OPTIONS = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xms64m -Xmn24m -Xss512k -XX:ReservedCodeCacheSize=64m -XX:-UsePerfData"
+)
 FIXED = {
     "spark.app.name": "mirror-connect",
     "spark.pyspark.python": sys.executable,
