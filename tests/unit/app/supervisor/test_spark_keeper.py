@@ -32,7 +32,7 @@ async def test_a_task_that_is_wanted_while_spark_starts_says_that_it_waits_for_i
     world.spark.driver_report(2, {})
     await world.running(A)
     await world.stop()
-    assert re.fullmatch(r"Waiting for Spark, which was started at \d\d:\d\d:\d\d.", line)
+    assert re.fullmatch(r"Waiting for Spark, which was started at \d\d:\d\d:\d\d\.", line)
     assert world.events.states[1:] == [(A, "UNASSIGNED", "It is being started on Spark."), (A, "RUNNING", None)]
 
 
