@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mirror_connect.app.errors import Unauthorized
+from mirror_connect.app.rest.application import BY_THE_FILE
 from mirror_connect.app.rest.basic_auth import Authenticator
 from mirror_connect.app.storage.status import CONNECT_VERSION
 from mirror_connect.app.version import COMMIT
@@ -55,9 +56,9 @@ class FlowsApplication:
                 application = application_of()
                 return self._not_up(scope, name) if application is None else _below(application, len(own))
         if path != b"/":
-            return self._checked(scope, _error(404, "HTTP 404 Not Found"))
+            return self._checked(scope, _error(404, f"HTTP 404 Not Found. GET / has the flows' paths. {BY_THE_FILE}"))
         if scope["method"] not in READING:
-            return self._checked(scope, _error(405, "HTTP 405 Method Not Allowed"))
+            return self._checked(scope, _error(405, f"HTTP 405 Method Not Allowed. {BY_THE_FILE}"))
         return self._checked(scope, self._root())
 
     def _not_up(self, scope: Scope, name: str) -> Response:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Final
 
 from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
@@ -41,6 +42,10 @@ from mirror_connect.app.version import API_VERSION
 log = logging.getLogger(__name__)
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
+# Dedicated mode.
+BY_THE_FILE: Final = (
+    "A file configures the connectors, and REST only reads: change the file, or start the process again"
+)
 _REASONS = {413: "Request Entity Too Large"}
 
 
@@ -88,7 +93,8 @@ def create_admin_application(
 
 def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), surface: Surface = Surface()) -> FastAPI:
     """The routes, without the gate before them; openapi.yaml is made from this."""
-    application = _without_routes(authenticators)
+    left_out: list[BaseRoute] = []
+    application = _without_routes(authenticators, left_out)
     add_server_routes(application, herder)
     add_connector_routes(application, herder)
     add_offset_routes(application, herder)
@@ -99,7 +105,8 @@ def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), sur
     if surface.docs:
         add_docs_routes(application, lambda request: _authenticate(authenticators, request))
     if surface.read_only:
-        application.router.routes[:] = [each for each in application.routes if _changes_nothing(each)]
+        left_out += [each for each in application.routes if not _changes_nothing(each)]
+        application.router.routes[:] = [each for each in application.routes if each not in left_out]
     return application
 
 
@@ -107,7 +114,9 @@ def _changes_nothing(route: BaseRoute) -> bool:
     return isinstance(route, Route) and ((route.methods or set()) <= _READING or route.path in SIGNED_PATHS)
 
 
-def _without_routes(authenticators: Sequence[Authenticator]) -> FastAPI:
+def _without_routes(authenticators: Sequence[Authenticator], left_out: Sequence[BaseRoute] = ()) -> FastAPI:
+    """`left_out`: routes that are not served, as a file configures the connectors; an error says so."""
+
     async def authenticate(request: Request) -> None:
         await _authenticate(authenticators, request)
 
@@ -131,8 +140,11 @@ def _without_routes(authenticators: Sequence[Authenticator]) -> FastAPI:
 
     @application.exception_handler(HTTPException)
     async def render_router_error(request: Request, error: HTTPException) -> Response:
+        text = f"HTTP {error.status_code} {_reason(error.status_code)}"
+        if error.status_code in (404, 405) and any(_is_at(each, request) for each in left_out):
+            text = f"{text}. {BY_THE_FILE}"
         if error.status_code != 405:
-            return _error(error.status_code, f"HTTP {error.status_code} {_reason(error.status_code)}")
+            return _error(error.status_code, text)
         methods = _methods(application, request)
         allowed = ",".join(methods)
         if request.method == "OPTIONS":
@@ -148,7 +160,7 @@ def _without_routes(authenticators: Sequence[Authenticator]) -> FastAPI:
             except BadMediaType:
                 return bad_header(request)
             return Response(", ".join(methods), headers={"Allow": allowed, "Content-Type": "text/plain"})
-        return _error(405, f"HTTP 405 {_reason(405)}", {"Allow": allowed})
+        return _error(405, text, {"Allow": allowed})
 
     @application.exception_handler(BadMediaType)
     async def render_bad_header(request: Request, _: BadMediaType) -> Response:
@@ -182,10 +194,15 @@ def _reason(status: int) -> str:
     return _REASONS.get(status) or HTTPStatus(status).phrase
 
 
+def _is_at(route: BaseRoute, request: Request) -> bool:
+    """Whether a route has the path of a request, whatever its method."""
+    return route.matches(request.scope)[0] is not Match.NONE
+
+
 def _methods(application: FastAPI, request: Request) -> list[str]:
     """The methods of all routes that match a path."""
     found: set[str] = set()
     for route in application.routes:
-        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+        if isinstance(route, Route) and _is_at(route, request):
             found |= route.methods or set()
     return [*(["HEAD"] if "GET" in found else []), *sorted(found, reverse=True), "OPTIONS"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
+from typing import Any
 from unittest.mock import MagicMock
 
 import httpx
@@ -12,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mirror_connect.app.dedicated.flow_rest import FlowsApplication, flow_path
 from mirror_connect.app.errors import Unauthorized
-from mirror_connect.app.rest.application import Surface, create_application
+from mirror_connect.app.rest.application import BY_THE_FILE, Surface, create_application
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,6 +51,7 @@ async def test_a_flow_answers_below_its_path(client: httpx.AsyncClient, path: st
 async def test_other_paths_are_not_found(client: httpx.AsyncClient, path: str) -> None:
     answer = await client.get(path)
     assert (answer.status_code, answer.json()["error_code"]) == (404, 404)
+    assert answer.json()["message"].startswith("HTTP 404 Not Found. GET / has the flows' paths. ")
 
 
 async def test_a_flow_that_is_not_up_says_so(client: httpx.AsyncClient) -> None:
@@ -66,8 +69,8 @@ class Recorded:
     def _application(self) -> ASGIApp:
         return create_application(self.herder, (), Surface(admin=False, docs=False, read_only=True))
 
-    async def status(self, method: str, target: str) -> int:
-        """Of a request whose target arrives as it is, like that of a client that follows no rules."""
+    async def answer(self, method: str, target: str) -> tuple[int, dict[str, Any]]:
+        """Status and body of a request whose target arrives as it is, like that of a client that follows no rules."""
         sent: list[Message] = []
 
         async def receive() -> Message:
@@ -87,7 +90,7 @@ class Recorded:
             "query_string": b"",
         }
         await self.applications({**scope, "http_version": "1.1", "scheme": "http", "root_path": ""}, receive, send)
-        return int(sent[0]["status"])
+        return int(sent[0]["status"]), json.loads(sent[1]["body"])
 
 
 @pytest.mark.parametrize(
@@ -109,13 +112,22 @@ class Recorded:
 )
 async def test_nothing_changes_a_connector(method: str, path: str) -> None:
     recorded = Recorded()
-    status = await recorded.status(method, f"/A/B{path}")
+    status, body = await recorded.answer(method, f"/A/B{path}")
     changes = [call for call in recorded.herder.mock_calls if not call[0].startswith("connectors.has")]
     assert (status in (404, 405), changes) == (True, [])
+    # As Connect's, and then what to do.
+    assert body["error_code"] == status
+    assert body["message"].startswith(f"HTTP {status} ")
+    assert body["message"].endswith(f". {BY_THE_FILE}")
+
+
+async def test_a_path_that_connect_does_not_have_either_is_only_not_found() -> None:
+    assert await Recorded().answer("GET", "/A/B/nope") == (404, {"error_code": 404, "message": "HTTP 404 Not Found"})
 
 
 async def test_the_root_changes_nothing(client: httpx.AsyncClient) -> None:
-    assert (await client.post("/")).status_code == 405
+    answer = await client.post("/")
+    assert (answer.status_code, BY_THE_FILE in answer.json()["message"]) == (405, True)
 
 
 async def test_who_may_not_see_the_clusters_sees_none() -> None:
