@@ -18,8 +18,9 @@ from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
 from mirror_connect.check.connector_judge import judge_connector
 from mirror_connect.check.document import UnknownDocument
 from mirror_connect.check.judgement import Judgement, Verdict, sentence, without_secrets
+from mirror_connect.check.references import references
 from mirror_connect.check.report import VerifyLink
-from mirror_connect.check.worker_judge import REFERENCE, THERE, judge_process_property, judge_worker, unresolved
+from mirror_connect.check.worker_judge import judge_process_property, judge_worker
 from mirror_connect.connectors import MirrorSource
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.settings import Side, client_properties
@@ -46,9 +47,12 @@ class Mm2File:
         self.path = str(path)
         self.located: LocatedProperties = located or read_located_properties(path, what="the file")
         values = self.located.values
-        self.unread = frozenset(unresolved(values))
-        resolver = Resolver({}) if self.unread else _resolver(values)
-        self._file = Mm2Properties(self.path, self.located, resolver, resolver.resolve(values))
+        referred = references(values)
+        self.unread = referred.unread
+        resolver = referred.resolver
+        self._file = Mm2Properties(
+            self.path, self.located, resolver, resolver.resolve(values), unreadable=referred.failed
+        )
         self._found = findings_in(self._file)
 
     def judge(self) -> list[Judgement]:
@@ -61,7 +65,7 @@ class Mm2File:
                 found[judged.name] = judged
         for name in self.unread:
             if name not in found or found[name].verdict is not Verdict.DIFFERENT:
-                found[name] = Judgement(name, Verdict.NOT_JUDGED, REFERENCE, THERE)
+                found[name] = Judgement(name, Verdict.NOT_JUDGED, *self.unread[name])
         of_process = self._file.process()
         for name, value in of_process.items():
             found.setdefault(name, judge_process_property(name, value))
@@ -143,13 +147,6 @@ def _place_of_connectors(flow: Flow, name: str) -> str:
         if name.startswith(f"{side}.cluster."):
             return f"{alias}.{name.removeprefix(f'{side}.cluster.')}"
     return f"{flow.name}.{name}"
-
-
-def _resolver(values: Mapping[str, str]) -> Resolver:
-    try:
-        return Resolver.of(values)
-    except ConfigError:
-        return Resolver({})  # the worker's judgement names the provider
 
 
 def _gravity(judged: Judgement) -> tuple[int, bool]:

@@ -6,13 +6,11 @@ nothing is refused.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from mirror_connect.app.config.common_config import known_properties, policy_alias, unknown_properties
-from mirror_connect.app.config.config_providers import has_reference, resolve_own
 from mirror_connect.app.config.worker_config import worker_config
 from mirror_connect.app.config.worker_keys import OFFSETS_FILE, WORKER_KEYS, is_of_groups, likely_storage_name
 from mirror_connect.app.herder.client_properties import OverridePolicy
@@ -22,6 +20,7 @@ from mirror_connect.check.clients import idle_text
 from mirror_connect.check.connector_judge import CORRECT, GIVE, KEEP, converter_text, refusal, unknown_property
 from mirror_connect.check.deviations import BYTES_INSTEAD, row_of
 from mirror_connect.check.judgement import Judgement, Verdict
+from mirror_connect.check.references import CORRECT_REFERENCE, PROVIDE, STAYS, references
 from mirror_connect.check.worker_deviations import OF_WORKERS
 from mirror_connect.connectors.config.converter_settings import CONVERTER_SETTINGS
 from mirror_connect.connectors.config.values import LIST, parse
@@ -30,9 +29,7 @@ from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, CLIENT_NAMES
 from mirror_connect.kafka_io.client.idle_properties import SECURITY
 
 EXTENSIONS: Final = "rest.extension.classes"
-REFERENCE: Final = "A config provider holds the value."
 NO_FILE: Final = "There is no such file on this machine."
-THERE: Final = "Run check where the worker runs."
 OF_GROUPS: Final = "No effect: a standalone worker has no group and no topics."
 OF_TOPIC: Final = "It is taken for a setting of the topic, which brokers refuse if they do not know it."
 LEAVE_OUT: Final = "Leave it out."
@@ -45,15 +42,18 @@ _STAND_INS: Final[Mapping[str, str]] = {
     **{f"{kind}.storage.topic": f"check-{kind}" for kind in ("config", "offset", "status")},
     **dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.converters.ByteArrayConverter"),
 }
-_PROVIDER_CLASS: Final = re.compile(r"config\.providers\.[^.]+\.class")
-_LOCAL_PROVIDERS: Final = "org.apache.kafka.common.config.provider."
 _TRIES: Final = 100
 
 
 def judge_worker(properties: Mapping[str, str]) -> list[Judgement]:
     """A judgement for each property, in the file's order, then for those that are missing."""
-    unread = dict.fromkeys(unresolved(properties), REFERENCE)
-    unread |= {name: NO_FILE for name, value in properties.items() if name not in unread and _missing_file(name, value)}
+    referred = references(properties)
+    unread = dict(referred.unread)
+    unread |= {
+        name: (NO_FILE, PROVIDE)
+        for name, value in properties.items()
+        if name not in unread and _missing_file(name, value)
+    }
     errors = _errors(properties, unread)
     found = []
     for name, value in properties.items():
@@ -62,7 +62,9 @@ def judge_worker(properties: Mapping[str, str]) -> list[Judgement]:
         elif name in errors:
             found.append(_refused(name, errors[name], properties))
         elif name in unread:
-            found.append(Judgement(name, Verdict.NOT_JUDGED, unread[name], THERE))
+            found.append(Judgement(name, Verdict.NOT_JUDGED, *unread[name]))
+        elif name in referred.idle:
+            found.append(Judgement(name, Verdict.DIFFERENT, STAYS, CORRECT_REFERENCE))
         else:
             found.append(_accepted(name, value))
     return found + [_refused(name, text, properties) for name, text in errors.items() if name not in properties]
@@ -84,21 +86,7 @@ def _is_standalone(properties: Mapping[str, str]) -> bool:
     return OFFSETS_FILE in properties and "group.id" not in properties
 
 
-def unresolved(properties: Mapping[str, str]) -> list[str]:
-    """The properties whose value a config provider holds that does not give it on this machine."""
-    referenced = [name for name, value in properties.items() if has_reference(value)]
-    classes = [value for name, value in properties.items() if _PROVIDER_CLASS.fullmatch(name)]
-    # Others may ask over the network.
-    if not referenced or not all(each.strip().startswith(_LOCAL_PROVIDERS) for each in classes):
-        return referenced
-    try:
-        _, resolved = resolve_own(properties)
-    except ConfigError:
-        return referenced
-    return [name for name in referenced if has_reference(resolved.values.get(name, ""))]
-
-
-def _errors(properties: Mapping[str, str], unread: Mapping[str, str]) -> dict[str, str]:
+def _errors(properties: Mapping[str, str], unread: Collection[str]) -> dict[str, str]:
     """The error of each property that is refused."""
     errors = {
         name: f"Invalid value {properties[name]} for configuration {name}: the only known class is {EXTENSION}"

@@ -242,12 +242,19 @@ class UnreadableReference(RefusedConfig):
 class Resolver:
     """Replaces references. Thread-safe; made once from the worker's properties.
 
-    `notices`: lines about `config.providers` itself, for the log.
+    `notices`: lines about `config.providers` itself, for the log. `unread`: providers
+    with paths that are not read; references to them stay as text.
     """
 
-    def __init__(self, providers: Mapping[str, Provider], notices: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        notices: Iterable[str] = (),
+        unread: Collection[tuple[str, str]] = (),
+    ) -> None:
         self.notices: Final = tuple(notices)
         self._providers = dict(providers)
+        self._unread = frozenset(unread)
         # Hashes of lines, the one that was logged last at the end. Any request to validate a config may make new ones.
         self._logged: OrderedDict[int, None] = OrderedDict()
         self._logging = threading.Lock()
@@ -295,20 +302,46 @@ class Resolver:
 
     def preview_with_notices(self, config: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
         """As `preview`, which logs what is returned here: a line for each reference that stays as text."""
+        # Each path is read once, so that all values of a file are from the same moment.
+        found = {place: self._read(place, keys, config) for place, keys in self._wanted(config).items()}
+        resolved, unresolved = self._replaced(config, found)
+        return resolved, [self._unresolved(name, each.provider, written) for name, each, written in unresolved]
+
+    def without_unreadable(self, config: Mapping[str, str]) -> tuple[Resolver, list[UnreadableReference]]:
+        """A resolver that leaves alone what can't be read, and the error of each such path."""
+        unread, errors = set(self._unread), []
+        for place, keys in self._wanted(config).items():
+            try:
+                self._read(place, keys, config)
+            except UnreadableReference as error:
+                unread.add(place)
+                errors.append(error)
+        return Resolver(self._providers, self.notices, unread), errors
+
+    def without_value(self, config: Mapping[str, str]) -> list[tuple[str, str]]:
+        """The setting and the provider of each reference that stays as text, but for what is not read on purpose."""
+        found = {place: self._read(place, keys, config) for place, keys in self._wanted(config).items()}
+        return [(name, each.provider) for name, each, _ in self._replaced(config, found)[1]]
+
+    def _wanted(self, config: Mapping[str, str]) -> dict[tuple[str, str], set[str]]:
         wanted: dict[tuple[str, str], set[str]] = {}
         for value in config.values():
             for reference in _references(value):
-                if reference.provider in self._providers:
-                    wanted.setdefault((reference.provider, reference.path), set()).add(reference.key)
-        # Each path is read once, so that all values of a file are from the same moment.
-        found: dict[tuple[str, str], Mapping[str, str]] = {}
-        for place, keys in wanted.items():
-            try:
-                found[place] = self._providers[place[0]].get(place[1], keys)
-            except ConfigError as error:
-                names = [name for name, value in config.items() if place in {each[2:4] for each in _references(value)}]
-                raise UnreadableReference(names, error) from None
+                place = (reference.provider, reference.path)
+                if reference.provider in self._providers and place not in self._unread:
+                    wanted.setdefault(place, set()).add(reference.key)
+        return wanted
 
+    def _read(self, place: tuple[str, str], keys: Collection[str], config: Mapping[str, str]) -> Mapping[str, str]:
+        try:
+            return self._providers[place[0]].get(place[1], keys)
+        except ConfigError as error:
+            names = [name for name, value in config.items() if place in {each[2:4] for each in _references(value)}]
+            raise UnreadableReference(names, error) from None
+
+    def _replaced(
+        self, config: Mapping[str, str], found: Mapping[tuple[str, str], Mapping[str, str]]
+    ) -> tuple[dict[str, str], list[tuple[str, _Reference, str]]]:
         resolved: dict[str, str] = {}
         unresolved: list[tuple[str, _Reference, str]] = []
         for name, value in config.items():
@@ -318,10 +351,11 @@ class Resolver:
                 given = found.get((reference.provider, reference.path), {}).get(reference.key, written)
                 pieces += [value[at : reference.begin], given]
                 at = reference.end
-                if given == written and _ALIAS.fullmatch(reference.provider):
+                left = (reference.provider, reference.path) in self._unread
+                if given == written and _ALIAS.fullmatch(reference.provider) and not left:
                     unresolved.append((name, reference, written))
             resolved[name] = "".join([*pieces, value[at:]])
-        return resolved, [self._unresolved(name, each.provider, written) for name, each, written in unresolved]
+        return resolved, unresolved
 
     def _unresolved(self, name: str, provider: str, written: str) -> str:
         """Names the cause. As in Connect the reference stays text, and a broker refuses the password `${fil:…}` later."""

@@ -10,9 +10,10 @@ Nothing here connects to a cluster.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from mirror_connect.app.config.config_providers import MEND, Resolver, UnreadableReference
+from mirror_connect.app.config.config_providers import MEND, Resolver
 from mirror_connect.app.config.properties import UnreadableFile, read_located_properties
 from mirror_connect.app.dedicated.cluster_checks import (
     check_brokers,
@@ -82,32 +83,35 @@ def _read(path: str | Path, clusters: Sequence[str] | None, environment: Mapping
         remedy = "write clusters = A, B, their bootstrap.servers, and A->B.enabled = true"
         raise refused(FindingCode.FILE_EMPTY, "there are no properties in the file", remedy)
     try:
-        resolver = Resolver.of(located.values, environment)
+        resolver, unreadable = Resolver.of(located.values, environment).without_unreadable(located.values)
         # What stays as text is a finding, with its line.
         resolved, _ = resolver.preview_with_notices(located.values)
-    except UnreadableReference as error:
-        raise RefusedFile(
-            Mm2Finding(
-                Severity.ERROR,
-                FindingCode.REFERENCE_UNREADABLE,
-                str(path),
-                located.lines[name],
-                name,
-                None,
-                error.reason,
-                MEND,
-            )
-            for name in error.names
-        ) from None
     except ConfigError as error:
         name = error.name if error.name in located.values else ""
         raise refused(
             FindingCode.REFERENCE_UNREADABLE, str(error), "correct the config provider", name, located.lines.get(name)
         ) from None
-    return Mm2Properties(str(path), located, resolver, resolved, tuple(clusters or ()))
+    return Mm2Properties(str(path), located, resolver, resolved, tuple(clusters or ()), unreadable)
 
 
 def _findings(file: Mm2Properties) -> Iterator[Mm2Finding]:
+    for error in file.unreadable:
+        for name in error.names:
+            unreadable = file.error(FindingCode.REFERENCE_UNREADABLE, name, error.reason, MEND)
+            yield replace(unreadable, value=None)
+    yield from (finding for finding in _of_values(file) if not _rests_on_unread(finding, file))
+
+
+def _rests_on_unread(finding: Mm2Finding, file: Mm2Properties) -> bool:
+    """Whether it is told of a text that stands for an unknown value."""
+    if finding.name in file.unread:
+        return True
+    # Which property a login lacks depends on these.
+    logins = any(name.endswith(("sasl.mechanism", "security.protocol")) for name in file.unread)
+    return logins and finding.code is FindingCode.PROPERTY_MISSING
+
+
+def _of_values(file: Mm2Properties) -> Iterator[Mm2Finding]:
     of_clusters = list(check_clusters(file))
     yield from of_clusters
     yield from check_repeated(file)

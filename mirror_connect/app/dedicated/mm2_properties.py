@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from mirror_connect.app.config.config_providers import Resolver
+from mirror_connect.app.config.config_providers import Resolver, UnreadableReference
 from mirror_connect.app.config.listener_tls import LISTENER_TLS_KEYS
 from mirror_connect.app.config.properties import LocatedProperties
 from mirror_connect.app.dedicated.findings import FindingCode, Mm2Finding, Severity
@@ -32,13 +32,22 @@ _LONGEST: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class Mm2Properties:
-    """`located`: as written. `resolved`: with the file's own config providers. `only`: `--clusters`, empty for all."""
+    """`located`: as written. `resolved`: with the file's own config providers. `only`: `--clusters`, empty for all.
+
+    `unreadable`: what the config providers can't read. References to it stay as text.
+    """
 
     path: str
     located: LocatedProperties
     resolver: Resolver = field(repr=False)
     resolved: Mapping[str, str] = field(repr=False)
     only: Sequence[str] = ()
+    unreadable: Sequence[UnreadableReference] = ()
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """The properties whose values nobody knows, because they refer to what can't be read."""
+        return frozenset(name for error in self.unreadable for name in error.names)
 
     @property
     def clusters(self) -> tuple[str, ...]:

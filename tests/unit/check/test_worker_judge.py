@@ -160,6 +160,28 @@ def test_a_config_provider_is_asked_where_its_file_is(tmp_path: Path) -> None:
     assert found["session.timeout.ms"].verdict is Verdict.REFUSED
 
 
+def test_a_reference_that_can_not_be_read_here_hides_none_that_can(tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text("wrong=many\n")
+    package = "org.apache.kafka.common.config.provider"
+    found = _judged(
+        config_providers="file,dir",
+        config_providers_file_class=f"{package}.FileConfigProvider",
+        config_providers_dir_class=f"{package}.DirectoryConfigProvider",
+        group_id="${file:/nowhere/secrets:group}",
+        client_id=f"${{file:{tmp_path}/secrets:typo}}",
+        plugin_path=f"${{dir:{tmp_path}/nowhere:path}}",
+        offset_flush_interval_ms=f"${{file:{tmp_path}/secrets:wrong}}",
+    )
+    assert [found[name].verdict for name in ("group.id", "client.id", "plugin.path", "offset.flush.interval.ms")] == [
+        Verdict.NOT_JUDGED,
+        Verdict.DIFFERENT,
+        Verdict.NOT_JUDGED,
+        Verdict.REFUSED,
+    ]
+    assert "/nowhere/secrets" in found["group.id"].text
+    assert "where the worker runs" not in found["client.id"].instead
+
+
 def test_a_provider_that_is_not_here_is_refused_and_its_values_are_not_judged() -> None:
     found = _judged(
         config_providers="aws",

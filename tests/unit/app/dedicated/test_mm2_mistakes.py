@@ -252,6 +252,22 @@ def test_no_secret_is_in_a_finding(tmp_path: Path) -> None:
     assert "hunter2" not in "".join(lines)
 
 
+def test_a_missing_file_of_a_provider_hides_no_other_mistake(tmp_path: Path) -> None:
+    provider = (
+        "config.providers=f\nconfig.providers.f.class=org.apache.kafka.common.config.provider.FileConfigProvider\n"
+    )
+    more = "A.sasl.jaas.config=${f:/none:x}\nB.sasl.jaas.config=${f:/none:x}\ntasks.max=${f:/gone:x}\n"
+    more += "A.security.protocol=SASL_SSL\nA.sasl.mechanism=PLAIN\nreplication.factor=two\ntopics=a(\n"
+    found = findings(written(tmp_path, f"{ONE_FLOW}{provider}{more}"))
+    assert [(each.code, each.line) for each in found] == [
+        (FindingCode.REFERENCE_UNREADABLE, 7),
+        (FindingCode.REFERENCE_UNREADABLE, 8),
+        (FindingCode.REFERENCE_UNREADABLE, 9),
+        (FindingCode.VALUE_INVALID, 12),
+        (FindingCode.EXPRESSION_INVALID, 13),
+    ]
+
+
 def test_a_value_of_a_provider_is_not_in_a_finding(tmp_path: Path) -> None:
     provider = "config.providers=env\nconfig.providers.env.class="
     provider += "org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
