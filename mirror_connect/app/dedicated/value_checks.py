@@ -13,6 +13,7 @@ from mirror_connect.app.dedicated.findings import FindingCode, Mm2Finding
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.dedicated.mirror_maker_rules import HEARTBEATS
 from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
+from mirror_connect.app.dedicated.producer_logins import ASKERS, check_producers
 from mirror_connect.app.dedicated.property_places import INTERNAL_REST
 from mirror_connect.app.herder.client_properties import OverridePolicy, check_client_properties
 from mirror_connect.connectors import connector_definition
@@ -31,8 +32,6 @@ _REMEDIES: Final[Mapping[str, str]] = {
     LONG: "write a whole number",
     SHORT: "write a whole number",
 }
-# Which property asks for those of a login: the nearer one first.
-_ASKERS: Final = ("sasl.mechanism", "security.protocol")
 # A property of a connector or worker → the property of the file that gives it.
 _Origin = Callable[[str], str | None]
 
@@ -43,6 +42,12 @@ def check_values(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Find
     for finding in _all(file, flows):
         found.setdefault((finding.name, finding.code), finding)
     yield from found.values()
+    named = {name for name, _ in found}
+    for flow in flows:
+        for finding in check_producers(file, flow):
+            if finding.name not in named:
+                named.add(finding.name)
+                yield finding
 
 
 def check_comments(file: Mm2Properties, refused: frozenset[str]) -> Iterator[Mm2Finding]:
@@ -160,10 +165,10 @@ def _missing_login(file: Mm2Properties, flow: Flow, result: ValidatedKey, origin
     _, _, name = rest.partition(".")
     if not result.errors or side not in ("source", "target") or not name.startswith("sasl."):
         return None
-    askers = (f"{side}.{part}.{asker}" for asker in _ASKERS for part in ("cluster", "consumer", "admin", "producer"))
+    askers = (f"{side}.{part}.{asker}" for asker in ASKERS for part in ("cluster", "consumer", "admin", "producer"))
     at = next(filter(None, map(origin, askers)), "")
     problem = result.errors[0].removeprefix(f"Invalid {result.name}: ").rstrip(".")
-    of_all = at in _ASKERS
+    of_all = at in ASKERS
     lacking = name if of_all else f"{flow.source if side == 'source' else flow.target}.{name}"
     return file.error(FindingCode.PROPERTY_MISSING, at, f"it needs {lacking}: {problem}")
 

@@ -171,6 +171,7 @@ MECHANISM = (
     "it is not set, and Kafka's default GSSAPI is not supported; "
     "it has to be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"
 )
+LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="b";'
 JAAS = "it has to be set for sasl.mechanism PLAIN (… required username=… password=…;)"
 
 
@@ -191,11 +192,62 @@ JAAS = "it has to be set for sasl.mechanism PLAIN (… required username=… pas
             "A->B.source.consumer.security.protocol=SASL_SSL",
             f"A->B.source.consumer.security.protocol=SASL_SSL: it needs A.sasl.mechanism: {MECHANISM}",
         ),
+        (
+            "B.producer.security.protocol=SASL_SSL",
+            f"B.producer.security.protocol=SASL_SSL: it needs B.sasl.mechanism: {MECHANISM}",
+        ),
+        (
+            "B.producer.security.protocol=SASL_SSL\nB.producer.sasl.mechanism=PLAIN",
+            f"B.producer.sasl.mechanism=PLAIN: it needs B.sasl.jaas.config: {JAAS}",
+        ),
+        (
+            "A->B.producer.override.security.protocol=SASL_SSL",
+            f"A->B.producer.override.security.protocol=SASL_SSL: it needs B.sasl.mechanism: {MECHANISM}",
+        ),
+        (
+            "A.producer.security.protocol=SASL_SSL",
+            f"A.producer.security.protocol=SASL_SSL: it needs A.sasl.mechanism: {MECHANISM}",
+        ),
     ],
 )
 def test_what_a_login_lacks_is_named_at_the_property_that_asks_for_it(tmp_path: Path, added: str, line: str) -> None:
     number = 5 + added.count("\n")
     assert shown(tmp_path, f"{ONE_FLOW}{added}\n") == [f"ERROR :{number}: {line}"]
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        pytest.param(
+            f"B.producer.security.protocol=SASL_SSL\nB.sasl.mechanism=PLAIN\nB.sasl.jaas.config={LOGIN}",
+            id="the_cluster_has_the_rest",
+        ),
+        pytest.param(
+            "B.producer.security.protocol=SASL_SSL\nB.producer.sasl.mechanism=PLAIN\n"
+            f"A->B.producer.override.sasl.jaas.config={LOGIN}",
+            id="an_override_has_the_rest",
+        ),
+        pytest.param(
+            "A.producer.security.protocol=SASL_SSL\noffset-syncs.topic.location=target", id="nothing_is_written_there"
+        ),
+    ],
+)
+def test_a_producer_that_has_its_login_or_is_not_used_is_no_mistake(tmp_path: Path, added: str) -> None:
+    # The heartbeats of B->A would be written to A.
+    lines = shown(tmp_path, f"{ONE_FLOW}B->A.emit.heartbeats.enabled=false\n{added}\n")
+    assert [each for each in lines if each.startswith("ERROR")] == []
+
+
+def test_a_wrong_login_of_a_producer_quotes_the_reference_and_not_its_value(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("mechanism=hunter22\n")
+    provider = (
+        "config.providers=f\nconfig.providers.f.class=org.apache.kafka.common.config.provider.FileConfigProvider\n"
+    )
+    added = f"{provider}B.producer.security.protocol=SASL_SSL\nB.producer.sasl.mechanism=${{file:{secret}:mechanism}}\n"
+    lines = shown(tmp_path, ONE_FLOW + added.replace("${file:", "${f:"))
+    assert [": it has to be one of PLAIN, " in each for each in lines] == [True]
+    assert "hunter22" not in lines[0]
 
 
 @pytest.mark.kafka_test("MirrorMakerConfigTest.testInvalidSecurityProtocol")
