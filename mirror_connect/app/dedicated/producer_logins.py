@@ -58,7 +58,4 @@ def _lacking(
             lacking = error.name if at in ASKERS else f"{cluster}.{error.name}"
             yield file.error(FindingCode.VALUE_INVALID, at, f"it needs {lacking}: {error.problem}")
         else:
-            # A provider's value may be a secret.
-            value, written = file.resolved.get(given), file.located.values.get(given, "")
-            problem = error.problem.replace(value, written) if value else error.problem
-            yield file.error(FindingCode.VALUE_INVALID, given, problem)
+            yield file.error(FindingCode.VALUE_INVALID, given, error.problem)
