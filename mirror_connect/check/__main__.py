@@ -150,8 +150,8 @@ def _console() -> Console:
 
 def _verify(link: VerifyLink, *, as_json: bool) -> tuple[int, Any]:
     """Exit code of `verify`, and its JSON."""
-    if link.note:
-        return _refuse(f"{link.name} is not verified. {link.note}"), None
+    if link.impossible or link.note:
+        return _refuse(f"{link.name} is not verified. {link.impossible or link.note}"), None
     with tempfile.TemporaryDirectory(prefix="mirror-connect-check-") as directory:
         options = [*link.options, *(("--json",) if as_json else ())]
         for option, alias in link.clients.items():

@@ -9,8 +9,13 @@ from mirror_connect.app.config.config_providers import has_reference
 from mirror_connect.check.report import VerifyLink
 from mirror_connect.connectors import CONNECTORS, MirrorSource
 from mirror_connect.connectors.mirror.settings import Side, client_properties
+from mirror_connect.connectors.user_code.user_class import is_user_class
 
+REFUSED_POLICY: Final = (
+    "There is no command of verify, because the replication policy is refused. Mend it first: it names the copies."
+)
 DEFAULT_WORKER: Final = "http://localhost:8083"
+_POLICY: Final = "replication.policy.class"
 _BOOTSTRAP: Final = "bootstrap.servers"
 _SIDES: Final[tuple[Side, ...]] = ("source", "target")
 
@@ -21,11 +26,21 @@ def connector_link(
     """Of a source connector on a worker; None for other connectors."""
     if not isinstance(CONNECTORS.get(config.get("connector.class", "")), MirrorSource):
         return None
+    if refuses_policy(config):
+        return VerifyLink(name, (), impossible=REFUSED_POLICY)
     files = [side for side in _SIDES if not _reachable(config, side)]
     options = [name, "--worker", worker, *(("--user", user) if user else ())]
     for side in files:
         options += [f"--{side}", f"{side}.properties"]
     return VerifyLink(name, tuple(options), note=_note(files))
+
+
+def refuses_policy(config: Mapping[str, str]) -> bool:
+    """Whether the replication policy of a source connector is refused. verify would refuse it, too."""
+    value = config.get(_POLICY)
+    if not value or has_reference(value) or is_user_class(value):
+        return False
+    return bool(MirrorSource().validate(config, config)[_POLICY].errors)
 
 
 def _reachable(config: Mapping[str, str], side: Side) -> bool:

@@ -42,7 +42,8 @@ class VerifyLink:
     """A link that MirrorMaker runs today, and the options of `mirror-connect verify` for it.
 
     `clients`: options of client properties (`--source`) → alias of the cluster in the checked file. `note`: which files the
-    user has to write first; empty if the command can be run as it is. `client_of`: gives the client properties of an alias,
+    user has to write first; empty if the command can be run as it is. `impossible`: why there is no
+    command; empty if there is one. `client_of`: gives the client properties of an alias,
     or raises ConfigError; None for a link without `clients`.
     """
 
@@ -51,6 +52,7 @@ class VerifyLink:
     file: str = ""
     clients: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    impossible: str = ""
     client_of: Callable[[str], Mapping[str, str] | None] | None = field(default=None, repr=False, compare=False)
 
     def command(self, program: Sequence[str] = PROGRAM) -> str:
@@ -100,7 +102,12 @@ class Report:
                 for part in self.parts
             ],
             "links": [
-                {"name": link.name, "verify": link.command(program), "first": link.note or None} for link in self.links
+                {
+                    "name": link.name,
+                    "verify": None if link.impossible else link.command(program),
+                    "first": link.impossible or link.note or None,
+                }
+                for link in self.links
             ],
         }
 

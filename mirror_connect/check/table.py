@@ -36,6 +36,9 @@ def print_report(report: Report, console: Console, *, quiet: bool = False, progr
     console.print(_summary(report))
     for link in report.links:
         console.print()
+        if link.impossible:
+            console.print(escape(f"{link.name}: {link.impossible}"))
+            continue
         console.print(f"Compare what MirrorMaker has copied with its source ({escape(link.name)}):")
         if link.note:
             console.print(escape(link.note))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mirror_connect.check.links import connector_link
 from mirror_connect.check.report import VerifyLink
 
@@ -20,6 +22,20 @@ def test_what_the_config_does_not_say_is_a_file_of_the_users() -> None:
     assert link is not None
     assert link.command() == "mirror-connect verify a --worker http://localhost:8083 --target target.properties"
     assert link.note.startswith("First write target.properties: the client properties of the target cluster")
+
+
+@pytest.mark.parametrize(
+    ("policy", "refused"),
+    [
+        ("com.acme.Policy", True),
+        ("org.apache.kafka.connect.mirror.IdentityReplicationPolicy", False),
+        ("python:a:B", False),
+    ],
+)
+def test_a_link_whose_policy_is_refused_has_no_command(policy: str, refused: bool) -> None:
+    link = connector_link("a", {**SOURCE, "replication.policy.class": policy})
+    assert link is not None
+    assert bool(link.impossible) is refused
 
 
 def test_other_connectors_copy_nothing() -> None:

@@ -16,6 +16,7 @@ from mirror_connect.app.dedicated.findings import RefusedFile
 from mirror_connect.app.dedicated.mm2_file import read_mm2_config
 from mirror_connect.check.judgement import Verdict
 from mirror_connect.check.mm2_judge import Mm2File
+from mirror_connect.check.report import Report
 from tests.paths import ROOT
 
 FILES = sorted((ROOT / "tests" / "fixtures" / "check").glob("*.mm2.properties"))
@@ -117,6 +118,16 @@ def test_an_unknown_provider_is_refused_and_its_values_are_not_judged(tmp_path: 
     assert found["B.group.id"] is Verdict.NOT_JUDGED
     assert found["tasks.max"] is Verdict.REFUSED
     assert _judged(tmp_path, more.replace("${aws:x:y}", "g"))["config.providers.aws.class"] is Verdict.REFUSED
+
+
+def test_a_flow_whose_policy_is_refused_has_no_command(tmp_path: Path) -> None:
+    path = tmp_path / "mm2.properties"
+    path.write_text(f"{FILE}replication.policy.class = com.acme.Policy\n")
+    (link,) = Mm2File(path).links()
+    assert link.impossible
+    assert Report("f", "mm2", [], [link]).as_json()["links"] == [
+        {"name": "A->B", "verify": None, "first": link.impossible}
+    ]
 
 
 def test_an_enabled_flow_has_its_command_and_its_clusters_their_client_properties(tmp_path: Path) -> None:
