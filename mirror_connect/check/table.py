@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,6 +17,9 @@ from mirror_connect.connectors.wording import counted
 
 WIDTH: Final = 100
 _LONGEST_VALUE: Final = 120
+# Columns of the verdict and the line, and what is between columns.
+_BESIDE: Final = 20
+_NARROWEST: Final = 20
 _COLOURS: Final = {
     Verdict.REFUSED: "red",
     Verdict.DIFFERENT: "yellow",
@@ -54,31 +58,47 @@ def _print_part(part: Part, console: Console, *, quiet: bool) -> None:
     console.print()
     console.print(f"{escape(part.name)}: {escape(part.kind)}")
     if others:
-        console.print(_table(others, explained=True))
+        console.print(_table(others, console.width, explained=True))
     else:
         console.print("Nothing differs.")
     if same and not quiet:
-        console.print(_table(same, explained=False))
+        console.print(_table(same, console.width, explained=False))
 
 
-def _table(findings: Sequence[Finding], *, explained: bool) -> Table:
+def _table(findings: Sequence[Finding], width: int, *, explained: bool) -> Table:
+    most = max(_NARROWEST, (width - _BESIDE) // 2 if explained else width - _BESIDE)
+    named = [_named(finding, most) for finding in findings]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False, show_header=explained)
     table.add_column("here", no_wrap=True, min_width=len(Verdict.NOT_JUDGED))
     table.add_column("line", justify="right", no_wrap=True, min_width=4)
-    table.add_column("property and value", ratio=2 if explained else None, overflow="fold")
+    table.add_column("property and value", width=_width(named, most) if explained else None, overflow="fold")
     if explained:
-        table.add_column("what differs, and what to do", ratio=3, overflow="fold")
-    for finding in findings:
-        value = "" if finding.value is None else f" = {_shortened(finding.value)}"
+        table.add_column("what differs, and what to do", overflow="fold")
+    for finding, name_and_value in zip(findings, named, strict=True):
         cells = [
             Text(str(finding.verdict), style=_COLOURS[finding.verdict]),
             Text("" if finding.line is None else str(finding.line)),
-            Text(f"{finding.name}{value}"),
+            Text(name_and_value),
         ]
         if explained:
             cells.append(Text(" ".join(filter(None, (finding.text, finding.instead)))))
         table.add_row(*cells)
     return table
+
+
+def _named(finding: Finding, most: int) -> str:
+    """Name and value. A name that is longer than the column goes on behind a dot: rich would cut it anywhere."""
+    value = "" if finding.value is None else f" = {_shortened(finding.value)}"
+    lines = [""]
+    for part in re.findall(r"[^.>]*[.>]?", finding.name):
+        if lines[-1] and len(lines[-1]) + len(part) > most:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines) + value
+
+
+def _width(named: Sequence[str], most: int) -> int:
+    return min(most, max(len(line) for each in named for line in each.split("\n")))
 
 
 def _summary(report: Report) -> str:
