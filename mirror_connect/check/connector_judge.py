@@ -113,8 +113,10 @@ def _errors(
             if any(map(_is_login, errors)):
                 # What a login lacks without its refused properties is not a mistake of the config.
                 found = {name: text for name, text in found.items() if name in config or not _is_login(name)}
-            # The worker looks at it last.
-            if not found.keys() - errors.keys() - referenced and refuses_exactly_once(given):
+            # The worker looks at it last. What else it asks for before would be of no use.
+            if (EXACTLY_ONCE in found and refuses_exactly_once(given)) or (
+                not found.keys() - errors.keys() - referenced and refuses_exactly_once(given)
+            ):
                 found[EXACTLY_ONCE] = NO_EXACTLY_ONCE
         # Behind a stand-in nothing is wrong; a login without the values that providers hold looks wrong, and may be right.
         new = {name: text for name, text in found.items() if name not in errors and name not in referenced}

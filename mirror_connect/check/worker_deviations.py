@@ -40,7 +40,7 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
         "exactly.once.source.support",
         note="but for `disabled`: not yet",
         instead=
-            "Leave it out; records are copied at least once, and a crash repeats half a second of them as a rule.",
+            "Records are copied at least once then, and a crash repeats half a second of them as a rule.",
     ),
     yes(
         "connector.client.config.override.policy", "connector.client.config.override.allowlist",

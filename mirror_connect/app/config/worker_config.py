@@ -155,7 +155,11 @@ def _storage(settings: Settings, kind: Storage) -> StorageTopic:
 def _refuse_unsupported(settings: Settings) -> None:
     support = settings.text("exactly.once.source.support")
     if support.lower() != "disabled":
-        problem = "exactly-once delivery isn't supported yet; leave it out or set it to disabled"
+        # In this order: without it, connectors that require it are refused.
+        problem = (
+            "exactly-once delivery isn't supported yet; set exactly.once.support=required of connectors to requested, "
+            "then leave this out"
+        )
         raise ConfigError("exactly.once.source.support", support, problem)
     session, heartbeat = settings.integer("session.timeout.ms"), settings.integer("heartbeat.interval.ms")
     if heartbeat >= session:

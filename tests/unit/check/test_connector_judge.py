@@ -83,6 +83,12 @@ def test_what_means_the_same_is_not_made_a_difference(name: str, value: str) -> 
     assert {each.name: each.verdict for each in judge_connector({**SOURCE, name: value})}[name] is Verdict.SAME
 
 
+def test_who_requires_exactly_once_is_not_sent_to_read_committed_first() -> None:
+    judged = _judged(exactly_once_support="required")["exactly.once.support"]
+    assert judged.verdict is Verdict.REFUSED
+    assert "read_committed" not in judged.text + judged.instead
+
+
 def test_a_typo_gets_the_likely_name() -> None:
     assert (
         _judged(emit_heartbeat_enabled="true")["emit.heartbeat.enabled"].instead

@@ -145,7 +145,7 @@ def test_a_file_that_names_nothing_to_run_is_refused_with_one_line(tmp_path: Pat
         pytest.param(
             "B.exactly.once.source.support=enabled\n",
             "ERROR :5: B.exactly.once.source.support=enabled: exactly-once delivery isn't supported yet; "
-            "leave it out or set it to disabled",
+            "set exactly.once.support=required of connectors to requested, then leave this out",
             id="exactly_once_which_is_not_supported_yet",
         ),
         pytest.param(
