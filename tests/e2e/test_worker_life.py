@@ -149,7 +149,7 @@ def test_status_and_log_tell_what_happens_to_spark_and_no_more(running: Product)
             "REST listens at http://N",
             "Spark is starting",
             "This worker leads its group and runs its N connector",
-            "Task copier-N is UNASSIGNED: Waiting for Spark, which was started at N.",
+            "Task copier-N is UNASSIGNED: Waiting for Spark, which was started at N",
             "The worker is up; its REST interface is http://N",
             "Connector copier is RUNNING",
             "Spark is ready after N s: slots for N task",
