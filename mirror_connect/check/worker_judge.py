@@ -14,7 +14,6 @@ from mirror_connect.app.config.common_config import known_properties, policy_ali
 from mirror_connect.app.config.worker_config import worker_config
 from mirror_connect.app.config.worker_keys import OFFSETS_FILE, WORKER_KEYS, is_of_groups, likely_storage_name
 from mirror_connect.app.herder.client_properties import OverridePolicy
-from mirror_connect.app.rest.basic_auth import EXTENSION, is_known
 from mirror_connect.app.standalone.standalone_config import standalone_config
 from mirror_connect.check.clients import idle_text
 from mirror_connect.check.connector_judge import CORRECT, GIVE, KEEP, converter_text, refusal, unknown_property
@@ -28,7 +27,6 @@ from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.kafka_io.client.client_keys import CLIENT_KEYS, CLIENT_NAMES, Kind
 from mirror_connect.kafka_io.client.idle_properties import SECURITY
 
-EXTENSIONS: Final = "rest.extension.classes"
 NO_FILE: Final = "There is no such file on this machine."
 OF_GROUPS: Final = "No effect: a standalone worker has no group and no topics."
 OF_TOPIC: Final = "It is taken for a setting of the topic, which brokers refuse if they do not know it."
@@ -88,13 +86,9 @@ def _is_standalone(properties: Mapping[str, str]) -> bool:
 
 def _errors(properties: Mapping[str, str], unread: Collection[str]) -> dict[str, str]:
     """The error of each property that is refused."""
-    errors = {
-        name: f"Invalid value {properties[name]} for configuration {name}: the only known class is {EXTENSION}"
-        for name in (EXTENSIONS,)
-        if name in properties and not all(map(is_known, parse(properties[name], LIST)[1] or ()))
-    }
-    left = {name: value for name, value in properties.items() if name not in unread and name not in errors}
-    stand_ins = {name: value for name, value in _STAND_INS.items() if name in unread or name in errors}
+    errors: dict[str, str] = {}
+    left = {name: value for name, value in properties.items() if name not in unread}
+    stand_ins = {name: value for name, value in _STAND_INS.items() if name in unread}
     standalone = _is_standalone(properties)
     for _ in range(_TRIES):
         try:
@@ -161,8 +155,6 @@ def _accepted(name: str, value: str) -> Judgement:
 
 
 def _differences(name: str, value: str) -> Iterator[tuple[str, str]]:
-    if name == EXTENSIONS:
-        return
     for kind in CLIENT_KEYS:
         own = name.removeprefix(f"{kind}.")
         if own != name and own in CLIENT_NAMES:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from mirror_connect.app.config.cross_origins import valid_origins
 from mirror_connect.app.config.listener_tls import ADMIN_PREFIX, CLIENT_AUTH_KEY, MAIN_PREFIX
 from mirror_connect.app.config.response_headers import valid_header_rules
+from mirror_connect.app.config.rest_extension import known_extensions
 from mirror_connect.connectors.config.security_settings import SASL_KEYS, SECURITY_PROTOCOL_KEY, TLS_KEYS
 from mirror_connect.connectors.config.table import (
     BOOLEAN,
@@ -122,7 +123,8 @@ _REST_KEYS: Final = ConfigTable(
     Key("rest.advertised.host.name", STRING, None, LOW, "Host under which other workers reach this one."),
     Key("rest.advertised.port", INT, None, LOW, "Port under which other workers reach this one."),
     Key("rest.advertised.listener", STRING, None, LOW, "Which protocol other workers use: http or https."),
-    Key("rest.extension.classes", LIST, [], LOW, "REST extensions, as BasicAuthSecurityRestExtension."),
+    Key("rest.extension.classes", LIST, [], LOW, "REST extensions, as BasicAuthSecurityRestExtension.",
+        validator=known_extensions),
     Key("access.control.allow.origin", STRING, "", LOW,
         "Origins, comma separated, whose pages may read answers: as they are, regular expressions, or *.",
         validator=valid_origins),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mirror_connect.app.config.listeners import Listener
+from mirror_connect.app.config.rest_extension import EXTENSION
 from mirror_connect.app.config.worker_config import load_worker_config, worker_config
 from mirror_connect.app.config.worker_keys import likely_storage_name
 from mirror_connect.connectors.errors import ConfigError
@@ -228,6 +229,13 @@ def test_no_setting_of_a_topic_is_taken_for_a_typo(prefix: str) -> None:
 def test_a_wrong_property_for_connectors_clients_ends_the_start(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=f"^Invalid value {value} for configuration {name}: "):
         worker_config(MINIMAL | {name: value})
+
+
+def test_an_unknown_extension_of_rest_ends_the_start() -> None:
+    with pytest.raises(ConfigError, match=r"^Invalid value a\.Other for configuration rest\.extension\.classes: "):
+        worker_config(MINIMAL | {"rest.extension.classes": f"{EXTENSION}, a.Other"})
+    for known in (EXTENSION, "BasicAuthSecurityRestExtension", ""):
+        assert worker_config(MINIMAL | {"rest.extension.classes": known})
 
 
 def test_the_allowlist_of_overrides_is_read() -> None:

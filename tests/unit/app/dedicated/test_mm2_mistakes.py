@@ -143,6 +143,12 @@ def test_a_file_that_names_nothing_to_run_is_refused_with_one_line(tmp_path: Pat
             id="a_comment_behind_a_boolean",
         ),
         pytest.param(
+            "rest.extension.classes=a.B\n",
+            "ERROR :5: rest.extension.classes=a.B: the only known class is org.apache.kafka.connect.rest.basic.auth."
+            "extension.BasicAuthSecurityRestExtension",
+            id="an_unknown_extension_of_rest",
+        ),
+        pytest.param(
             "B.exactly.once.source.support=enabled\n",
             "ERROR :5: B.exactly.once.source.support=enabled: exactly-once delivery isn't supported yet; "
             "set exactly.once.support=required of connectors to requested, then leave this out",

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mirror_connect.app.config.rest_extension import EXTENSION
 from mirror_connect.app.errors import ConnectError, StartupError, Unauthorized
-from mirror_connect.app.rest.basic_auth import EXTENSION, LOGIN_MODULE, UsersFile, authenticators
+from mirror_connect.app.rest.basic_auth import LOGIN_MODULE, UsersFile, authenticators
 
 
 def basic(name: str, password: str) -> str:
@@ -77,11 +78,6 @@ def test_an_empty_users_file_lets_everybody_in(tmp_path: Path, caplog: pytest.Lo
     (authenticator,) = authenticators([EXTENSION], environment(tmp_path, users=""))
     authenticator.check(None)
     assert "everybody may use" in caplog.text
-
-
-def test_an_unknown_extension_is_named() -> None:
-    with pytest.raises(StartupError, match=r"com\.example\.Other"):
-        authenticators(["com.example.Other"], {})
 
 
 def test_without_a_jaas_file_the_error_tells_how_to_name_one() -> None:
