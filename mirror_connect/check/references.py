@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from mirror_connect.app.config.config_providers import Resolver, UnreadableReference, has_reference, provider_aliases
+from mirror_connect.app.config.config_providers import Resolver, UnreadableReference, has_reference
+from mirror_connect.app.config.provider_names import provider_aliases
 from mirror_connect.check.judgement import sentence
 from mirror_connect.connectors.errors import ConfigError
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from mirror_connect.app.config.common_config import known_properties, policy_alias, unknown_properties
+from mirror_connect.app.config.provider_names import providers_without_class
 from mirror_connect.app.config.worker_config import worker_config
 from mirror_connect.app.config.worker_keys import OFFSETS_FILE, WORKER_KEYS, is_of_groups, likely_storage_name
 from mirror_connect.app.herder.client_properties import OverridePolicy
@@ -53,6 +54,7 @@ def judge_worker(properties: Mapping[str, str]) -> list[Judgement]:
         if name not in unread and _missing_file(name, value)
     }
     errors = _errors(properties, unread)
+    without_class = providers_without_class(properties)
     found = []
     for name, value in properties.items():
         if is_of_groups(name) and _is_standalone(properties):
@@ -63,6 +65,10 @@ def judge_worker(properties: Mapping[str, str]) -> list[Judgement]:
             found.append(Judgement(name, Verdict.NOT_JUDGED, *unread[name]))
         elif name in referred.idle:
             found.append(Judgement(name, Verdict.DIFFERENT, STAYS, CORRECT_REFERENCE))
+        elif name == "config.providers" and without_class:
+            text = f"{', '.join(without_class)} has no class, so it has no effect."
+            instead = f"Set {', '.join(f'config.providers.{alias}.class' for alias in without_class)}."
+            found.append(Judgement(name, Verdict.DIFFERENT, text, instead))
         else:
             found.append(_accepted(name, value))
     return found + [_refused(name, text, properties) for name, text in errors.items() if name not in properties]

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, Protocol
 
 from mirror_connect.app.config.kubernetes_providers import KubernetesConfigMapProvider, KubernetesSecretProvider
 from mirror_connect.app.config.properties import UnreadableFile, properties_of
+from mirror_connect.app.config.provider_names import provider_aliases, providers_without_class
 from mirror_connect.connectors.config.bounded_file import CantRead, OutsideError, read_file
 from mirror_connect.connectors.config.table import RefusedConfig
 from mirror_connect.connectors.errors import ConfigError
@@ -215,11 +216,6 @@ def has_reference(text: str) -> bool:
     return next(_references(text), None) is not None
 
 
-def provider_aliases(properties: Mapping[str, str]) -> list[str]:
-    """The aliases in `config.providers`."""
-    return list(filter(None, re.split(r"\s*,\s*", properties.get("config.providers", "").strip())))
-
-
 class UnreadableReference(RefusedConfig):
     """A provider can't read what references name. The text is for everybody, and says little about files.
 
@@ -268,13 +264,16 @@ class Resolver:
     def of(cls, properties: Mapping[str, str], environment: Mapping[str, str] | None = None) -> Resolver:
         """The providers that `config.providers` names. ConfigError for an unknown class or a wrong parameter."""
         providers: dict[str, Provider] = {}
-        notices: list[str] = []
+        lacking = providers_without_class(properties)
+        notices = [
+            f"config.providers names {alias}, but config.providers.{alias}.class isn't set: ${{{alias}:…}} stays as text"
+            for alias in lacking
+        ]
         for alias in provider_aliases(properties):
-            setting = f"config.providers.{alias}.class"
-            class_name = properties.get(setting, "").strip()
-            if not class_name:
-                notices.append(f"config.providers names {alias}, but {setting} isn't set: ${{{alias}:…}} stays as text")
+            if alias in lacking:
                 continue
+            setting = f"config.providers.{alias}.class"
+            class_name = properties[setting].strip()
             provider = _PROVIDERS.get(class_name)
             if provider is None:
                 raise ConfigError(

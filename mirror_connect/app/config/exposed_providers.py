@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from mirror_connect.app.config.config_providers import provider_aliases
 from mirror_connect.app.config.listeners import Listener
+from mirror_connect.app.config.provider_names import provider_aliases
 from mirror_connect.kafka_io.client.addresses import is_loopback
 
 # Simple class name → the parameter that limits what the provider reads.

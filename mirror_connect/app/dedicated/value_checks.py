@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from mirror_connect.app.config.config_providers import Resolved, provider_aliases
+from mirror_connect.app.config.config_providers import Resolved
+from mirror_connect.app.config.provider_names import provider_aliases, providers_without_class
 from mirror_connect.app.config.worker_config import checked_settings, storage_fixed
 from mirror_connect.app.config.worker_keys import WORKER_KEYS
 from mirror_connect.app.dedicated.findings import FindingCode, Mm2Finding
@@ -63,7 +64,7 @@ def check_references(file: Mm2Properties) -> Iterator[Mm2Finding]:
     """Warnings of references to config providers that stay as text."""
     values = file.located.values
     aliases = provider_aliases(values)
-    without_class = [alias for alias in aliases if not values.get(f"config.providers.{alias}.class", "").strip()]
+    without_class = providers_without_class(values)
     used = set()
     for name, value in values.items():
         for reference in _REFERENCE.finditer(value):

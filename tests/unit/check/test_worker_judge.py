@@ -15,6 +15,7 @@ from tests.paths import ROOT
 
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";'
+PROVIDERS = "org.apache.kafka.common.config.provider."
 FILES = sorted((ROOT / "tests" / "fixtures" / "check").glob("*-worker.properties"))
 WORKER = {
     "bootstrap.servers": "localhost:9092",
@@ -86,6 +87,13 @@ def test_a_worker_loads_a_real_file_without_what_is_refused_and_none_of_that_alo
         with pytest.raises(ConfigError) as caught:
             worker_config({**rest, name: given[name]})
         assert name in str(caught.value)
+
+
+def test_a_config_provider_without_a_class_has_no_effect() -> None:
+    given = {"config.providers": "vault, env", "config.providers.env.class": f"{PROVIDERS}EnvVarConfigProvider"}
+    (judged,) = (each for each in judge_worker({**WORKER, **given}) if each.verdict is not Verdict.SAME)
+    assert (judged.name, judged.verdict) == ("config.providers", Verdict.DIFFERENT)
+    assert judged.instead == "Set config.providers.vault.class."
 
 
 def test_missing_properties_are_refused() -> None:
