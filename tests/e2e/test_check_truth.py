@@ -1,7 +1,7 @@
 """What `mirror-connect check` says of real configurations is what the worker does with them.
 
 Each connector of tests/fixtures/check is given to a running worker. Hosts become the brokers of the test, and values that
-config providers hold, which check does not judge, are left out.
+config providers hold, which check does not judge, are left out. Workers' files are in test_check_truth_files.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from mirror_connect.check.document import CONNECTOR
 from mirror_connect.check.documents import read_documents
 from mirror_connect.check.judgement import Judgement, Verdict
 from mirror_connect.check.mm2_judge import Mm2File
-from mirror_connect.check.worker_judge import judge_worker
 from tests.e2e.dedicated import QUICK, Dedicated
 from tests.e2e.ends import wait_ends
 from tests.e2e.product import Product
@@ -211,27 +210,6 @@ def test_the_dedicated_mode_runs_what_check_calls_the_same_and_the_printed_comma
 
         done = wait_for_state(verified, "the link has committed what it has copied", 60)
         assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_a_worker_starts_with_what_check_calls_the_same_and_not_with_what_it_calls_refused(
-    target_cluster: LocalCluster, topic_name: Callable[[str], str]
-) -> None:
-    given = read_properties(FIXTURES / "debezium-worker.properties")
-    group = topic_name("debezium")
-    topics = {f"{kind}.storage.topic": f"{group}-{kind}" for kind in ("config", "offset", "status")}
-    factors = {f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")}
-    mapped = {**given, **topics, **factors, "bootstrap.servers": target_cluster.bootstrap_servers, "group.id": group}
-    worker = Product(target_cluster, group=group)
-    worker.properties = {**mapped, "listeners": worker.properties["listeners"]}
-    with worker:
-        assert worker.rest.get("/connectors").json() == []
-        worker.stop()
-        worker.properties |= {"sasl.mechanism": "GSSAPI", "security.protocol": "SASL_SSL"}
-        refused = {each.name for each in judge_worker(worker.properties) if _is_refused(each)}
-        worker.launch()
-        assert worker.wait_ended() == 2
-        assert refused == {"sasl.mechanism"}
-        assert "sasl.mechanism" in worker.log_tail(1)
 
 
 def _is_refused(judged: Judgement) -> bool:
