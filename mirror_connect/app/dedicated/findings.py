@@ -45,6 +45,7 @@ class FindingCode(StrEnum):
     REFERENCE_UNRESOLVED = "REFERENCE_UNRESOLVED"
     TOPIC_SHARED = "TOPIC_SHARED"
     ONLY_HEARTBEATS = "ONLY_HEARTBEATS"
+    NO_CHECKPOINTS = "NO_CHECKPOINTS"
 
 
 @dataclass(frozen=True, slots=True)

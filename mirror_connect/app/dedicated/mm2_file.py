@@ -27,7 +27,13 @@ from mirror_connect.app.dedicated.flows import Mm2Config
 from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
 from mirror_connect.app.dedicated.name_checks import check_names, check_repeated
 from mirror_connect.app.dedicated.property_places import INTERNAL_REST
-from mirror_connect.app.dedicated.value_checks import check_comments, check_references, check_storage, check_values
+from mirror_connect.app.dedicated.value_checks import (
+    check_checkpoints,
+    check_comments,
+    check_references,
+    check_storage,
+    check_values,
+)
 from mirror_connect.connectors.config.values import BOOLEAN, parse
 from mirror_connect.connectors.errors import ConfigError
 
@@ -128,6 +134,7 @@ def _of_values(file: Mm2Properties) -> Iterator[Mm2Finding]:
     yield from check_comments(file, frozenset(finding.name for finding in wrong))
     yield from check_references(file)
     yield from check_storage(file, flows)
+    yield from check_checkpoints(file, flows)
     yield from check_names(file, flows)
 
 

@@ -24,6 +24,7 @@ from mirror_connect.app.dedicated.mirror_maker_rules import (
 )
 from mirror_connect.app.dedicated.property_places import CLUSTERS, OF_PROCESS
 from mirror_connect.connectors.config.values import BOOLEAN, parse
+from mirror_connect.connectors.mirror.mirror_checkpoint import MirrorCheckpoint, without_work
 from mirror_connect.connectors.secrets import is_secret
 
 # A longer value is cut off: a line of a thousand topics helps nobody.
@@ -69,11 +70,19 @@ class Mm2Properties:
                 target,
                 self._enabled(source, target),
                 self._without_those_of_the_process(worker_properties(written, source, target)),
-                connector_configs(written, source, target),
+                self._with_work(connector_configs(written, source, target)),
             )
             for source, target, _ in pairs
             if not self.only or target in self.only
         ]
+
+    def _with_work(self, configs: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
+        # MirrorMaker tries to create the connector again and again, while the others run.
+        return {
+            name: config
+            for name, config in configs.items()
+            if name != MirrorCheckpoint().simple_name or without_work(self.resolve(config)) is None
+        }
 
     @staticmethod
     def _without_those_of_the_process(worker: Mapping[str, str]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from mirror_connect.connectors.config.table import BOOLEAN, INT, LIST, LONG, LOW
 from mirror_connect.connectors.config.values import trim
 from mirror_connect.connectors.definition import UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.mirror.mirror_checkpoint import MirrorCheckpoint, without_work
 
 _OF_FILE: Final = ConfigTable(Key(INTERNAL_REST, BOOLEAN, False, LOW, "Whether the process has a REST interface."))
 _EXPRESSIONS: Final = frozenset({"topics", "topics.exclude", "groups", "groups.exclude", "config.properties.exclude"})
@@ -93,6 +94,18 @@ def check_storage(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Fin
     )
     for name in found:
         yield file.warning(FindingCode.NAME_WITHOUT_EFFECT, name, "it has no effect: the worker needs its own value")
+
+
+def check_checkpoints(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Finding]:
+    """Warnings of flows that have no checkpoint connector, as Kafka refuses one without work."""
+    found = set()
+    for flow in flows:
+        if flow.enabled and MirrorCheckpoint().simple_name not in flow.connectors:
+            name = without_work(file.resolve(next(iter(flow.connectors.values()))))
+            found.add(file.origin_in_connectors(flow.source, flow.target, name or "") or "")
+    for name in sorted(found):
+        text = "no checkpoints are written and no group offsets synced: MirrorMaker refuses the connector, too"
+        yield file.warning(FindingCode.NO_CHECKPOINTS, name, text, "leave it out to have them")
 
 
 def _all(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Finding]:

@@ -55,6 +55,8 @@ from mirror_connect.connectors.mirror.settings import (
 from mirror_connect.connectors.user_code.known_classes import DEFAULT_GROUP_FILTER, DEFAULT_TOPIC_FILTER
 from mirror_connect.connectors.user_code.user_class import name_problem
 
+# Without one of these there is nothing to write. Java compares the words as written, so `FALSE` counts as true.
+_NEEDED: Final = ("emit.checkpoints.enabled", "emit.offset-syncs.enabled")
 CHECKPOINT_TASK_CLASS: Final = "org.apache.kafka.connect.mirror.MirrorCheckpointTask"
 _EXACT_GROUPS: Final = "task.assigned.groups.json"
 
@@ -236,6 +238,13 @@ def parse_assigned_groups(text: str) -> list[str]:
 def _entries(settings: Settings, name: str, default: list[str]) -> list[str]:
     given = settings.originals.get(name)
     return default if given is None else list(parse(given, LIST)[1])
+
+
+def without_work(config: Mapping[str, str | None]) -> str | None:
+    """The property by which the connector has nothing to do, for which Kafka refuses it; None if it has something to do."""
+    if config.get("enabled") == "false":
+        return None
+    return next((name for name in _NEEDED if config.get(name) == "false"), None)
 
 
 def _check_emission(results: dict[str, ValidatedKey], config: Mapping[str, str | None]) -> None:

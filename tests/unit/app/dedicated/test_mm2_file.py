@@ -125,3 +125,9 @@ def _well_made(finding: Mm2Finding, lines: int) -> bool:
         and not finding.text.endswith(".")
         and "\n" not in finding.shown
     )
+
+
+@pytest.mark.parametrize("name", ["emit.checkpoints.enabled", "A->B.emit.offset-syncs.enabled"])
+def test_a_flow_without_checkpoints_has_the_other_two_connectors(tmp_path: Path, name: str) -> None:
+    (flow,) = read_mm2_config(written(tmp_path, f"{ONE_FLOW}{name}=false\n"), ["B"]).flows
+    assert list(flow.connectors) == ["MirrorSourceConnector", "MirrorHeartbeatConnector"]

@@ -13,6 +13,7 @@ from tests.paths import ROOT
 from tests.unit.app.dedicated.mm2_files import BROKERS, ONE_FLOW, shown, written
 
 FORMER = "a name of earlier releases of Kafka, so it has no effect"
+NO_CHECKPOINTS = "no checkpoints are written and no group offsets synced: MirrorMaker refuses the connector, too"
 OF_TOPIC = "it is taken for a setting of the topic, which brokers refuse if they do not know it"
 
 
@@ -51,6 +52,8 @@ OF_TOPIC = "it is taken for a setting of the topic, which brokers refuse if they
         ("A->B.plugin.path=/x", "it has no effect for a flow; write plugin.path"),
         ("a.producer.acks=1", "it has no effect, because a is not in clusters; did you mean A.producer.acks?"),
         ("A->B.enabled=true", "it is set on line 4, too, and only the last one counts; take out the others"),
+        ("emit.checkpoints.enabled=false", f"{NO_CHECKPOINTS}; leave it out to have them"),
+        ("A->B.emit.offset-syncs.enabled=false", f"{NO_CHECKPOINTS}; leave it out to have them"),
         (
             "topics=a # all",
             "a # behind a value begins no comment, so it is part of the last entry, which matches nothing; "
