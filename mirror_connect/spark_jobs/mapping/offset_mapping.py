@@ -66,12 +66,15 @@ class OffsetMapping:
         """The partitions that need calls of `PartitionRanges.passed`."""
         return () if self._ranges is None else self._ranges.behind()
 
-    async def before_commit(self, seconds: float = WRITE_WAIT_S) -> None:
-        """Makes the ranges of all acknowledged batches durable, unless their topic has a problem."""
+    async def before_commit(self, seconds: float = WRITE_WAIT_S, *, last: bool = False) -> None:
+        """Makes the ranges of all acknowledged batches durable, unless their topic has a problem.
+
+        `last`: of partitions that leave this task. See OffsetRangesWriter.write.
+        """
         if self._ranges is None:
             return
         try:
-            await self._ranges.write(seconds)
+            await self._ranges.write(seconds, last=last)
         except Exception as error:
             # The producer itself reports errors that end the task, so this error concerns ranges alone.
             log.exception("Offset ranges")

@@ -122,15 +122,16 @@ class OffsetRangesWriter:
             del self._behind[ranges]
         return list(self._behind)
 
-    async def write(self, seconds: float) -> bool:
+    async def write(self, seconds: float, *, last: bool = False) -> bool:
         """Writes changed ranges. True if those of all batches acknowledged before the call are durable now.
 
-        It waits `seconds` at most. After one wait without success it doesn't wait again until the write is done.
+        It waits `seconds` at most. After one wait without success it doesn't wait again until the write is done, unless this
+        is the `last` one for some partitions: what is not written then is lost.
         """
         if self._off:
             return False
-        deadline = time.monotonic() + (0.0 if self._late else seconds)
-        await self._until_known(deadline)
+        deadline = time.monotonic() + (0.0 if self._late and not last else seconds)
+        await self._until_known(deadline, last=last)
         self._collect()
         while self._writing is not None or self._waiting:
             if self._writing is None:
@@ -148,9 +149,10 @@ class OffsetRangesWriter:
                 deadline = time.monotonic() + seconds
         return not self._unknown
 
-    async def _until_known(self, deadline: float) -> None:
-        # Before its first segment is written, the next task can't know that this task mirrored the partition.
-        if self._unknown and self._patient:
+    async def _until_known(self, deadline: float, *, last: bool) -> None:
+        # Before its first segment is written, the next task can't know that this task mirrored the partition. After a
+        # failed read `_all_known` is set, and nobody waits.
+        if self._unknown and (self._patient or last):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                     await self._all_known.wait()

@@ -219,7 +219,7 @@ class SourceTask:
             try:
                 self._note_source_offsets()
                 self._report_passed()
-                await self._mapping.before_commit(ranges_s)
+                await self._mapping.before_commit(ranges_s, last=True)
                 flushed = await self._source_offsets.flush(offsets_s)
                 await syncs
                 return flushed

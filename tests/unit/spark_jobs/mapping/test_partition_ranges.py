@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 import pytest
 
 from mirror_connect.connectors.problems import Problems
@@ -9,8 +12,8 @@ from mirror_connect.connectors.rights import SOURCE_USER
 from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.connectors.translation.offset_range_index import Kind, RangeIndex
 from mirror_connect.connectors.translation.offset_ranges import Segment
-from mirror_connect.kafka_io.records.record_batch import ProducerBatch
-from mirror_connect.spark_jobs.mapping import offset_syncs_writer
+from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch
+from mirror_connect.spark_jobs.mapping import offset_ranges_writer, offset_syncs_writer
 from mirror_connect.spark_jobs.mapping.offset_mapping import OffsetMapping
 from mirror_connect.spark_jobs.mapping.offset_ranges_writer import OffsetRangesWriter
 from mirror_connect.spark_jobs.mapping.partition_ranges import MOST_EARLY, PartitionRanges
@@ -183,6 +186,38 @@ async def test_a_partition_given_away_leaves_nothing_to_write(parts: Parts) -> N
     parts.ranges.forget(TaskPartition("orders", 0, "A.orders"))
     # There is no producer: to write would raise.
     assert (await parts.ranges.write(1.0), parts.ranges.behind()) == (True, [])
+
+
+async def test_the_last_write_waits_though_an_earlier_one_was_late(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, written = asyncio.Event(), []
+
+    class SlowRecords:
+        def __init__(self, *_: object) -> None: ...
+
+        async def write(self, records: Sequence[NewRecord]) -> None:
+            await slow.wait()
+            written.extend(records)
+
+    monkeypatch.setattr(offset_ranges_writer, "OwnRecords", SlowRecords)
+    add_known(parts)
+    parts.partition.acked(0, 10, 0, linked=True)
+    assert not await parts.ranges.write(0.0)
+    parts.partition.acked(10, 10, 10, linked=True)
+    asyncio.get_running_loop().call_later(0.05, slow.set)
+    assert await parts.ranges.write(60.0, last=True)
+    parts.ranges.forget(TaskPartition("orders", 0, "A.orders"))
+    found = RangeIndex()
+    for record in written:
+        found.add(Segment.decode(record.key or b"", record.value or b""))
+    assert found.translate(20).offset == 20  # type: ignore[union-attr]
+
+
+def add_known(parts: Parts) -> None:
+    """The topic was read, and has nothing of the partition."""
+    parts.partition.known(None)
+    parts.ranges._unknown.clear()
 
 
 def test_ends_of_partitions_are_asked_for_only_while_they_matter(parts: Parts) -> None:
