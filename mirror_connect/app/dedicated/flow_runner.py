@@ -14,8 +14,13 @@ from typing import Final
 
 from mirror_connect.app.config.worker_config import WorkerConfig
 from mirror_connect.app.dedicated.flows import Flow
-from mirror_connect.app.dedicated.stored_configs import different_connectors, leading_line, standby_line
-from mirror_connect.app.errors import ConnectError, NotLeader, StartupError, first_cause
+from mirror_connect.app.dedicated.stored_configs import (
+    different_connectors,
+    leading_line,
+    standby_line,
+    superfluous_connectors,
+)
+from mirror_connect.app.errors import ConnectError, ConnectorNotFound, NotLeader, StartupError, first_cause
 from mirror_connect.app.group_backing import GroupBacking
 from mirror_connect.app.steps import within
 from mirror_connect.app.storage.config_view import Change, ConnectorUpdated
@@ -193,6 +198,12 @@ class FlowRunner:
         stored = worker.configs.snapshot().connectors
         self._tell(leading_line(self.flow, stored, self._worker_id))
         refused = {}
+        try:
+            for name in superfluous_connectors(self.flow, stored):
+                await worker.herder.configs.delete(name)
+                log.info("Flow %s: connector %s of an earlier file is removed", self.flow.name, name)
+        except (NotLeader, ConnectorNotFound):
+            return False
         for name in different_connectors(self.flow, stored):
             try:
                 await worker.herder.configs.put(name, self.flow.connectors[name])

@@ -10,6 +10,7 @@ from typing import Final
 
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.herder.views import set_values
+from mirror_connect.connectors import DEFINITIONS
 
 # More names than so many are a number: a line about a whole new file helps nobody.
 _MOST_NAMES: Final = 12
@@ -26,6 +27,11 @@ def different_connectors(flow: Flow, stored: Stored) -> dict[str, frozenset[str]
         if names:
             found[name] = names
     return found
+
+
+def superfluous_connectors(flow: Flow, stored: Stored) -> list[str]:
+    """Stored connectors that a flow may have, and this one doesn't: an earlier file had them."""
+    return [each.simple_name for each in DEFINITIONS if each.simple_name in stored.keys() - flow.connectors.keys()]
 
 
 def leading_line(flow: Flow, stored: Stored, node: str) -> str | None:

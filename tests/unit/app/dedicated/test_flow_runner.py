@@ -110,6 +110,9 @@ class _Configs:
         self._worker.cluster.writes.append(name)
         self._worker.store(name, config)
 
+    async def delete(self, name: str) -> None:
+        del self._worker.cluster.stored[name]
+
 
 class Node:
     def __init__(self, cluster: Cluster) -> None:
@@ -159,6 +162,14 @@ async def node(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Node]:
     made = Node(Cluster())
     yield made
     await made.runner.end_tasks()
+
+
+async def test_a_connector_that_only_an_earlier_file_had_is_removed(node: Node) -> None:
+    worker = await node.up()
+    worker.store("MirrorCheckpointConnector", {"name": "MirrorCheckpointConnector"})
+    worker.store("of-a-user", {"name": "of-a-user"})
+    worker.move(1)
+    await until(lambda: set(node.cluster.stored) == {*FLOW.connectors, "of-a-user"})
 
 
 async def test_a_flow_that_cannot_start_is_ended_and_tried_again_and_told_once(

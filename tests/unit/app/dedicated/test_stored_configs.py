@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from mirror_connect.app.dedicated.flows import Flow
-from mirror_connect.app.dedicated.stored_configs import different_connectors, leading_line, standby_line
+from mirror_connect.app.dedicated.stored_configs import (
+    different_connectors,
+    leading_line,
+    standby_line,
+    superfluous_connectors,
+)
 
 PASSWORD = "geheim-wie-nie"
 SOURCE, CHECKPOINT = "MirrorSourceConnector", "MirrorCheckpointConnector"
@@ -19,6 +24,12 @@ def test_what_is_not_stored_or_has_another_value_differs() -> None:
     assert different_connectors(FLOW, {SOURCE: WANTED[SOURCE]}) == {CHECKPOINT: frozenset(WANTED[CHECKPOINT])}
     names = frozenset({"topics", "tasks.max", "target.cluster.sasl.jaas.config"})
     assert different_connectors(FLOW, OTHER) == {SOURCE: names}
+
+
+def test_a_stored_connector_that_the_flow_does_not_have_any_more_is_superfluous() -> None:
+    flow = Flow("A", "B", True, {}, {SOURCE: WANTED[SOURCE]})
+    assert superfluous_connectors(flow, {**WANTED, "of-a-user": {}}) == [CHECKPOINT]
+    assert superfluous_connectors(FLOW, WANTED) == []
 
 
 def test_a_property_without_a_value_is_as_if_it_were_absent() -> None:
