@@ -13,6 +13,7 @@ from mirror_connect.app.dedicated.findings import FindingCode, Mm2Finding
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.dedicated.mirror_maker_rules import without_prefix
 from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
+from mirror_connect.connectors.config.values import BOOLEAN, parse
 from mirror_connect.connectors.errors import ConfigError
 from mirror_connect.connectors.mirror.settings import PRODUCER_OVERRIDE, Side, client_properties, producer_overrides
 from mirror_connect.kafka_io.client.client_settings import check_login
@@ -35,8 +36,8 @@ def check_producers(file: Mm2Properties, flow: Flow) -> Iterator[Mm2Finding]:
 
     data = {**without_prefix(file.resolve(flow.worker), "producer."), **producer_overrides(config)}
     yield from _lacking(file, data, of_data, flow.target)
-    if not flow.enabled:
-        return
+    if not flow.enabled or parse(config.get("emit.offset-syncs.enabled", "true"), BOOLEAN)[1] is False:
+        return  # nobody makes the other producer
     side: Side = "source" if config.get("offset-syncs.topic.location", "source") == "source" else "target"
 
     def of_syncs(name: str) -> str | None:

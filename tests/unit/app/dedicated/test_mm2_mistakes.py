@@ -236,6 +236,9 @@ def test_what_a_login_lacks_is_named_at_the_property_that_asks_for_it(tmp_path: 
         pytest.param(
             "A.producer.security.protocol=SASL_SSL\noffset-syncs.topic.location=target", id="nothing_is_written_there"
         ),
+        pytest.param(
+            "A.producer.security.protocol=SASL_SSL\nemit.offset-syncs.enabled=false", id="no_offset_syncs_are_written"
+        ),
     ],
 )
 def test_a_producer_that_has_its_login_or_is_not_used_is_no_mistake(tmp_path: Path, added: str) -> None:
