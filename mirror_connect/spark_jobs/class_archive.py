@@ -48,7 +48,9 @@ def make_archive(archive: Path = ARCHIVE) -> None:
     archive.unlink(missing_ok=True)
     with _scratch_beside(archive) as scratch:
         made = Path(scratch, "made.jsa")
-        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "TMPDIR": scratch}
+        # With a variable of Spark's, spark-submit would start the JVM, with another class path than most workers' JVMs.
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_SUBMIT_"))}
+        environment = {**kept, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "TMPDIR": scratch}
         process = subprocess.run(
             [sys.executable, "-c", LOAD_ALL, str(made)],
             env=environment,

@@ -32,13 +32,14 @@ class Opening:
 
     def session(self) -> SparkSession:
         """The session, which takes some seconds."""
-        from pyspark import SparkContext  # noqa: PLC0415 — see above
+        from pyspark import SparkConf, SparkContext  # noqa: PLC0415 — see above
         from pyspark.sql import SparkSession  # noqa: PLC0415
 
         gateway = gateway_of(self._jvm) if self._jvm is not None else None
         log.debug("Start: the JVM listens")
         SparkContext._ensure_initialized(gateway=gateway, conf=_conf(without_secrets(self._chosen)))
-        context = SparkContext.getOrCreate(_conf(self._chosen))
+        # With the JVM's own defaults: spark-submit may have read them from files.
+        context = SparkContext.getOrCreate(SparkConf().setAll(list(self._chosen.items())))
         log.debug("Start: Spark's context is there")
         threading.Thread(target=_start_python, args=(context,), name="first-job", daemon=True).start()
         session: SparkSession = SparkSession.builder.config(conf=_conf(self._chosen)).getOrCreate()
