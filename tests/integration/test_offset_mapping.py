@@ -223,7 +223,7 @@ async def test_after_kills_no_position_skips_a_record_and_in_the_end_none_repeat
 ) -> None:
     # A commit waits for its ranges, however slow this machine is: without them positions would repeat records, as they may.
     write = OffsetRangesWriter.write
-    monkeypatch.setattr(OffsetRangesWriter, "write", lambda ranges, _: write(ranges, 60.0))
+    monkeypatch.setattr(OffsetRangesWriter, "write", lambda ranges, _, **last: write(ranges, 60.0, **last))
     topic = mirrored_topic(source, target)
     spec = spec_for(source, target, {topic: 1}, config={})
     total = 0
