@@ -67,7 +67,9 @@ $(VENV)/.project: pyproject.toml $(RECORDS)/_compiled.c $(VENV)/.dependencies
 	@touch $@
 
 # The classes of Spark's JVM in one file: each start takes half of the time.
-$(VENV)/.archive: $(VENV)/.dependencies | $(VENV)/.project
+# Java uses it only with the class path and the options that it was made with.
+$(VENV)/.archive: $(VENV)/.dependencies mirror_connect/spark_jobs/jvm.py mirror_connect/spark_jobs/spark_settings.py \
+		| $(VENV)/.project
 	@$(BIN)/python -m mirror_connect.spark_jobs.class_archive
 	@touch $@
 

@@ -201,7 +201,7 @@ class FlowRunner:
         try:
             for name in superfluous_connectors(self.flow, stored):
                 await worker.herder.configs.delete(name)
-                log.info("Flow %s: connector %s of an earlier file is removed", self.flow.name, name)
+                log.info("Connector %s was removed: only an earlier file has it", name)
         except (NotLeader, ConnectorNotFound):
             return False
         for name in different_connectors(self.flow, stored):
