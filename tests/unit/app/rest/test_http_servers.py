@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -67,6 +67,8 @@ class Wire(asyncio.Transport):
     def abort(self) -> None:
         self.aborted = True
 
+    close = abort
+
     def is_closing(self) -> bool:
         return self.aborted
 
@@ -97,14 +99,21 @@ class Clock:
                 callback()
 
 
-def connected(application: Any) -> tuple[Any, Wire, Clock]:
-    """A connection of the server, open."""
+@contextlib.asynccontextmanager
+async def connected(application: Any) -> AsyncIterator[tuple[Any, Wire, Clock]]:
+    """A connection of the server, open. At the end the client leaves, and what still answered it has ended."""
     config = uvicorn.Config(application, log_config=None, lifespan="off")
     config.load()
-    wire, clock = Wire(), Clock()
-    connection = http_servers._Impatient(config, ServerState(), {}, clock)
+    wire, clock, state = Wire(), Clock(), ServerState()
+    connection = http_servers._Impatient(config, state, {}, clock)
     connection.connection_made(wire)
-    return connection, wire, clock
+    try:
+        yield connection, wire, clock
+    finally:
+        wire.abort()
+        connection.connection_lost(None)
+        # Left to the garbage collector, they would be found in the middle of whichever test runs then.
+        await asyncio.gather(*state.tasks, return_exceptions=True)
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -114,23 +123,23 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 async def test_each_piece_of_a_body_begins_the_wait_anew() -> None:
-    connection, wire, clock = connected(APPLICATION)
-    connection.data_received(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n")
-    before = list(clock.timers)
-    connection.data_received(b"x")
-    clock.timers = before
-    clock.goes_on()
-    assert not wire.aborted
+    async with connected(APPLICATION) as (connection, wire, clock):
+        connection.data_received(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n")
+        before = list(clock.timers)
+        connection.data_received(b"x")
+        clock.timers = before
+        clock.goes_on()
+        assert not wire.aborted
 
 
 async def test_more_of_a_head_does_not() -> None:
-    connection, wire, clock = connected(APPLICATION)
-    connection.data_received(b"GET / HTTP/1.1\r\n")
-    before = list(clock.timers)
-    connection.data_received(b"Host: localhost\r\n")
-    clock.timers = before
-    clock.goes_on()
-    assert wire.aborted
+    async with connected(APPLICATION) as (connection, wire, clock):
+        connection.data_received(b"GET / HTTP/1.1\r\n")
+        before = list(clock.timers)
+        connection.data_received(b"Host: localhost\r\n")
+        clock.timers = before
+        clock.goes_on()
+        assert wire.aborted
 
 
 async def test_a_slow_answer_is_not_taken_for_a_slow_client() -> None:
@@ -140,21 +149,21 @@ async def test_a_slow_answer_is_not_taken_for_a_slow_client() -> None:
         await thought.wait()
         return PlainTextResponse("thought")
 
-    connection, wire, clock = connected(Starlette(routes=[Route("/", think)]))
-    connection.data_received(GREETING)
-    clock.goes_on()
-    thought.set()
-    await until(lambda: wire.written.endswith(b"thought"))
-    assert b"200 OK" in wire.written
+    async with connected(Starlette(routes=[Route("/", think)])) as (connection, wire, clock):
+        connection.data_received(GREETING)
+        clock.goes_on()
+        thought.set()
+        await until(lambda: wire.written.endswith(b"thought"))
+        assert b"200 OK" in wire.written
 
 
 async def test_who_says_no_more_after_an_answer_loses_the_connection() -> None:
-    connection, wire, clock = connected(APPLICATION)
-    connection.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    await until(lambda: connection.cycle.response_complete)
-    connection.data_received(b"GET / HT")
-    clock.goes_on()
-    assert wire.aborted
+    async with connected(APPLICATION) as (connection, wire, clock):
+        connection.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await until(lambda: connection.cycle.response_complete)
+        connection.data_received(b"GET / HT")
+        clock.goes_on()
+        assert wire.aborted
 
 
 @pytest.mark.parametrize("said", SLOW)
