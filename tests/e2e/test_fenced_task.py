@@ -23,7 +23,7 @@ from tests.waiting import wait_for
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
 
 TOPIC = "fenced"
-GROUP = "fenced-group"
+NAME = "fenced"
 OTHER = b"of a process that was suspended and woke too late"
 
 
@@ -64,7 +64,7 @@ async def take_over(cluster: LocalCluster, transactional_id: str, topic: str) ->
 
 
 def test_a_task_that_a_zombie_fenced_goes_on_and_is_not_failed(
-    source_cluster: LocalCluster, target_cluster: LocalCluster
+    source_cluster: LocalCluster, target_cluster: LocalCluster, product: Product
 ) -> None:
     rows = [b"%d" % number for number in range(2000)]
 
@@ -75,20 +75,22 @@ def test_a_task_that_a_zombie_fenced_goes_on_and_is_not_failed(
         return values(target_cluster, f"A.{TOPIC}", 1)[0]
 
     def committed() -> bool:
-        offsets = product.call("GET", "/connectors/mirror/offsets")["offsets"]
+        offsets = product.call("GET", f"/connectors/{NAME}/offsets")["offsets"]
         return any(each["offset"] == {"offset": 999} for each in offsets)
 
     source_cluster.create_topic(TOPIC, 1)
     more(0, 1000)
-    with Product(target_cluster, group=GROUP) as product:
-        product.put("mirror", mirror_config(source_cluster, target_cluster, TOPIC))
+    said = len(product.log_text())
+    product.put(NAME, mirror_config(source_cluster, target_cluster, TOPIC))
+    try:
         wait_for(committed, "the first records are committed", 90)
-        asyncio.run(take_over(target_cluster, f"{GROUP}-mirror-0", f"A.{TOPIC}"))
+        asyncio.run(take_over(target_cluster, f"{product.group}-{NAME}-0", f"A.{TOPIC}"))
         more(1000, 2000)
-        wait_for(
-            lambda: rows[1999] in copied() or "FAILED" in product.states("mirror"), "the task goes on or fails", 90
-        )
-        product.wait_running("mirror")
-        assert "is FAILED" not in product.log_text()
-        assert "It restarts in" in product.log_text()
+        wait_for(lambda: rows[1999] in copied() or "FAILED" in product.states(NAME), "the task goes on or fails", 90)
+        product.wait_running(NAME)
+        lines = [line for line in product.log_text()[said:].splitlines() if f"Task {NAME}-0" in line]
+        assert [line for line in lines if "is FAILED" in line] == []
+        assert any("It restarts in" in line for line in lines), lines
         assert [value for value in copied() if value != OTHER] == rows
+    finally:
+        product.delete(NAME)
