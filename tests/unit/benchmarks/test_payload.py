@@ -41,7 +41,9 @@ def test_batches_are_of_the_wanted_size_on_average(profile: Profile) -> None:
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
 def test_every_batch_has_a_right_crc(profile: Profile) -> None:
-    for batch in batches(profile, NOW):
+    # One that is to be compacted is made whole otherwise, in ten seconds.
+    fewer = replace(profile, records=20_000) if profile.compacted else profile
+    for batch in batches(fewer, NOW):
         verify(view(batch))
 
 

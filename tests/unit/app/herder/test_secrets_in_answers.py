@@ -15,6 +15,8 @@ from mirror_connect.app.herder.validation import ConfigRules, Validation
 from tests.fakes.connect_worker import FakeWorker, source_config
 
 SECRET = "s3cr3t-V@lue,x"
+# Each way takes seconds with each class.
+WAYS = ("{}", *(pytest.param(each, marks=pytest.mark.long) for each in ("1{}", "[{}")), "python:a.b:{}")
 CLASSES = ("MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector")
 CLIENTS = ("source.cluster.", "target.cluster.", "source.consumer.", "target.producer.", "producer.override.", "admin.")
 OF_CLIENTS = (
@@ -52,7 +54,7 @@ def validation(tmp_path: Path) -> Validation:
     return Validation(resolver, ConfigRules(), ConfigNotices(""))
 
 
-@pytest.mark.parametrize("written", ["{}", "1{}", "python:a.b:{}", "[{}"])
+@pytest.mark.parametrize("written", WAYS)
 @pytest.mark.parametrize("class_name", CLASSES)
 async def test_no_setting_makes_an_answer_tell_what_a_provider_gave(
     validation: Validation, tmp_path: Path, class_name: str, written: str

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import os
 import tracemalloc
 from collections.abc import Sequence
 from typing import Any
@@ -97,10 +98,13 @@ VALUES = some.one_of(
     some.none(),
 )
 RECORDS = some.lists(some.tuples(KEYS, VALUES), max_size=12)
-MANY = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
-SOME = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+# `make soak` has more of them.
+EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "150"))
+MANY = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=EXAMPLES // 10, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.soak
 @MANY
 @given(RECORDS)
 def test_the_config_topic_is_read_whatever_it_holds(found: Sequence[Record]) -> None:
@@ -115,6 +119,7 @@ def test_the_config_topic_is_read_whatever_it_holds(found: Sequence[Record]) -> 
         assert len(snapshot.tasks(name)) == snapshot.task_count(name)
 
 
+@pytest.mark.soak
 @MANY
 @given(RECORDS)
 def test_statuses_and_offsets_are_read_whatever_their_topics_hold(found: Sequence[Record]) -> None:
@@ -139,6 +144,7 @@ def test_statuses_and_offsets_are_read_whatever_their_topics_hold(found: Sequenc
     asyncio.run(read())
 
 
+@pytest.mark.soak
 @SOME
 @given(RECORDS, RECORDS)
 def test_a_worker_takes_over_and_runs_connectors_whatever_its_topics_hold(
@@ -165,6 +171,7 @@ def test_a_worker_takes_over_and_runs_connectors_whatever_its_topics_hold(
     asyncio.run(take_over())
 
 
+@pytest.mark.soak
 @MANY
 @given(some.binary(max_size=80), some.binary(max_size=200))
 def test_topics_of_mirrormaker_are_read_whatever_they_hold(key: bytes, value: bytes) -> None:
@@ -176,6 +183,7 @@ def test_topics_of_mirrormaker_are_read_whatever_they_hold(key: bytes, value: by
     parse_source_offset_headers([("mirror-connect.topic.id", value), ("", None)])
 
 
+@pytest.mark.soak
 @MANY
 @given(some.lists(some.integers(0, 2**70 - 1), min_size=8, max_size=8), some.integers(0, 2**63 - 1))
 def test_numbers_that_no_offset_can_be_are_no_ranges(numbers: list[int], number: int) -> None:
@@ -190,6 +198,7 @@ def test_numbers_that_no_offset_can_be_are_no_ranges(numbers: list[int], number:
         index.translate(2**62)
 
 
+@pytest.mark.soak
 @MANY
 @given(some.lists(some.integers(-(2**63), 2**63 - 1), min_size=2, max_size=8), some.integers(-(2**63), 2**63 - 1))
 def test_syncs_of_any_offsets_translate(offsets: list[int], asked: int) -> None:
