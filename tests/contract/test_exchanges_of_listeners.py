@@ -46,6 +46,8 @@ def test_listeners_of_admin_cors_and_headers_are_those_of_kafka_connect(target_c
         assert said == all_of("http", "admin"), said + worker.log_tail()
 
 
+# A start of a worker for a few exchanges.
+@pytest.mark.long
 def test_a_worker_without_admin_and_topic_tracking_answers_as_kafka_connect(target_cluster: LocalCluster) -> None:
     properties = {"admin.listeners": "", "topic.tracking.enable": "false"}
     with Product(target_cluster, group="exchanges-noadmin", properties=properties) as worker:

@@ -196,6 +196,8 @@ def test_the_demo_of_the_article_works_command_by_command(desk: Desk, worker: St
     worker.check_alive()
 
 
+# It starts Spark once more, and six of Kafka's tools.
+@pytest.mark.long
 def test_the_vendors_tools_show_the_replica(desk: Desk) -> None:
     desk.shell.places |= {
         "<test_topic_name>": "guided",
@@ -221,7 +223,7 @@ def test_the_vendors_tools_show_the_replica(desk: Desk) -> None:
     assert mirror_maker.terminate() == 0
 
 
-# Each starts Spark once more: the vendor's command is the same but for its paths.
+# Each starts Spark once more.
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "file", "source", "target"),

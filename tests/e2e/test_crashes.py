@@ -143,7 +143,8 @@ def settled_ends(link: Link, seconds: float = 1.0) -> dict[int, int]:
         pytest.param((JVM,), (JVM, DAEMON, TASK, DRIVER), id="jvm", marks=pytest.mark.long),
         pytest.param((DRIVER,), (DRIVER, JVM, DAEMON, TASK), id="driver", marks=pytest.mark.long),
         pytest.param((WORKER,), (DRIVER, JVM, DAEMON, TASK), id="worker"),
-        pytest.param((), (DRIVER, JVM, DAEMON, TASK), id="everything"),
+        # test_failover_truth.py and test_identity_with_kills.py kill everything, too.
+        pytest.param((), (DRIVER, JVM, DAEMON, TASK), id="everything", marks=pytest.mark.long),
     ],
 )
 def test_a_kill_loses_nothing_and_repeats_a_second_at_most(
@@ -232,17 +233,25 @@ def go_on(suspended: list[psutil.Process]) -> None:
             process.send_signal(signal.SIGCONT)
 
 
-@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize(
+    "sides",
+    [
+        pytest.param(("source",), id="source", marks=pytest.mark.long),
+        pytest.param(("target",), id="target", marks=pytest.mark.long),
+        pytest.param(("source", "target"), id="source_and_then_target"),
+    ],
+)
 def test_a_broker_that_is_killed_and_started_again_loses_nothing(
-    link: Link, capsys: pytest.CaptureFixture[str], dice: Random, side: str
+    link: Link, capsys: pytest.CaptureFixture[str], dice: Random, sides: tuple[str, ...]
 ) -> None:
-    broker = (link.source if side == "source" else link.target).brokers[0]
     with Writer(link.source, link.topic, PARTITIONS, RATE) as writer:
         link.wait_copying()
         time.sleep(dice.uniform(*LOADED_S))
-        broker.kill()
-        time.sleep(1.0)
-        broker.start()
-        link.wait_copying()
-        time.sleep(dice.uniform(*LOADED_S))
+        for side in sides:
+            broker = (link.source if side == "source" else link.target).brokers[0]
+            broker.kill()
+            time.sleep(1.0)
+            broker.start()
+            link.wait_copying()
+            time.sleep(dice.uniform(*LOADED_S))
     copied_whole(link, writer, capsys)

@@ -14,7 +14,8 @@ from tests.e2e.ends import wait_ends
 from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, mirror_config
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+# tests/unit/app/rest/test_body_budget.py shows the bound in each run of `make test`.
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
 
 BODIES = 200
 # Each sends so much at once, in all more than a gigabyte, and then a byte now and then.

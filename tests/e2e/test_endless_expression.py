@@ -62,6 +62,8 @@ def test_rest_answers_and_others_copy_while_it_is_matched(
     assert slowest < 20
 
 
+# It starts Spark once more.
+@pytest.mark.long
 def test_sigterm_ends_the_worker_in_the_middle_of_a_match_and_a_start_brings_it_back(
     worker: Product, source_cluster: LocalCluster, target_cluster: LocalCluster
 ) -> None:

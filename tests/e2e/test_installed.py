@@ -67,6 +67,8 @@ def environment(
     shutil.rmtree(home)
 
 
+# What the sdist holds is looked at below, and its commands are called; Spark starts once in `make test`.
+@pytest.mark.parametrize("environment", ["wheel", pytest.param("sdist", marks=pytest.mark.long)], indirect=True)
 def test_a_worker_from_the_package_starts_and_its_tasks_run(environment: Path, target_cluster: LocalCluster) -> None:
     group = f"installed-{environment.parent.name}"
     ways: dict[str, list[Path | str]] = {

@@ -57,7 +57,13 @@ def old_clusters() -> Iterator[dict[str, LocalCluster]]:
 
 @pytest.fixture(
     scope="module",
-    params=[f"{OLDEST}-4.3.1", f"{OLD}-4.3.1", f"4.3.1-{OLDEST}", pytest.param(f"4.3.1-{OLD}", marks=pytest.mark.long)],
+    # What the middle release can do lies between the other two; ACLs go to and from it in each run.
+    params=[
+        f"{OLDEST}-4.3.1",
+        pytest.param(f"{OLD}-4.3.1", marks=pytest.mark.long),
+        f"4.3.1-{OLDEST}",
+        pytest.param(f"4.3.1-{OLD}", marks=pytest.mark.long),
+    ],
 )
 def link(
     request: pytest.FixtureRequest,
@@ -233,7 +239,7 @@ def _may_read(topic: str) -> AclBinding:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("version", OLD_VERSIONS)
+@pytest.mark.parametrize("version", [OLDEST, pytest.param(OLD, marks=pytest.mark.long)])
 async def test_a_task_that_has_a_successor_is_fenced(
     old_clusters: dict[str, LocalCluster], source_cluster: LocalCluster, version: str
 ) -> None:

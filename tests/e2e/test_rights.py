@@ -342,8 +342,10 @@ WORKER: Final = "the worker's user"
 OWN: Final = [
     Missing(WORKER, "READ", "group", "mirror"),
     Missing(WORKER, "READ", "topic", "mirror-configs"),
-    Missing(WORKER, "READ", "topic", "mirror-offsets"),
-    Missing(WORKER, "READ", "topic", "mirror-status"),
+    *(
+        pytest.param(Missing(WORKER, "READ", "topic", f"mirror-{kind}"), marks=pytest.mark.long)
+        for kind in ("offsets", "status")
+    ),
     Missing(WORKER, "WRITE", "topic", "mirror-status"),
     Missing(
         WORKER,

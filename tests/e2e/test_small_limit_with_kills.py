@@ -21,7 +21,8 @@ from tests.e2e.rewinds import Rewind, rewinds
 from tests.seeds import chance
 from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak]
+# In `make test` the models kill tasks whose batches are split, and test_identity_with_kills.py kills real ones.
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.soak, pytest.mark.long]
 
 NAME: Final = "small-limit"
 TOPIC: Final = "small-limit-orders"

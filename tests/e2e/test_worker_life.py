@@ -85,9 +85,11 @@ def appears(product: Product, part: str, before: set[int]) -> bool:
     return bool(product.pids(part) - before)
 
 
+# tests/spark kills the driver, too.
 @pytest.mark.soak
+@pytest.mark.parametrize("part", [pytest.param(DRIVER, marks=pytest.mark.long), JVM])
 def test_the_rest_answers_while_spark_dies_and_starts_and_the_status_says_why(
-    running: Product, capsys: pytest.CaptureFixture[str]
+    running: Product, capsys: pytest.CaptureFixture[str], part: str
 ) -> None:
     slowest: list[float] = []
     stop = threading.Event()
@@ -102,17 +104,16 @@ def test_the_rest_answers_while_spark_dies_and_starts_and_the_status_says_why(
     asking = threading.Thread(target=ask)
     asking.start()
     try:
-        for part in (DRIVER, JVM):
-            before, written = running.pids(part), len(traces_written(running, "copier"))
-            running.kill(part)
-            if part == JVM:
-                # Each is there for a moment, until the next application is started: what is asked for may be the next one.
-                told = partial(first_trace, running, "copier", written)
-                trace = wait_for_state(told, "the task says why it is unassigned")
-                assert trace.startswith("Spark ended: its JVM was ended by signal 9 (SIGKILL)")
-            wait_for_state(partial(appears, running, part, before), f"a new {part}", 120)
-            running.wait_running("copier")
-            assert [task.get("trace") for task in running.status("copier")["tasks"]] == [None]
+        before, written = running.pids(part), len(traces_written(running, "copier"))
+        running.kill(part)
+        if part == JVM:
+            # Each is there for a moment, until the next application is started: what is asked for may be the next one.
+            told = partial(first_trace, running, "copier", written)
+            trace = wait_for_state(told, "the task says why it is unassigned")
+            assert trace.startswith("Spark ended: its JVM was ended by signal 9 (SIGKILL)")
+        wait_for_state(partial(appears, running, part, before), f"a new {part}", 120)
+        running.wait_running("copier")
+        assert [task.get("trace") for task in running.status("copier")["tasks"]] == [None]
     finally:
         stop.set()
         asking.join()
@@ -122,6 +123,21 @@ def test_the_rest_answers_while_spark_dies_and_starts_and_the_status_says_why(
     slowest.sort()
     assert slowest[len(slowest) * 99 // 100 - 1] < 1.0
     assert slowest[-1] < 5.0
+
+
+def test_after_a_restart_everything_is_as_it_was(clusters: tuple[LocalCluster, LocalCluster], running: Product) -> None:
+    for name, verb in (("paused", "pause"), ("stopped", "stop")):
+        running.put(name, mirror_config(*clusters, f"nothing-{name}", source_cluster_alias=name))
+        running.wait_states(name, ["RUNNING"])
+        running.call("PUT", f"/connectors/{name}/{verb}")
+        running.wait_states(name, [name.upper()])
+    assert running.stop() == 0
+    running.start()
+    running.wait_running("copier")
+    for name in ("paused", "stopped"):
+        running.wait_states(name, [name.upper()])
+    for name in ("paused", "stopped"):
+        running.delete(name)
 
 
 def test_status_and_log_tell_what_happens_to_spark_and_no_more(running: Product) -> None:
@@ -162,21 +178,6 @@ def test_status_and_log_tell_what_happens_to_spark_and_no_more(running: Product)
     )
 
 
-def test_after_a_restart_everything_is_as_it_was(clusters: tuple[LocalCluster, LocalCluster], running: Product) -> None:
-    for name, verb in (("paused", "pause"), ("stopped", "stop")):
-        running.put(name, mirror_config(*clusters, f"nothing-{name}", source_cluster_alias=name))
-        running.wait_states(name, ["RUNNING"])
-        running.call("PUT", f"/connectors/{name}/{verb}")
-        running.wait_states(name, [name.upper()])
-    assert running.stop() == 0
-    running.start()
-    running.wait_running("copier")
-    for name in ("paused", "stopped"):
-        running.wait_states(name, [name.upper()])
-    for name in ("paused", "stopped"):
-        running.delete(name)
-
-
 SourceAndTarget = tuple[LocalCluster, LocalCluster]
 
 
@@ -184,9 +185,22 @@ SourceAndTarget = tuple[LocalCluster, LocalCluster]
 @pytest.mark.parametrize(
     ("take_away", "give_back"),
     [
-        pytest.param(lambda source, target: source.suspend(), lambda s, t: s.resume(), id="source_suspended"),
-        pytest.param(lambda source, target: target.suspend(), lambda s, t: t.resume(), id="target_suspended"),
-        pytest.param(lambda source, target: (source.kill(), target.kill()), start_all, id="both_killed"),
+        pytest.param(
+            lambda source, target: source.suspend(),
+            lambda source, target: source.resume(),
+            id="source_suspended",
+            marks=pytest.mark.long,
+        ),
+        # The hardest: a task's last commit waits for the target, and so do the worker's own writes.
+        pytest.param(
+            lambda source, target: target.suspend(), lambda source, target: target.resume(), id="target_suspended"
+        ),
+        pytest.param(
+            lambda source, target: (source.kill(), target.kill()),
+            start_all,
+            id="both_killed",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_it_ends_when_asked_although_a_cluster_is_away(

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.brokers
 LOGINS = [
     pytest.param(Listener.SASL_PLAINTEXT, "PLAIN", id="plain"),
     pytest.param(Listener.SASL_PLAINTEXT, "SCRAM-SHA-256", id="scram_256"),
-    pytest.param(Listener.SASL_PLAINTEXT, "SCRAM-SHA-512", id="scram_512"),
+    pytest.param(Listener.SASL_PLAINTEXT, "SCRAM-SHA-512", id="scram_512", marks=pytest.mark.long),
     pytest.param(Listener.SASL_SSL, "PLAIN", id="plain_over_tls"),
     pytest.param(Listener.SSL, "", id="client_certificate"),
 ]
@@ -140,6 +140,8 @@ def source_cluster_of_own() -> Iterator[LocalCluster]:
         yield cluster
 
 
+# Files that need three brokers have them go on without one of them, too.
+@pytest.mark.long
 def test_three_brokers_go_on_without_one_of_them() -> None:
     with LocalCluster("three", 3, heap="256m") as cluster:
         cluster.create_topic("spread", 3, replication=3)

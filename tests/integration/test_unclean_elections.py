@@ -38,6 +38,7 @@ from tests.integration.unclean_source import (
 )
 
 pytestmark = [pytest.mark.brokers, pytest.mark.timeout(400), pytest.mark.soak]
+OLDEST, OLD = OLD_VERSIONS
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +108,14 @@ async def test_an_unclean_election_under_load_is_told_to_the_offset_and_all_that
     ]
 
 
-@pytest.mark.parametrize("regrown", [50, 900], ids=["shorter_than_the_position", "longer_than_the_position"])
+# Of a shorter log the offset alone would tell.
+@pytest.mark.parametrize(
+    "regrown",
+    [
+        pytest.param(50, id="shorter_than_the_position", marks=pytest.mark.long),
+        pytest.param(900, id="longer_than_the_position"),
+    ],
+)
 async def test_an_unclean_election_while_no_task_runs_is_found_by_the_epoch_of_the_position(
     clusters: tuple[LocalCluster, LocalCluster], regrown: int
 ) -> None:
@@ -218,7 +226,7 @@ async def test_verify_calls_nothing_equal_that_an_unclean_election_took_meanwhil
     assert told[whole.topic] == (400, 0, None)
 
 
-@pytest.mark.parametrize("clusters", OLD_VERSIONS, indirect=True)
+@pytest.mark.parametrize("clusters", [OLDEST, pytest.param(OLD, marks=pytest.mark.long)], indirect=True)
 async def test_an_unclean_election_among_brokers_of_an_older_release_is_told_with_a_task_and_without(
     clusters: tuple[LocalCluster, LocalCluster],
 ) -> None:
