@@ -54,6 +54,7 @@ def rows(figures: Any) -> list[Row]:
         ("rate", _latency),
         ("rest", _startup),
         ("first_record", _dedicated_start),
+        ("three_mb", _light_connectors),
         ("answered", _many_connectors),
         ("repeated_worst", _failover),
         ("copying", _many_topics),
@@ -94,6 +95,13 @@ def _idle(figures: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
         yield Row(
             "Idle, one connector of two tasks: CPU", ours["cpu_percent"], other["cpu_percent"], "% of a core", ".1f"
         )
+
+
+def _light_connectors(figures: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+    for ours, other in _both(figures):
+        for name, what in (("three", "Three light connectors"), ("all", f"{3 + ours['connectors']} light connectors")):
+            yield Row(f"{what}: memory (PSS)", ours[f"{name}_mb"], other[f"{name}_mb"], "MB", ".0f")
+            yield Row(f"{what}: CPU", ours[f"{name}_cpu"], other[f"{name}_cpu"], "% of a core", ".1f")
 
 
 def _startup(figures: Sequence[Mapping[str, Any]]) -> Iterator[Row]:

@@ -60,6 +60,12 @@ HOW: Final = {
         " sides in turns; the processes are those of the median round, in brackets the least and the most of one round. MB"
         " are 10⁶ bytes."
     ),
+    "Light connectors": (
+        "Proportional set size of all processes of a worker that has a source, a checkpoint and a heartbeat connector with"
+        f" little to do, {FULL.light:g} s after they run; then once more, as long after ten more source connectors run."
+        f" CPU is that of {FULL.idle:g} s before. Each source connector has one topic of 4 partitions and has copied 400"
+        " records. One run of each side. MB are 10⁶ bytes."
+    ),
     "Memory, slow target": (
         f"One task, {THROTTLED_PARTITIONS} partitions of the 1 KiB profile; the target's broker holds producers to"
         f" {THROTTLE_BYTES_PER_SECOND / 1e6:g} MB/s by a client quota. PSS every 0.5 s."

@@ -15,6 +15,7 @@ OTHERS: Final = (
     "memory",
     "startup",
     "dedicated-start",
+    "light-connectors",
     "many-connectors",
     "failover",
     "many-topics",
@@ -116,7 +117,8 @@ FULL_PROFILES: Final = ("1k", "100b", "16k", "single", "append-time", "gaps", "t
 class Durations:
     """All in seconds, but for counts."""
 
-    warm_up: float = 20.0
+    # As long as the JIT compiler of the slowest JVM needs until its rounds are alike.
+    warm_up: float = 45.0
     # Before a later round: a side has waited meanwhile.
     warm_again: float = 5.0
     # How long each side copies in all rounds together: the topic again and again, each time to another remote topic.
@@ -133,6 +135,8 @@ class Durations:
     latency_rounds: int = 3
     idle: float = 20.0
     idle_rounds: int = 3
+    # Until light tasks share a process, and Spark has ended those that nobody uses any more: a minute each.
+    light: float = 180.0
     throttled: float = 75.0
     throttled_bytes: int = 1 << 30
     # Beside one of each side that does not count.
@@ -169,6 +173,7 @@ QUICK: Final = Durations(
     latency_rounds=2,
     idle=5.0,
     idle_rounds=1,
+    light=5.0,
     throttled=20.0,
     throttled_bytes=200 << 20,
     starts=2,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from benchmarks import dedicated_start, far, findings, following, scaling
+from benchmarks import dedicated_start, far, findings, following, light_connectors, scaling
 from benchmarks.comparison import rows
 from benchmarks.findings import Aim, Table
 from benchmarks.methods import COPYING, HOW
@@ -25,6 +25,7 @@ _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     ("Memory, slow target", "memory", findings.throttled),
     ("Start", "startup", findings.startup),
     ("Start of dedicated mode", "dedicated-start", dedicated_start.findings),
+    ("Light connectors", "light-connectors", light_connectors.findings),
     ("Many connectors", "many-connectors", findings.many_connectors),
     ("Groups that move", "failover", findings.failover),
     ("Many topics", "many-topics", findings.many_topics),

@@ -338,6 +338,20 @@ def test_the_slowest_start_with_many_connectors_decides(worst: float, verdict: s
     assert [aim.verdict for aim in found.values()] == [verdict]
 
 
+@pytest.mark.parametrize(("all_mb", "met"), [(499.0, [True, True]), (520.0, [True, False])])
+def test_light_connectors_are_told_beside_mirror_makers_and_judged_by_what_ten_more_take(
+    all_mb: float, met: list[bool]
+) -> None:
+    def light(side: str, all_mb: float) -> dict[str, object]:
+        return {"side": side, "connectors": 10, "three_mb": 440.0, "three_cpu": 3.0, "all_mb": all_mb, "all_cpu": 6.0}
+
+    figures = [light("mm2", 300.0), light("ours", all_mb)]
+    told = render({"light-connectors": part(figures)})
+    assert f"| mirror-connect | 440 | {all_mb:.0f} | {all_mb - 440:+.0f} | 3.0 | 6.0 |" in told
+    assert f"| 13 light connectors: memory (PSS) | {all_mb:.0f} MB | 300 MB |" in told
+    assert [aim.met for aim in aims("light-connectors", figures).values()] == met
+
+
 def test_a_dedicated_start_is_told_beside_mirror_makers_and_its_aim() -> None:
     def start(side: str, first: float) -> dict[str, object]:
         times = {"first_record": first, "first_record_worst": 9.9, "again": 5.0, "again_worst": 6.0}
