@@ -32,6 +32,8 @@ class ConnectorDefinition:
     # A validation checks and shows them if a config has them.
     own_keys: ClassVar[ConfigTable] = ConfigTable()
     type: ClassVar[str] = "source"
+    # Whether its tasks write a few records of their own, and so do little whatever the clusters hold.
+    light: ClassVar[bool] = False
     version: ClassVar[str] = KAFKA_VERSION
 
     def __init__(self) -> None:

@@ -19,6 +19,7 @@ EPOCH_ENDED: Final = "EPOCH_ENDED"
 FINISHED: Final = "FINISHED"
 FAILED: Final = "FAILED"
 FENCED: Final = "FENCED"
+ABANDONED: Final = "ABANDONED"
 # What runs a task, and so what a user does to restart it or to set its source offsets: see TaskSpec.program.
 CONNECT: Final = "Connect"
 DEDICATED: Final = "dedicated MirrorMaker"
@@ -138,7 +139,7 @@ class TaskReport:
 
     `state`: STARTING until the task does its work, RUNNING, EPOCH_ENDED (committed and returned, the next epoch
     continues), FINISHED (committed and returned as ordered), FAILED with the trace, FENCED (another producer took its
-    transactional id: returned without a commit) with the trace.
+    transactional id: returned without a commit) with the trace, ABANDONED (returned without a commit, as ordered).
     `attempt` is new for each process that runs the task, so a retry after a kill differs from its predecessor.
     `assignment_version`: the newest version whose removed partitions are all drained and committed.
     `counters` only grow within an attempt: records, bytes, batches, reencoded, merged, commits,
@@ -194,11 +195,13 @@ class TaskOrders:
 
     `lease_ms`: how long the task may continue to write, from the moment it *sent* the report; 0 = stop writing now.
     `finish`: commit and return; later epochs of this run do nothing. `abandon`: return at once without a commit.
+    `end_epoch`: commit and return; the next epoch begins in another process.
     """
 
     lease_ms: int
     finish: bool = False
     abandon: bool = False
+    end_epoch: bool = False
     assignment_version: int = 0
 
     def to_json(self) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Application:
             if cold and not plan["runs"]:
                 threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
             cold = False
-            self._apply({run["run_id"]: run["token"] for run in plan["runs"]})
+            self._apply({run["run_id"]: run for run in plan["runs"]})
 
     def _warm_up(self) -> None:
         """Nobody waits for this session's first query, so it is one that does nothing."""
@@ -61,7 +61,7 @@ class Application:
             log.debug("The first query failed", exc_info=True)
         shutil.rmtree(scratch, ignore_errors=True)
 
-    def _apply(self, wanted: dict[str, str]) -> None:
+    def _apply(self, wanted: dict[str, dict[str, Any]]) -> None:
         for run_id in [known for known in self._queries if known not in wanted]:
             # The worker removes a run from the plan when its task has returned or was killed.
             query = self._queries.pop(run_id)
@@ -72,12 +72,13 @@ class Application:
             shutil.rmtree(self._scratch / run_id, ignore_errors=True)
         for run_id in [known for known in self._failed_starts if known not in wanted]:
             del self._failed_starts[run_id]
-        for run_id, token in wanted.items():
+        for run_id, run in wanted.items():
             if run_id in self._queries or run_id in self._failed_starts:
                 continue
             try:
-                handle = RunHandle(self._url, run_id, token)
-                self._queries[run_id] = start_query(self._session, handle, str(self._scratch / run_id))
+                handle = RunHandle(self._url, run_id, run["token"])
+                scratch = str(self._scratch / run_id)
+                self._queries[run_id] = start_query(self._session, handle, scratch, shared=run["shared"])
                 log.debug("Start: the query of run %s is started", run_id)
             except Exception as error:  # the worker shows it as the failure of this task alone
                 log.exception("query of run %s did not start", run_id)

@@ -23,6 +23,7 @@ PRELOADED = (
     "uvloop",
     "pyspark.worker",
     "mirror_connect.spark_jobs.query",
+    "mirror_connect.spark_jobs.shared_process",
     "mirror_connect.spark_jobs.tasks.registry",
 )
 

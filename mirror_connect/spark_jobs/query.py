@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
-from mirror_connect.connectors.task_protocol import EPOCH_ENDED, FAILED, FENCED, FINISHED
+from mirror_connect.connectors.task_protocol import ABANDONED, EPOCH_ENDED, FAILED, FENCED, FINISHED
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError, PartitionRefusedError
 from mirror_connect.spark_jobs.worker_client import RunHandle, RunOverError, WorkerClient
 
@@ -26,13 +26,19 @@ if TYPE_CHECKING:
 EPOCH_SECONDS: Final = 900.0
 # The pause of an epoch without work: its run is over, and the query not stopped yet.
 IDLE_EPOCH_SECONDS: Final = 0.2
+# What a task in the shared process has to return when it is ordered to abandon. The worker's patience is longer.
+ABANDON_SECONDS: Final = 1.0
 # Errors whose text names the problem and what to do.
 _FOR_PEOPLE: Final = (ConfigError, ClusterUnreachable, NotAuthorized, FencedError, PartitionRefusedError)
 
 
-def start_query(session: SparkSession, handle: RunHandle, scratch: str) -> StreamingQuery:
-    """Starts the streaming query of one run; `scratch` is Spark's checkpoint directory, deleted with the run."""
-    return start_clock(session, task_function(handle), handle.run_id, scratch)
+def start_query(session: SparkSession, handle: RunHandle, scratch: str, *, shared: bool = False) -> StreamingQuery:
+    """Starts the streaming query of one run, or with `shared` of the process that light tasks share.
+
+    `scratch` is Spark's checkpoint directory, deleted with the run.
+    """
+    function = shared_function(handle) if shared else task_function(handle)
+    return start_clock(session, function, handle.run_id, scratch)
 
 
 def start_clock(
@@ -90,19 +96,44 @@ def task_function(handle: RunHandle, seconds: float = EPOCH_SECONDS) -> ArrowFun
     return epoch
 
 
+def shared_function(handle: RunHandle) -> ArrowFunction:
+    """As `task_function`, for the shared process. It contains its capability, which gives those of its runs."""
+
+    def epoch(rows: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        from mirror_connect.spark_jobs.query import run_shared_epoch  # noqa: PLC0415 — so that it is pickled by reference
+
+        for _ in rows:
+            run_shared_epoch(handle)
+        yield from ()
+
+    return epoch
+
+
 def run_epoch(handle: RunHandle, seconds: float) -> None:
     """Runs one epoch. Never raises: it reports an error of the task to the worker, which decides what follows."""
+    _run(epoch_of(handle, seconds))
+
+
+def run_shared_epoch(handle: RunHandle) -> None:
+    """Runs the epochs of all light tasks, until the worker has none any more. Never raises."""
+    from mirror_connect.spark_jobs.shared_process import SharedProcess  # noqa: PLC0415 — the driver needs it not
+
+    _run(SharedProcess(handle, lambda run: epoch_of(run, EPOCH_SECONDS, shared=True)).run())
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
     import uvloop  # noqa: PLC0415 — only task processes need it
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_epoch(handle, seconds))
+        runner.run(work)
 
 
-async def _epoch(handle: RunHandle, seconds: float) -> None:
+async def epoch_of(handle: RunHandle, seconds: float, *, shared: bool = False) -> None:
+    """One epoch of a run's task. `shared`: whether other tasks are in this process."""
     from mirror_connect.spark_jobs.tasks.registry import TASKS  # noqa: PLC0415 — the driver needs no Kafka client
 
     loop = asyncio.get_running_loop()
-    client = WorkerClient(handle, loop)
+    client = WorkerClient(handle, loop, shared=shared)
     try:
         spec = await client.spec()
     except RunOverError:
@@ -112,8 +143,11 @@ async def _epoch(handle: RunHandle, seconds: float) -> None:
     client.start()
     timer = loop.call_later(seconds, client.end_epoch)
     state, trace = EPOCH_ENDED, None
+    task = asyncio.ensure_future(TASKS[spec.connector_class](spec, client))
+    # A process of its own would be killed.
+    abandoning = asyncio.create_task(_end_if_abandoned(task, client)) if shared else None
     try:
-        await TASKS[spec.connector_class](spec, client)
+        await task
     except RunOverError:
         return
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 — the worker shows it as the task's trace
@@ -121,10 +155,20 @@ async def _epoch(handle: RunHandle, seconds: float) -> None:
         state, trace = FENCED if isinstance(error, FencedError) else FAILED, trace_of(error)
     finally:
         timer.cancel()
+        if abandoning is not None:
+            abandoning.cancel()
         if state == EPOCH_ENDED and client.orders.finish:
             state = FINISHED
+        if client.orders.abandon:
+            state, trace = ABANDONED, None
         await asyncio.to_thread(client.report_now, state, trace)
         client.close()
+
+
+async def _end_if_abandoned(task: asyncio.Future[None], client: WorkerClient) -> None:
+    await client.abandoned.wait()
+    await asyncio.sleep(ABANDON_SECONDS)
+    task.cancel()
 
 
 def trace_of(error: BaseException) -> str:

@@ -101,13 +101,16 @@ class InternalHttp:
 class WorkerClient(UnderOrders):
     """The worker link of one epoch (see task_context.WorkerLink).
 
+    `shared`: whether other tasks are in this process.
     A thread reports and reads orders. `finish_wanted` is set by an order, by the end of the epoch, or when this process
-    has lost its parent; `abandon_wanted` when the run is over for good. Both wake `changed` on the event loop.
+    has lost its parent; `abandon_wanted` when the run is over for good. Both wake `changed` on the event loop, and
+    `abandoned` stays set from the latter on.
     """
 
-    def __init__(self, handle: RunHandle, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, handle: RunHandle, loop: asyncio.AbstractEventLoop, *, shared: bool = False) -> None:
         self.attempt = uuid.uuid4().hex
         self.changed = asyncio.Event()
+        self.abandoned = asyncio.Event()
         self.orders = TaskOrders(lease_ms=0)
         self.counters: dict[str, int] = {}
         self.epoch_over = False
@@ -117,6 +120,7 @@ class WorkerClient(UnderOrders):
         self.problems: tuple[Problem, ...] = ()
         self.committed = self.settled = True
         self._handle = handle
+        self._shared = shared
         self._loop = loop
         self._requests = InternalHttp(handle.url, handle.token)
         self._reports = InternalHttp(handle.url, handle.token)
@@ -141,7 +145,8 @@ class WorkerClient(UnderOrders):
 
     async def spec(self) -> TaskSpec:
         """The task's present spec. Request it again after `orders.assignment_version` has grown."""
-        spec = TaskSpec.from_json(await self._ask("GET", f"/runs/{self._handle.run_id}/spec?attempt={self.attempt}"))
+        asker = f"attempt={self.attempt}&pid={os.getpid()}&shared={int(self._shared)}"
+        spec = TaskSpec.from_json(await self._ask("GET", f"/runs/{self._handle.run_id}/spec?{asker}"))
         self._stores_nothing = spec.reports_offsets
         return spec
 
@@ -297,11 +302,17 @@ class WorkerClient(UnderOrders):
 
     def _obey(self, orders: TaskOrders) -> None:
         self.orders = orders
+        self.epoch_over = self.epoch_over or orders.end_epoch
         self._wake()
 
     def _wake(self) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: the epoch has ended meanwhile
-            self._loop.call_soon_threadsafe(self.changed.set)
+            self._loop.call_soon_threadsafe(self._notice)
+
+    def _notice(self) -> None:
+        self.changed.set()
+        if self.abandon_wanted:
+            self.abandoned.set()
 
     def _report_for_ever(self) -> None:
         while not self._stopped.is_set():
@@ -309,7 +320,7 @@ class WorkerClient(UnderOrders):
                 # The worker holds a report for up to half a second, so orders arrive at once and reports stay rare. It
                 # does not hold those of a task that is finishing.
                 self._report()
-                if self.orders.finish:
+                if self.orders.finish or self.orders.end_epoch:
                     self._stopped.wait(FINISHING_REPORT_S)
             except RunOverError:
                 self._obey(TaskOrders(lease_ms=0, finish=True, abandon=True))

@@ -107,18 +107,19 @@ class Specs(FakeSpecs):
 
 
 class Process:
-    """One task process at work on a run."""
+    """One task process at work on a run; `shared`: it is the one that light tasks share."""
 
     _pids = itertools.count(1000)
 
-    def __init__(self, world: World, run: TaskRun, pid: int | None = None) -> None:
-        self.world, self.run = world, run
+    def __init__(self, world: World, run: TaskRun, pid: int | None = None, *, shared: bool = False) -> None:
+        self.world, self.run, self.shared = world, run, shared
         self.pid = pid or next(self._pids)
         self.attempt = f"attempt of {self.pid} {next(self._pids)}"
         world.application.alive.add(self.pid)
 
     async def ask(self) -> TaskSpec | None:
-        return await self.world.supervisor.requests.spec(self.run, self.attempt)
+        pid = self.pid if self.shared else None
+        return await self.world.supervisor.requests.spec(self.run, self.attempt, pid=pid, shared=self.shared)
 
     async def source_offsets(self, *, fenceable: bool = True) -> list[SourceOffset] | None:
         return await self.world.supervisor.requests.source_offsets(
@@ -187,12 +188,17 @@ class World:
             self.now = min(until, self.now + step)
             self.supervisor._watch.tick()
 
-    async def running(self, task: TaskId) -> Process:
-        process = Process(self, self.run(task))
-        await process.ask()
+    async def running(self, task: TaskId, pid: int | None = None, *, shared: bool = False) -> Process:
+        process = Process(self, self.run(task), pid, shared=shared)
+        assert await process.ask() is not None
         await process.say("STARTING", 0)
         await process.say("RUNNING")
         return process
+
+
+def light(**more: str) -> WantedTask:
+    """A task that begins in the shared process."""
+    return WantedTask({"connector.class": "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector", **more})
 
 
 def wanted(*partitions: str, **more: str) -> WantedTask:

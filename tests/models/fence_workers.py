@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from mirror_connect.app.herder.membership import GroupAssignment, Membership
 from mirror_connect.app.supervisor.spark_host import SparkHost
@@ -127,12 +127,15 @@ class Worker:
             version = plan["version"]
             if self.has_spark:
                 self.spark.driver_report(64, {})
-            for each in plan["runs"]:
-                run = self.supervisor.run_of(each["run_id"])
-                free = self.has_spark and self.machines.world.now >= self.free_at
-                if run is not None and free and not self._works_on(run):
-                    self.machines.started += 1
-                    self.tasks[self.machines.started] = self._begin(run, self.machines.started)
+            if self.has_spark and self.machines.world.now >= self.free_at:
+                for each in plan["runs"]:
+                    await self._keep_running(each)
+
+    async def _keep_running(self, planned: Mapping[str, Any]) -> None:
+        run = self.supervisor.run_of(planned["run_id"])
+        if run is not None and not self._works_on(run):
+            self.machines.started += 1
+            self.tasks[self.machines.started] = self._begin(run, self.machines.started)
 
     def _specs(self) -> Specs:
         return Specs(self.process, self.machines.broker)
@@ -246,6 +249,15 @@ class Task:
     def attempt(self) -> str:
         """What its worker knows this process by."""
         return f"attempt-{self.pid}"
+
+    @property
+    def processes(self) -> list[Process]:
+        """All that is suspended with it."""
+        return [self.process]
+
+    def die(self) -> None:
+        """Its process is killed."""
+        self.end()
 
     def end(self) -> None:
         """Its process is gone a moment later."""

@@ -13,7 +13,7 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.spark_rig import wanted
 from tests.models.fence_broker import SOURCE
-from tests.models.fence_workers import Task
+from tests.models.fence_workers import CONNECTOR, Task
 from tests.models.landing_tasks import (
     PARTITIONS,
     RATES,
@@ -39,8 +39,8 @@ class Life(WorkerLife[ConnectorWorker]):
 
     More kinds of incidents: `move`: the partitions are assigned anew, while the tasks run. `config`: so they are, and every
     task's config changes. `grow`: one more partition is there, and all are assigned anew. `number` says how. `spark`: it
-    dies, with all of its processes. `epoch`: the time of the process's epoch is over. `deny`: nobody may use transactional
-    ids any more, until `allow`.
+    dies, with all of its processes. `place`: the task moves into the process that light tasks share, or out of it. `epoch`:
+    the time of the process's epoch is over. `deny`: nobody may use transactional ids any more, until `allow`.
     """
 
     # Behind the last incident nobody waits longer than for what may still land, and for the ends and starts around that.
@@ -85,6 +85,8 @@ class Life(WorkerLife[ConnectorWorker]):
                     each.process.call_soon(each.hears_of_config)
             case "spark":
                 worker.spark_dies()
+            case "place":
+                worker.process.call_soon(worker.place, TaskId(CONNECTOR, incident.task))
             case "epoch" if isinstance(task, SourceProcess) and task.process.alive:
                 task.process.call_soon(task.end_epoch)
             case "deny":
@@ -96,6 +98,10 @@ class Life(WorkerLife[ConnectorWorker]):
         super().happen(incident, worker, task, before=before)
 
     # --- what must hold ---------------------------------------------------------------------------------------------
+
+    def goes_on(self) -> bool:
+        runs = list(self.leader().supervisor.runs)
+        return super().goes_on() and all(run.light == run.shared for run in runs)
 
     def look(self) -> None:
         super().look()

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, cast
 from unittest import mock
 
@@ -17,6 +18,7 @@ from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.task_protocol import (
+    ABANDONED,
     EPOCH_ENDED,
     FAILED,
     FENCED,
@@ -30,6 +32,7 @@ from mirror_connect.connectors.task_protocol import (
 from mirror_connect.kafka_io.client.connection import ConnectionLost
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError
+from mirror_connect.spark_jobs.query import ABANDON_SECONDS
 from mirror_connect.spark_jobs.task_context import UnderOrders
 from mirror_connect.spark_jobs.tasks import mirror_source, task_frame
 from mirror_connect.spark_jobs.worker_client import FINISHING_REPORT_S
@@ -84,10 +87,46 @@ class ConnectorWorker(Worker):
 
     def __init__(self, machines: Machines, process: Process) -> None:
         super().__init__(machines, process)
+        self.shared: SharedProcess | None = None
         self._spark: asyncio.Future[int] | None = None
 
     def _begin(self, run: TaskRun, number: int) -> Task:
         return SourceProcess(self, run, number)
+
+    async def _keep_running(self, planned: Mapping[str, Any]) -> None:
+        if not planned["shared"]:
+            await super()._keep_running(planned)
+            return
+        shared = self.shared
+        if shared is None or not shared.alive or shared.process_id != planned["run_id"]:
+            self.machines.started += 1
+            shared = self.shared = SharedProcess(planned["run_id"], self.machines.started)
+        found = await self.spark.shared_runs(shared.process_id, -1, 0.0)
+        for each in [] if found is None else found["runs"]:
+            run = self.supervisor.run_of(each["run_id"])
+            if run is not None and not any(task.run is run and task.process.alive for task in shared.tasks):
+                self.machines.started += 1
+                task = SourceProcess(self, run, self.machines.started, shared)
+                self.tasks[self.machines.started] = task
+                shared.tasks.append(task)
+
+    def _works_on(self, run: TaskRun) -> bool:
+        return any(
+            task.run is run and task.process.alive and cast("SourceProcess", task).shared is None
+            for task in self.tasks.values()
+        )
+
+    def kill_task(self, pid: int) -> bool:
+        if self.shared is not None and self.shared.pid == pid:
+            alive = self.shared.alive
+            self.shared.die()
+            return alive
+        return super().kill_task(pid)
+
+    def owns(self, pid: int) -> bool:
+        if self.shared is not None and self.shared.pid == pid:
+            return self.shared.alive
+        return super().owns(pid)
 
     def _specs(self) -> Specs:
         return SourceSpecs(self.process, self.machines.broker)
@@ -96,6 +135,12 @@ class ConnectorWorker(Worker):
         """The topic of configs has news."""
         if self.membership.assignment.leader:
             self.supervisor.want(self.machines.wanted)
+
+    def place(self, task: TaskId) -> None:
+        """It moves, as by what it copies."""
+        if (run := self.supervisor._runs.of(task)) is not None:
+            run.place(light=not run.light)
+            self.spark.change_plan()
 
     # --- supervisor.Application -------------------------------------------------------------------------------------
 
@@ -114,12 +159,25 @@ class ConnectorWorker(Worker):
     def spark_dies(self) -> None:
         """And every process of its tasks with it."""
         for task in self.tasks.values():
-            task.end()
+            task.die()
         self.process.call_soon(self._spark_ended)
 
     def _spark_ended(self) -> None:
         if self._spark is not None and not self._spark.done():
             self._spark.set_result(1)
+
+
+class SharedProcess:
+    """The process that light tasks share: each of them is a process of the world, and all die and stand still together."""
+
+    def __init__(self, process_id: str, pid: int) -> None:
+        self.process_id, self.pid, self.alive = process_id, pid, True
+        self.tasks: list[SourceProcess] = []
+
+    def die(self) -> None:
+        self.alive = False
+        for task in self.tasks:
+            task.end()
 
 
 class SourceSpecs(Specs):
@@ -141,9 +199,10 @@ class SourceSpecs(Specs):
 
 
 class SourceProcess(Task, UnderOrders):
-    """One process of a source task, and its worker link (spark_jobs/task_context.py)."""
+    """One process of a source task, or its part of the shared one, and its worker link (spark_jobs/task_context.py)."""
 
-    def __init__(self, worker: ConnectorWorker, run: TaskRun, number: int) -> None:
+    def __init__(self, worker: ConnectorWorker, run: TaskRun, number: int, shared: SharedProcess | None = None) -> None:
+        self.shared = shared
         self.changed = asyncio.Event()
         self.problems: tuple[Problem, ...] = ()
         self.counters: dict[str, int] = {}
@@ -151,6 +210,18 @@ class SourceProcess(Task, UnderOrders):
         super().__init__(worker, run, number)
         self.process.task = self  # type: ignore[attr-defined]
         self.terms = cast("LandingBroker", worker.machines.broker).terms
+        self.pid = number if shared is None else shared.pid
+
+    @property
+    def attempt(self) -> str:
+        return self.name
+
+    @property
+    def processes(self) -> list[Process]:
+        return [self.process] if self.shared is None else [task.process for task in self.shared.tasks]
+
+    def die(self) -> None:
+        (self.end if self.shared is None else self.shared.die)()
 
     # --- as epochs.py and worker_client.py have it ------------------------------------------------------------------
 
@@ -162,17 +233,31 @@ class SourceProcess(Task, UnderOrders):
     async def _one_epoch(self, spec: TaskSpec) -> None:
         reporting = asyncio.create_task(self._report_for_ever())
         state, trace = EPOCH_ENDED, None
+        copying = asyncio.ensure_future(mirror_source.run_source_task(spec, self))
+        abandoning = asyncio.create_task(self._end_if_abandoned(copying))
         try:
-            await mirror_source.run_source_task(spec, self)
+            await copying
         except RunOverError:
             pass
+        except asyncio.CancelledError:
+            if not self.process.alive:
+                raise
         except Exception as error:  # noqa: BLE001 - its worker hears of it
             state, trace = FENCED if isinstance(error, FencedError) else FAILED, f"{type(error).__name__}: {error}"
         finally:
             reporting.cancel()
+            abandoning.cancel()
         if state == EPOCH_ENDED and self.orders.finish:
             state = FINISHED
+        if self.orders.abandon:
+            state, trace = ABANDONED, None
         await self._last_word(state, trace)
+
+    async def _end_if_abandoned(self, copying: asyncio.Future[None]) -> None:
+        while self.shared is None or not self.orders.abandon:
+            await asyncio.sleep(PACE_S)
+        await asyncio.sleep(ABANDON_SECONDS)
+        copying.cancel()
 
     async def _report_for_ever(self) -> None:
         while True:
@@ -187,13 +272,10 @@ class SourceProcess(Task, UnderOrders):
                 self.changed.set()
                 return
             now = self.orders
-            if (now.finish, now.abandon, now.assignment_version) != (
-                before.finish,
-                before.abandon,
-                before.assignment_version,
-            ):
+            self.epoch_over = self.epoch_over or now.end_epoch
+            if replace(now, lease_ms=before.lease_ms) != before:
                 self.changed.set()
-            if now.finish:
+            if now.finish or now.end_epoch:
                 await asyncio.sleep(FINISHING_REPORT_S)
 
     def end_epoch(self) -> None:
@@ -205,7 +287,8 @@ class SourceProcess(Task, UnderOrders):
         return self._lease.valid()
 
     async def spec(self) -> TaskSpec:
-        spec = await self._asked(lambda run: self.worker.supervisor.requests.spec(run, self.attempt))
+        asked = self.worker.supervisor.requests.spec
+        spec = await self._asked(lambda run: asked(run, self.attempt, pid=self.pid, shared=self.shared is not None))
         if spec is None:
             raise RunOverError
         return spec

@@ -53,6 +53,8 @@ class Trouble(Incidents):
         "kill",
         "kill",
         "epoch",
+        "place",
+        "place",
         "restart",
         "spark",
         "forget",
@@ -104,11 +106,26 @@ RIGHTS = Trouble(
 )
 
 
+# Tasks move into the process that light tasks share, and out of it, while all else meets them.
+PLACES = Trouble(
+    (*("place",) * 6, "move", "move", "late", "kill", "kill", "config", "restart", "spark", "epoch", "pause"),
+    ("task",),
+    ("now", "now", "behind report"),
+    (4.0, 14.0, 28.0),
+    (0.0, 0.0, 0.3, 1.0, 2.5),
+    tasks=(0, 1),
+    numbers=(1, 4),
+    fewest=4,
+)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("workers", "trouble", "life"),
     [
+        pytest.param(1, PLACES, live, id="tasks_share_a_process"),
+        pytest.param(1, PLACES, without_rights, id="tasks_share_a_process_without_rights"),
         pytest.param(1, Trouble(), live, id="requests_arrive_whenever"),
         pytest.param(1, SWAPS, live, id="two_tasks_swap"),
         pytest.param(1, SWAPS, without_rights, id="without_the_right_to_transactional_ids"),
@@ -255,6 +272,11 @@ def what_the_dead_had_not_given_up() -> Iterator[None]:
         yield
 
 
+def a_move_that_nobody_is_told_of() -> AbstractContextManager[Any]:
+    """A run that is to move stays where it is until its epoch ends by itself."""
+    return mock.patch.object(TaskRun, "moves", False)
+
+
 BEHIND = "wrote behind the first write of its successor"
 STOPS = "the connector does not go on"
 WAITS = "which is nobody else's"
@@ -269,6 +291,7 @@ ENDS = _swaps("late", "config", waits=(0.0, 0.3, 1.0))
 MOVES = _swaps("late", "move", waits=(0.0, 0.3, 1.0, 2.5))
 SPARK = _swaps("late", "spark", "move")
 KILLS = _swaps("late", "kill", "move", fewest=6)
+SHARES = _swaps(*("place",) * 3, "late", "move", "config", "restart", waits=(0.0, 1.0, 2.5), fewest=6)
 
 FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Trouble, str]] = {
     nothing_is_withheld: (ENDS, BEHIND),
@@ -284,6 +307,7 @@ FAULTS: dict[Callable[[], AbstractContextManager[Any]], tuple[Trouble, str]] = {
     a_fence_that_nobody_is_told_of: (_swaps("kill", "restart"), "waits for its own past"),
     a_hold_whose_end_nobody_hears_of: (KILLS, STOPS),
     what_the_dead_had_not_given_up: (_swaps("kill", "move"), STOPS),
+    a_move_that_nobody_is_told_of: (SHARES, STOPS),
 }
 
 

@@ -123,7 +123,7 @@ class WorkerLife(Generic[W]):
         if incident.at.endswith("epoch") and incident.whom == "worker":
             self.broker.forget()
         elif incident.at.endswith("epoch"):
-            task.end()
+            task.die()
 
     def happen(self, incident: Incident, worker: W, task: Task | None, *, before: bool) -> None:
         """`before`: before the request of the step is written."""
@@ -133,13 +133,13 @@ class WorkerLife(Generic[W]):
         self.trouble_until = max(self.trouble_until, self.world.now + seconds + 1.0)
         match incident.kind:
             case "kill" if task is not None:
-                task.end()
+                task.die()
             case "restart":
                 worker.process.call_soon(worker.supervisor.restart, TaskId(CONNECTOR, incident.task))
             case "forget":
                 self.broker.forget()
         processes = [] if incident.whom == "task" else [worker.process]
-        processes += [] if incident.whom == "worker" or task is None else [task.process]
+        processes += [] if incident.whom == "worker" or task is None else task.processes
         for process in processes:
             _disturb(process, incident.kind, seconds, before=before)
 

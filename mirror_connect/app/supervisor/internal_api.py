@@ -1,7 +1,7 @@
 """The internal HTTP between the worker and its Spark application: plan, specs, source offsets, reports. Loopback only.
 
-Every path needs a bearer token: the driver's, or the token of the run that the path names. 410 means that a run is over; 503
-that the worker cannot answer now, and the task should repeat the request.
+Every path needs a bearer token: the driver's, or the token of the run, or shared process, that the path names. 410 says that
+it is over; 503 that the worker cannot answer now, and the task should repeat the request.
 """
 
 from __future__ import annotations
@@ -50,6 +50,16 @@ def create_internal_application(spark: SparkHost) -> Starlette:
         spark.driver_report(body["slots"], body["runs"])
         return JSONResponse({})
 
+    async def shared(request: Request) -> Response:
+        process_id = request.path_params["process_id"]
+        token = spark.shared_token(process_id)
+        if token is None:
+            return Response(status_code=GONE)
+        if not bearer_is(request, token):
+            return Response(status_code=UNAUTHORIZED)
+        found = await spark.shared_runs(process_id, int(request.query_params.get("after", "-1")), PLAN_HOLD_S)
+        return Response(status_code=GONE) if found is None else JSONResponse(found)
+
     def for_run(handler: RunHandler) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             found = spark.find(request.path_params["run_id"])
@@ -67,7 +77,9 @@ def create_internal_application(spark: SparkHost) -> Starlette:
         return handle
 
     async def spec(request: Request, run: TaskRun, requests: RunRequests) -> Response:
-        found = await requests.spec(run, request.query_params.get("attempt", ""))
+        asked = request.query_params
+        pid = int(asked["pid"]) if "pid" in asked else None
+        found = await requests.spec(run, asked.get("attempt", ""), pid=pid, shared=asked.get("shared") == "1")
         return Response(status_code=GONE) if found is None else JSONResponse(found.to_json())
 
     async def source_offsets(request: Request, run: TaskRun, requests: RunRequests) -> Response:
@@ -92,6 +104,7 @@ def create_internal_application(spark: SparkHost) -> Starlette:
         routes=[
             Route("/plan", plan, methods=["GET"]),
             Route("/driver", driver, methods=["POST"]),
+            Route("/shared/{process_id}", shared, methods=["GET"]),
             Route("/runs/{run_id}/spec", for_run(spec), methods=["GET"]),
             Route("/runs/{run_id}/positions", for_run(source_offsets), methods=["POST"]),
             Route("/runs/{run_id}/report", for_run(report), methods=["POST"]),

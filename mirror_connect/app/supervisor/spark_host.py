@@ -12,14 +12,16 @@ import itertools
 import logging
 import secrets
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from mirror_connect.app.supervisor.interfaces import Application
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.supervisor.launcher import SparkApplication
 from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
-from mirror_connect.app.supervisor.task_run import TaskRun
+from mirror_connect.app.supervisor.task_run import Phase, TaskRun
 from mirror_connect.connectors.log_format import log_flow
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import SourceOffset, TaskOrders, TaskReport, TaskSpec
@@ -30,8 +32,10 @@ log = logging.getLogger(__name__)
 class RunRequests(Protocol):
     """Serves the processes of tasks (task_requests.TaskRequests)."""
 
-    async def spec(self, run: TaskRun, attempt: str) -> TaskSpec | None:
-        """The spec of a run; None if the run or the attempt is over."""
+    async def spec(
+        self, run: TaskRun, attempt: str, *, pid: int | None = None, shared: bool = False
+    ) -> TaskSpec | None:
+        """The spec of a run; None if the run or the attempt is over, or belongs into another process."""
 
     async def source_offsets(
         self, run: TaskRun, attempt: str, partitions: Sequence[TopicPartition], *, fenceable: bool
@@ -73,6 +77,15 @@ class RunOwner(Protocol):
         """Spark has ended, and no process of it is left."""
 
 
+@dataclass(eq=False)
+class _SharedProcess:
+    """The process that light tasks share, as one query of Spark. `asked`: it is there, and has asked for its runs."""
+
+    process_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    asked: bool = False
+
+
 class SparkHost:
     """See the module. `spark`: the properties spark.*; `clock` gives seconds. The driver shows `driver_token`.
 
@@ -92,6 +105,7 @@ class SparkHost:
         self._owners: list[RunOwner] = []
         first = [launched.application] if launched is not None else []
         self._keeper = SparkKeeper(lambda: first.pop() if first else new_application(spark), clock, self._lost)
+        self._shared: _SharedProcess | None = None
         self._plan_version = 0
         self._plan_changed = asyncio.Event()
 
@@ -144,12 +158,29 @@ class SparkHost:
 
     @property
     def wanting(self) -> int:
-        """How many runs of all flows share the slots."""
-        return sum(1 for _ in self._runs())
+        """How many processes of all flows need a slot: one for each run, and one for all that share one."""
+        sharing = [run.shares for run in self._runs()]
+        return sharing.count(False) + any(sharing)
+
+    def has_no_slot(self, run: TaskRun) -> bool:
+        """Whether it may be for want of a slot that no process has this run."""
+        if self.slots is None or self.wanting <= self.slots:
+            return False
+        return not (run.shares and self._shared is not None and self._shared.asked)
 
     def has_another_run(self, pid: int, run: TaskRun) -> bool:
-        """Whether a process works on another run than this one, of any flow."""
-        return any(other is not run and other.pid == pid for other in self._runs())
+        """Whether a process works on another run than this one, of any flow, and so no longer on this one."""
+        return any(
+            other is not run and other.pid == pid and not (other.shared and run.shared) for other in self._runs()
+        )
+
+    def is_shared_with_others(self, run: TaskRun) -> bool:
+        """Whether other runs, of any flow, belong to the shared process."""
+        return any(other is not run and other.shares for other in self._runs())
+
+    def sharing(self, run: TaskRun) -> Iterator[TaskRun]:
+        """The other runs in the shared process, of any flow; none for a run that has a process of its own."""
+        return (other for other in self._runs() if other is not run and other.shared and run.shared)
 
     def change_plan(self) -> None:
         """Makes a new version of the plan, and answers requests that wait for one."""
@@ -160,22 +191,49 @@ class SparkHost:
     # --- Spark's side -----------------------------------------------------------------------------------------------
 
     async def plan(self, after: int, hold_s: float) -> dict[str, Any]:
-        """Every run that should have a query; waits up to `hold_s` for a version newer than `after`."""
-        if after >= self._plan_version:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(hold_s):
-                    await self._plan_changed.wait()
+        """Every run that should have a query, and the shared process if it has runs; waits for a version after `after`."""
+        await self._changed_plan(after, hold_s)
         runs = [
             {
                 "run_id": run.run_id,
                 "token": run.token,
                 "connector": f"{owner.flow}|{run.task.connector}" if owner.flow else run.task.connector,
                 "task": run.task.task,
+                "shared": False,
             }
-            for owner in self._owners
-            for run in owner.planned()
+            for owner, run in self._planned(shared=False)
         ]
+        if (shared := self._shared_process()) is not None:
+            runs.insert(0, {"run_id": shared.process_id, "token": shared.token, "shared": True})
         return {"version": self._plan_version, "runs": runs}
+
+    async def shared_runs(self, process_id: str, after: int, hold_s: float) -> dict[str, Any] | None:
+        """Every run of the shared process; waits like `plan`. None if that process is over."""
+        await self._changed_plan(after, hold_s)
+        if (shared := self._shared_process()) is None or shared.process_id != process_id:
+            return None
+        shared.asked = True
+        runs = [{"run_id": run.run_id, "token": run.token} for _, run in self._planned(shared=True)]
+        return {"version": self._plan_version, "runs": runs}
+
+    def shared_token(self, process_id: str) -> str | None:
+        """The token of the shared process; None if that process is over."""
+        shared = self._shared
+        return shared.token if shared is not None and shared.process_id == process_id else None
+
+    async def _changed_plan(self, after: int, hold_s: float) -> None:
+        if after >= self._plan_version:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(hold_s):
+                    await self._plan_changed.wait()
+
+    def _shared_process(self) -> _SharedProcess | None:
+        """A new one for the first of its runs, and None as soon as there is none."""
+        if not any(True for _ in self._planned(shared=True)):
+            self._shared = None
+        elif self._shared is None:
+            self._shared = _SharedProcess()
+        return self._shared
 
     def driver_report(self, slots: int, runs: Mapping[str, Mapping[str, str | None]]) -> None:
         """Handles the driver's report on its queries."""
@@ -184,13 +242,24 @@ class SparkHost:
         if was_absent:
             self._tell(lambda owner: owner.spark_came())
         for run_id, said in runs.items():
+            state, error = said["state"] or "", said["error"]
             if (found := self.find(run_id)) is not None:
-                owner, run = found
-                with log_flow(owner.flow):
-                    try:
-                        owner.query_reported(run, said["state"] or "", said["error"])
-                    except Exception:  # a bug with one run must not keep the reports from the others
-                        log.exception("A bug while the state of a query was reported")
+                self._query_reported(*found, state, error)
+            elif self._shared is not None and self._shared.process_id == run_id:
+                ended = state == "ENDED"
+                for owner, run in list(self._planned(shared=True)):
+                    self._query_reported(owner, run, state, error)
+                    ended = ended and run.phase is Phase.ENDED
+                if ended:
+                    self._shared = None
+                    self.change_plan()
+
+    def _query_reported(self, owner: RunOwner, run: TaskRun, state: str, error: str | None) -> None:
+        with log_flow(owner.flow):
+            try:
+                owner.query_reported(run, state, error)
+            except Exception:  # a bug with one run must not keep the reports from the others
+                log.exception("A bug while the state of a query was reported")
 
     def find(self, run_id: str) -> tuple[RunOwner, TaskRun] | None:
         """A run that has not ended, and whose it is."""
@@ -199,7 +268,11 @@ class SparkHost:
                 return owner, run
         return None
 
+    def _planned(self, *, shared: bool) -> Iterator[tuple[RunOwner, TaskRun]]:
+        return ((owner, run) for owner in self._owners for run in owner.planned() if run.shares == shared)
+
     def _lost(self) -> None:
+        self._shared = None
         self._tell(lambda owner: owner.spark_lost())
 
     def _tell(self, event: Callable[[RunOwner], None]) -> None:

@@ -121,7 +121,7 @@ class Supervisor:
         """The driver has reported on a query. If it ended but its run has not, the task's process is lost."""
         self._hear_of_query(run, error or "no reason is known" if state == "UNKNOWN" else None)
         # A process may outlive its query for seconds; the next report is half a second away.
-        if state == "ENDED" and self._runs.is_gone(run, "its query has ended"):
+        if state == "ENDED" and self._runs.is_gone(run, "its query has ended", hangs=True):
             self._restarts.died(run, error or "its query ended")
 
     def spark_lost(self) -> None:

@@ -22,6 +22,7 @@ from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, ass
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.secrets import redact, resolved_secrets, secrets_of
 from mirror_connect.connectors.task_protocol import (
+    ABANDONED,
     EPOCH_ENDED,
     FAILED,
     FENCED,
@@ -43,6 +44,7 @@ UNFENCED: Final = (
     f"Waits up to {LANDING_S:g} s: its last process ended with requests under way, which may still be written"
 )
 UNFENCED_ADVICE: Final = "Grant WRITE on its transactional id to avoid this"
+EPOCHS_END: Final = frozenset({EPOCH_ENDED, ABANDONED})
 ABANDON: Final = TaskOrders(lease_ms=0, finish=True, abandon=True)
 
 
@@ -63,12 +65,17 @@ class TaskRequests:
         self._lease = lease
         self._clock = clock
 
-    async def spec(self, run: TaskRun, attempt: str) -> TaskSpec | None:
-        """The spec of a run at its newest version; None if the run or the attempt is over.
+    async def spec(
+        self, run: TaskRun, attempt: str, *, pid: int | None = None, shared: bool = False
+    ) -> TaskSpec | None:
+        """The spec of a run at its newest version; None if the run or the attempt is over, or the run belongs elsewhere.
 
+        `pid`: of the process that asks, None if it did not tell; `shared`: whether it is the one that light tasks share.
         ClusterUnreachable: the task should ask again.
         """
-        if not await self._takes_over(run, attempt):
+        if run.attempt != attempt and run.shares != shared:
+            return None
+        if not await self._takes_over(run, attempt, pid, shared=shared):
             return None
         run.heard = self._clock()
         assigned = assigned_partitions_text(sorted(run.assigned))
@@ -104,7 +111,7 @@ class TaskRequests:
         else:  # a running task continues with its present partitions
             run.late = f"Its new partitions are not copied yet: {error}"
 
-    async def _takes_over(self, run: TaskRun, attempt: str) -> bool:
+    async def _takes_over(self, run: TaskRun, attempt: str, pid: int | None, *, shared: bool) -> bool:
         """Waits until this attempt owns the run; False if it never will.
 
         The process before it must be gone: two must never write at once. Spark may start another one meanwhile. Of all that
@@ -115,7 +122,8 @@ class TaskRequests:
         while run.attempt != attempt:
             if run.phase is Phase.ENDED or attempt in run.past_attempts:
                 return False
-            if not self._runs.is_gone(run, "it was replaced"):
+            # A process begins an attempt when its last one at this run is over.
+            if run.pid != pid and not self._runs.is_gone(run, "it was replaced"):
                 await asyncio.sleep(0.01)
                 continue
             if run.is_over:
@@ -123,11 +131,12 @@ class TaskRequests:
                 return False
             if run.attempt is not None:
                 self._runs.tell_of_lost_process(run)
+                self._runs.suspect(run)
             # This frees the partitions that its predecessor had not released. Before the new attempt begins, or that would
             # have to confirm the loss of partitions that it never had.
             run.end_attempt(self._clock())
             self._runs.reassign(run.task.connector)
-            run.begin_attempt(attempt, self._clock())
+            run.begin_attempt(attempt, self._clock(), shared=shared)
             log.debug("Task %s: a process has asked for its spec", run.task)
         return True
 
@@ -171,18 +180,19 @@ class TaskRequests:
         if run.attempt != report.attempt:
             return ABANDON
         self._take(run, report)
-        if hold_s and not run.is_over and run.version <= known_version:
+        if hold_s and run.version <= known_version and not (run.is_over or run.moves or run.abandon_since is not None):
             run.changed.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(hold_s):
                     await run.changed.wait()
             if run.attempt != report.attempt:  # another process has taken its place meanwhile
                 return ABANDON
-        if run.phase is Phase.ENDED:
+        if run.phase is Phase.ENDED or run.abandon_since is not None:
             return ABANDON
         return TaskOrders(
             lease_ms=max(0, int(self._lease() * 1000)) if run.may_write else 0,
             finish=run.is_over,
+            end_epoch=run.moves,
             assignment_version=run.version,
         )
 
@@ -203,13 +213,13 @@ class TaskRequests:
             self._runs.fail(run, report.trace or "the task failed without a trace")
         elif report.state == FENCED:
             self._restarts.fenced(run, report.trace or "FencedError")
-        elif report.state == FINISHED or (report.state == EPOCH_ENDED and run.phase is Phase.FINISHING):
+        elif report.state == FINISHED or (report.state in EPOCHS_END and run.phase is Phase.FINISHING):
             self._log_end(run, report)
             self._runs.end(run)
-        elif report.state == EPOCH_ENDED:
+        elif report.state in EPOCHS_END:
             if not report.committed:
                 log.warning("Task %s: %s", run.task, NOT_COMMITTED)
-            run.end_attempt(now)
+            self._runs.end_attempt(run)
             freed = True
         elif report.state == RUNNING and report.loop_silent_s < UNHEARD_S:
             trace = running_trace(report, run.late, run.events, run.secrets)
@@ -220,6 +230,7 @@ class TaskRequests:
                 run.waits_for = run.idle_since = None
                 self._runs.report_state(run.task, RUNNING, trace)
             self._log_assignment(run, report.assignment_version)
+            self._runs.place(run)
         if freed:
             self._runs.reassign(run.task.connector)
 

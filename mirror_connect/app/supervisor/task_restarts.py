@@ -60,6 +60,7 @@ class TaskRestarts:
         if NO_ROOM.search(reason):
             self._wait_for_room(run)
             return
+        self._runs.suspect(run)
         what = what or self._runs.how_ended(run)
         deaths = self._deaths[run.task] = self._deaths.get(run.task, 0) + 1
         first = reason.splitlines()[0]

@@ -13,6 +13,7 @@ from typing import Final
 from mirror_connect.app.supervisor.running_trace import PastEvents
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import (
+    ABANDONED,
     EPOCH_ENDED,
     FAILED,
     FENCED,
@@ -23,7 +24,7 @@ from mirror_connect.connectors.task_protocol import (
 )
 
 Partitions = frozenset[TopicPartition]
-LAST_WORDS: Final = frozenset({EPOCH_ENDED, FINISHED, FAILED, FENCED})
+LAST_WORDS: Final = frozenset({EPOCH_ENDED, FINISHED, FAILED, FENCED, ABANDONED})
 
 
 class Phase(Enum):
@@ -53,6 +54,8 @@ class TaskRun:
     `idle_since`: since when it does not copy and has not reported why, also as text; `silence_judged`: when its process was
     last handled as stalled.
     `may_write`: False once its worker's leadership is over.
+    `light`: whether its next attempt is to run in the process that light tasks share, and `shared`: whether the present one
+    does (task_placement.py). `abandon_since`: since when it is ordered to return without a commit; None: it is not.
     `left`: partitions to which ended attempts may still have requests under way, until the supervisor handles them;
     `fenceable`: whether brokers refuse requests of the present attempt as soon as the next one writes (see WorkerLink);
     `fences_left`: whether they do so with all requests of `left`.
@@ -78,6 +81,9 @@ class TaskRun:
     heard: float = 0.0
     finish_by: float | None = None
     may_write: bool = True
+    light: bool = False
+    shared: bool = False
+    abandon_since: float | None = None
     left: Partitions = frozenset()
     fenceable: bool = True
     fences_left: bool = True
@@ -125,6 +131,16 @@ class TaskRun:
         return self.report.pid if self.report else None
 
     @property
+    def shares(self) -> bool:
+        """Whether it belongs to the shared process now: the present attempt does, or the next one will."""
+        return self.light if self.attempt is None else self.shared
+
+    @property
+    def moves(self) -> bool:
+        """Whether its present attempt is to end its epoch, because the next one runs in another process."""
+        return self.attempt is not None and self.light != self.shared
+
+    @property
     def is_over(self) -> bool:
         """Whether it was ordered to finish or has ended."""
         return self.phase in (Phase.FINISHING, Phase.ENDED)
@@ -156,10 +172,10 @@ class TaskRun:
             self.past_attempts.add(self.next_attempt)
         self.next_attempt = attempt
 
-    def begin_attempt(self, attempt: str, now: float) -> None:
+    def begin_attempt(self, attempt: str, now: float, *, shared: bool = False) -> None:
         """A (new) process has asked for the spec: its predecessor is gone, so it owns only the newest assignment."""
         self._drop_attempt(now)
-        self.attempt, self.next_attempt = attempt, None
+        self.attempt, self.next_attempt, self.shared = attempt, None, shared
         self.heard = now
         if not self.is_over:
             self.phase = Phase.STARTED
@@ -174,10 +190,22 @@ class TaskRun:
         self._leave()
         if self.attempt is not None:
             self.past_attempts.add(self.attempt)
-        self.attempt = self.report = None
+        self.attempt = self.report = self.abandon_since = None
         self.since = now
         self.versions = {self.version: self.assigned}
         self.changed.set()
+
+    def place(self, *, light: bool) -> None:
+        """Decides where its next attempt runs. The present one ends its epoch if that is another process."""
+        if light != self.light:
+            self.light = light
+            self.changed.set()
+
+    def abandon(self, now: float) -> None:
+        """The present attempt is to return at once, without a commit."""
+        if self.abandon_since is None:
+            self.abandon_since = now
+            self.changed.set()
 
     def ask_to_finish(self, by: float) -> None:
         """The task is to commit and return in time; a run that no process has ends at once."""

@@ -10,15 +10,19 @@ from typing import Final
 from mirror_connect.app.supervisor.interfaces import TaskEvents, WantedTask
 from mirror_connect.app.supervisor.partition_assignment import Landing, reassign
 from mirror_connect.app.supervisor.spark_host import SparkHost
+from mirror_connect.app.supervisor.task_placement import TaskPlacement
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
 from mirror_connect.connectors.ended_process import signal_named
 from mirror_connect.connectors.secrets import redact
 from mirror_connect.connectors.task_protocol import FAILED, TaskId
+from mirror_connect.connectors.wording import counted
 
 log = logging.getLogger(__name__)
 
 UNASSIGNED: Final = "UNASSIGNED"
 FINISH_PATIENCE_S: Final = 1.8
+# What a task has to return when it is ordered to abandon, before the process that it shares with others is killed.
+ABANDON_PATIENCE_S: Final = 2.0
 
 
 class TaskRuns:
@@ -32,6 +36,7 @@ class TaskRuns:
         self._spark = spark
         self._clock = clock
         self._keep_only = keep_only
+        self._placement = TaskPlacement(clock)
         self._wanted: dict[TaskId, WantedTask] = {}
         self._failed: dict[TaskId, WantedTask] = {}
         self._runs: dict[str, TaskRun] = {}
@@ -85,6 +90,15 @@ class TaskRuns:
             run.end()
         self._reconcile()
 
+    def end_attempt(self, run: TaskRun) -> None:
+        """The process of a run has returned; the next one begins, in another place if the run moves."""
+        moves = run.moves
+        run.end_attempt(self._clock())
+        if moves:
+            shown = "in the process that tasks with little to copy share" if run.light else "in a process of its own"
+            log.info("Task %s continues %s", run.task, shown)
+            self._spark.change_plan()
+
     def fail(self, run: TaskRun, trace: str) -> None:
         """Ends a run. Its task is FAILED, and stays so."""
         trace = "\n".join((redact(trace, run.secrets), *run.events.lines))
@@ -97,6 +111,10 @@ class TaskRuns:
             self._failed[run.task] = self._wanted[run.task]
             self.report_state(run.task, FAILED, trace)
         self.end(run)
+
+    def place(self, run: TaskRun) -> None:
+        """Decides by what it copies whether it shares a process."""
+        self._placement.look(run, self._spark.is_shared_with_others)
 
     def reassign(self, connector: str) -> None:
         """Gives the runs of a connector the partitions that have become free."""
@@ -112,6 +130,7 @@ class TaskRuns:
                 run.wanted = wanted.partitions
         self._forget_ended()
         busy = {run.task for run in self._runs.values()}
+        self._placement.keep(busy | self._wanted.keys())
         self._keep_only(busy | self._wanted.keys())
         for task, wanted in self._wanted.items():
             # A task's next run waits for the end of the one before: two never write at once.
@@ -123,6 +142,7 @@ class TaskRuns:
     def _begin(self, task: TaskId, wanted: WantedTask) -> None:
         run = TaskRun(task, wanted.identity, wanted.partitions, since=self._clock())
         self._runs[run.run_id] = run
+        self._placement.begin(run)
         self._spark.change_plan()
         run.waits_for = self._spark.absence
         if run.waits_for is not None:
@@ -140,15 +160,26 @@ class TaskRuns:
 
     # --- processes and statuses -------------------------------------------------------------------------------------
 
-    def is_gone(self, run: TaskRun, why: str) -> bool:
-        """Whether no process works on the run any more; kills the one that does. A killed one is gone a moment later."""
+    def is_gone(self, run: TaskRun, why: str, *, hangs: bool = False) -> bool:
+        """Whether no process works on the run any more; kills the one that does. A killed one is gone a moment later.
+
+        A process with other tasks is killed only if this one doesn't return when it is ordered to abandon. `hangs`: nothing
+        in the process obeys orders, so it is killed at once.
+        """
         application, pid = self._spark.application, run.pid
         # Spark reuses processes: one that reports for another run no longer works on this one.
         if pid is None or application is None or self._spark.has_another_run(pid, run):
             return True
+        others = [other for other in self._spark.sharing(run) if other.pid == pid]
+        if others and not hangs and application.owns(pid):
+            run.abandon(self._clock())
+            if self._clock() - (run.abandon_since or 0.0) < ABANDON_PATIENCE_S:
+                return False
         if run.killed != pid and application.kill_task(pid):
-            run.killed = pid
-            log.warning("Task %s: its process %d was killed, as %s", run.task, pid, why)
+            for each in (run, *others):
+                each.killed = pid
+            with_others = f" with {counted(len(others), 'other task')}" if others else ""
+            log.warning("Task %s: its process %d%s was killed, as %s", run.task, pid, with_others, why)
         return not application.owns(pid)
 
     def how_ended(self, run: TaskRun) -> str:
@@ -156,6 +187,10 @@ class TaskRuns:
         application, pid = self._spark.application, run.pid
         number = None if application is None or pid is None else application.signal_of(pid)
         return "its process died" if number is None else f"its process {pid} was ended by {signal_named(number)}"
+
+    def suspect(self, run: TaskRun) -> None:
+        """The process of a run has died: if others shared it, nobody knows which task was the cause."""
+        self._placement.lost_process(run)
 
     def tell_of_lost_process(self, run: TaskRun) -> None:
         """Tells, also in the status, that Spark has begun the run again: its process ended without a word."""

@@ -83,11 +83,10 @@ class TaskWatch:
                     self._spark.change_plan()
                 return
             case Phase.WAITING:
-                slots, wanting = self._spark.slots, self._spark.wanting
-                waited = now - max(run.since, self._spark.slots_since)
-                if slots is not None and wanting > slots:
+                slots, waited = self._spark.slots, now - max(run.since, self._spark.slots_since)
+                if slots is not None and self._spark.has_no_slot(run):
                     if waited > NO_SLOT_S:
-                        self._runs.wait(run, self._no_slot(run.task, wanting, slots))
+                        self._runs.wait(run, self._no_slot(run.task, self._spark.wanting, slots))
                     return
                 if run.query_unknown is not None and waited > TASK_SILENT_S:
                     self._restarts.died(
@@ -101,7 +100,9 @@ class TaskWatch:
                         # It may not write without a lease, which comes with the answer to a first report.
                         self._restarts.died(run, f"no report within {TASK_SILENT_S:g} s", "its process is given up")
                         return
-                    self._runs.is_gone(run, f"it was stalled for {TASK_SILENT_S:g} s; Spark starts the task again")
+                    self._runs.is_gone(
+                        run, f"it was stalled for {TASK_SILENT_S:g} s; Spark starts the task again", hangs=True
+                    )
                 if run.phase is Phase.RUNNING and now - run.since > STEADY_S:
                     self._restarts.forget(run.task)
         self._report_if_idle(run, now)

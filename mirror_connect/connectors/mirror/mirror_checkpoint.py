@@ -97,6 +97,7 @@ class MirrorCheckpoint(ConnectorDefinition):
 
     class_name = "org.apache.kafka.connect.mirror.MirrorCheckpointConnector"
     task_class = CHECKPOINT_TASK_CLASS
+    light = True
     keys: ClassVar[ConfigTable] = KEYS
 
     def check(

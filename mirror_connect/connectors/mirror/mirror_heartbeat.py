@@ -42,6 +42,7 @@ class MirrorHeartbeat(ConnectorDefinition):
 
     class_name = "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector"
     task_class = HEARTBEAT_TASK_CLASS
+    light = True
     keys: ClassVar[ConfigTable] = KEYS
 
     def check(

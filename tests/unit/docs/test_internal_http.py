@@ -20,7 +20,10 @@ def test_the_paths_told_are_those_served() -> None:
     section = PAGE.split("## Internal HTTP")[1].split("\n## ")[0]
     told = set(re.findall(r"^\| `(GET|POST) ([^?`]+)", section, re.MULTILINE))
     assert told == {
-        ("GET" if "GET" in (route.methods or ()) else "POST", route.path.replace("{run_id}", "R"))
+        (
+            "GET" if "GET" in (route.methods or ()) else "POST",
+            route.path.replace("{run_id}", "R").replace("{process_id}", "P"),
+        )
         for route in served
         if isinstance(route, Route)
     }

@@ -11,7 +11,7 @@ import pytest
 from mirror_connect.spark_jobs import application
 from mirror_connect.spark_jobs.application import Application
 
-RUN = {"run_id": "r", "token": "t", "connector": "c", "task": 0}
+RUN = {"run_id": "r", "token": "t", "connector": "c", "task": 0, "shared": False}
 
 
 class _Session:
@@ -57,7 +57,7 @@ def run(
     monkeypatch.setattr(application, "InternalHttp", _Http)
     monkeypatch.setattr(application.threading, "Thread", _Now)
     monkeypatch.setattr(application, "warm_up", warm_up or (lambda *_: done.append("nothing")))
-    monkeypatch.setattr(application, "start_query", lambda _, handle, __: done.append(handle.run_id))
+    monkeypatch.setattr(application, "start_query", lambda _, handle, __, **___: done.append(handle.run_id))
     hello = {"url": "http://127.0.0.1:1", "token": "t", "scratch": str(scratch)}
     with pytest.raises(_Over):
         Application(hello, _Session()).run()  # type: ignore[arg-type]

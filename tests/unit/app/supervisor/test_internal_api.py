@@ -39,7 +39,12 @@ class Server:
         self.spark = SparkHost({})
         self.supervisor = Supervisor(self.spark, self.specs, lambda: 8.0)
         config = {"connector.class": "X", ASSIGNED_PARTITIONS: "t-0"}
-        self.supervisor.want({TaskId("c", number): WantedTask(config) for number in range(2)})
+        self.supervisor.want(
+            {
+                **{TaskId("c", number): WantedTask(config) for number in range(2)},
+                TaskId("h", 0): WantedTask({"connector.class": "MirrorHeartbeatConnector"}),
+            }
+        )
         self.runs: list[TaskRun] = list(self.supervisor.runs)
         self.http: httpx.AsyncClient
 
@@ -80,6 +85,36 @@ async def test_the_drivers_paths_need_the_drivers_token(
     assert (await server.call(method, path, given)).status_code == 401
 
 
+async def shared(server: Server) -> dict[str, str]:
+    """The plan's entry of the shared process."""
+    plan = (await server.call("GET", "/plan", server.spark.driver_token)).json()
+    found: dict[str, str] = next(each for each in plan["runs"] if each["shared"])
+    return found
+
+
+@pytest.mark.parametrize("token", [None, "wrong", "driver", "run"])
+async def test_the_shared_process_needs_its_own_token(server: Server, token: str | None) -> None:
+    process = await shared(server)
+    given = {"driver": server.spark.driver_token, "run": server.runs[2].token}.get(token or "", token)
+    assert (await server.call("GET", f"/shared/{process['run_id']}", given)).status_code == 401
+
+
+async def test_the_shared_process_hears_of_its_runs_alone(server: Server) -> None:
+    process, run = await shared(server), server.runs[2]
+    answer = await server.call("GET", f"/shared/{process['run_id']}", process["token"])
+    assert answer.json()["runs"] == [{"run_id": run.run_id, "token": run.token}]
+    assert (await server.call("GET", "/shared/another", process["token"])).status_code == 410
+
+
+@pytest.mark.parametrize(("number", "place", "status"), [(2, 1, 200), (2, 0, 410), (0, 1, 410), (0, 0, 200)])
+async def test_a_spec_is_given_to_the_process_where_the_run_belongs(
+    server: Server, number: int, place: int, status: int
+) -> None:
+    run = server.runs[number]
+    path = f"/runs/{run.run_id}/spec?attempt=one&pid=1&shared={place}"
+    assert (await server.call("GET", path, run.token)).status_code == status
+
+
 @pytest.mark.parametrize(("method", "path"), RUN_PATHS)
 @pytest.mark.parametrize("token", [None, "wrong", "driver", "other run"])
 async def test_a_runs_paths_need_the_capability_of_that_run(
@@ -105,7 +140,8 @@ async def test_what_cannot_be_answered_now_is_to_be_asked_again(server: Server) 
 
 async def test_the_plan_names_every_run_and_its_capability(server: Server) -> None:
     plan = (await server.call("GET", "/plan?after=-1", server.spark.driver_token)).json()
-    assert [(run["run_id"], run["token"]) for run in plan["runs"]] == [(run.run_id, run.token) for run in server.runs]
+    own = [(run["run_id"], run["token"]) for run in plan["runs"] if not run["shared"]]
+    assert own == [(run.run_id, run.token) for run in server.runs if not run.light]
 
 
 async def test_a_run_gets_its_spec_and_reports_for_orders(server: Server) -> None:

@@ -1,0 +1,104 @@
+"""Which tasks share one process: those that do little. A process of its own takes some 30 MB, and a slot of Spark.
+
+Tasks of heartbeat and checkpoint connectors begin in the shared process. A source task begins in its own. It moves in when
+it has copied little for a while, and out as soon as it copies more. A move is an epoch's end: everything is committed, and
+the next epoch begins in the other process.
+
+If the shared process dies, its tasks have processes of their own for a while. So a task that makes its process die ends
+alone, as any task does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Final, NamedTuple
+
+from mirror_connect.app.supervisor.task_run import Phase, TaskRun
+from mirror_connect.connectors.definition import ConnectorDefinition
+from mirror_connect.connectors.known_connectors import CONNECTORS
+from mirror_connect.connectors.task_protocol import TaskId
+
+# A task is light if it copies less than this many bytes a second, over so many seconds.
+LIGHT_BYTES: Final = 100_000
+LIGHT_AFTER_S: Final = 60.0
+# It moves out if it copies more than this many, over so many seconds.
+HEAVY_BYTES: Final = 1_000_000
+HEAVY_AFTER_S: Final = 5.0
+# After a move out, or a death of the shared process. It must not move to and fro.
+ALONE_S: Final = 600.0
+
+
+class _Window(NamedTuple):
+    """Since when an attempt's rate is measured, and how many bytes it had copied then."""
+
+    attempt: str | None
+    since: float
+    copied: int
+
+
+class TaskPlacement:
+    """See the module. `clock` gives seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._alone_until: dict[TaskId, float] = {}
+        self._windows: dict[TaskId, _Window] = {}
+        # Those in processes of their own that have copied little.
+        self._quiet: set[TaskId] = set()
+
+    def begin(self, run: TaskRun) -> None:
+        """Decides where a run begins."""
+        definition = _definition(run)
+        run.place(light=definition is not None and definition.light and not self._alone(run))
+
+    def lost_process(self, run: TaskRun) -> None:
+        """The process of the run's present attempt has died. Of a shared one nobody knows which task was the cause."""
+        if run.shared:
+            self._alone_until[run.task] = self._clock() + ALONE_S
+            run.place(light=False)
+
+    def look(self, run: TaskRun, others_share: Callable[[TaskRun], bool]) -> None:
+        """Decides by what a run's task has copied by now whether it is to move.
+
+        `others_share`: whether other runs belong to the shared process.
+        """
+        definition = _definition(run)
+        if definition is None or run.phase is not Phase.RUNNING or run.moves or run.report is None:
+            self._windows.pop(run.task, None)
+            return
+        now, copied = self._clock(), run.report.counters.get("bytes", 0)
+        window = self._windows.get(run.task)
+        if window is not None and window.attempt == run.attempt:
+            seconds = now - window.since
+            if seconds < (HEAVY_AFTER_S if run.shared else LIGHT_AFTER_S):
+                return
+            self._judge(run, (copied - window.copied) / seconds, others_share)
+        self._windows[run.task] = _Window(run.attempt, now, copied)
+
+    def _judge(self, run: TaskRun, rate: float, others_share: Callable[[TaskRun], bool]) -> None:
+        if run.shared:
+            if rate > HEAVY_BYTES:
+                self._alone_until[run.task] = self._clock() + ALONE_S
+                run.place(light=False)
+            return
+        if rate < LIGHT_BYTES:
+            self._quiet.add(run.task)
+        else:
+            self._quiet.discard(run.task)
+        # Alone in the shared process it would take what it takes now.
+        if run.task in self._quiet and not self._alone(run) and (len(self._quiet) > 1 or others_share(run)):
+            run.place(light=True)
+
+    def keep(self, tasks: Collection[TaskId]) -> None:
+        """Forgets all tasks but these."""
+        self._alone_until = {task: until for task, until in self._alone_until.items() if task in tasks}
+        self._windows = {task: window for task, window in self._windows.items() if task in tasks}
+        self._quiet &= set(tasks)
+
+    def _alone(self, run: TaskRun) -> bool:
+        return self._clock() < self._alone_until.get(run.task, 0.0)
+
+
+def _definition(run: TaskRun) -> ConnectorDefinition | None:
+    """None if its class comes from a config provider: such a task never shares a process."""
+    return CONNECTORS.get(run.identity.get("connector.class", ""))
