@@ -125,7 +125,7 @@ def _spark() -> list[str]:
         f"`spark.driver.extraJavaOptions` is added to `{JVM_OPTIONS}`.\n"
         "`spark.local.dir` and `spark.sql.warehouse.dir` lie in a scratch directory below `TMPDIR`, new at every start.\n"
         "The second number of `local[64,4]` is how often Spark tries a task whose process was killed. Each running Connect\n"
-        "task needs one of the 64 slots; [tasks that copy little](worker-and-tasks.md#light-tasks-share-a-process) share one.\n",
+        "task needs one of the 64 slots; [light tasks](worker-and-tasks.md#light-tasks-share-a-process) share one.\n",
     ]
 
 
