@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import random
-from typing import Final
+from typing import Any, Final
+
+import pytest
 
 VARIABLE: Final = "TESTS_SEED"
 
@@ -20,3 +22,8 @@ def seed() -> int:
 def chance(name: str) -> random.Random:
     """A source of chance for whoever has this name, the same whichever tests run beside it."""
     return random.Random(f"{seed()} {name}")
+
+
+def numbers(few: int, all_of_them: int) -> list[Any]:
+    """Parameters 0, 1, 2 …: the first few for `make test`, the others for `make soak`."""
+    return [*range(few), *(pytest.param(number, marks=pytest.mark.long) for number in range(few, all_of_them))]

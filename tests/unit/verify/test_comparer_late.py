@@ -13,6 +13,7 @@ from mirror_connect.verify.findings import Fault, Kind
 from tests.fakes import partition_logs
 from tests.fakes.encoded_batches import NOW, Plain, encode, patched, some_records
 from tests.fakes.partition_logs import MemoryLog, compare, numbered, packed
+from tests.seeds import numbers
 
 RECORDS = [record._replace(key=b"%d" % record.offset) for record in some_records(1, 300)]
 Run = tuple[int, int]
@@ -134,7 +135,7 @@ def with_markers(rng: random.Random, count: int) -> tuple[list[Plain], list[byte
     return records, batches
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", numbers(30, 120))
 async def test_however_positions_are_set_what_is_on_the_target_is_not_missing(seed: int) -> None:
     rng = random.Random(seed)
     count = rng.choice([20, 60, 400, 1500])

@@ -11,6 +11,7 @@ from mirror_connect.verify.findings import Kind
 from tests.fakes import partition_logs
 from tests.fakes.encoded_batches import NOW, Plain, encode, patched, some_records
 from tests.fakes.partition_logs import MemoryLog, compare
+from tests.seeds import numbers
 
 STRANGER = Plain(0, NOW, b"stranger", b"of nobody", ())
 Run = tuple[int, int]
@@ -68,7 +69,7 @@ def log_of(rng: random.Random, stream: list[tuple[Plain, int]]) -> list[bytes]:
     return batches
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", numbers(30, 120))
 async def test_repeats_are_no_faults_and_hide_none(seed: int) -> None:
     rng = random.Random(seed)
     records, source = source_of(rng, rng.choice([5, 60, 400, 1500]))
@@ -98,7 +99,7 @@ async def test_repeats_are_no_faults_and_hide_none(seed: int) -> None:
 
 
 @pytest.mark.parametrize("restarts", [0, 1])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", numbers(15, 60))
 async def test_compaction_of_either_side_makes_no_faults(seed: int, restarts: int) -> None:
     rng = random.Random(seed)
     records, source = source_of(rng, 300)
