@@ -234,7 +234,8 @@ def test_a_connector_goes_on_where_mirror_maker_1_has_committed(linked: Walk) ->
     """What MirrorMaker 1 leaves is a topic of the same name and a group on the source: both are made here by hand."""
     a, b, topic = linked.a, linked.b, "clicks"
     for cluster, last in ((a, 150), (b, 100)):
-        cluster.create_topic(topic)
+        # Or a broker that looks for what is too old would take them away, half a minute after its start.
+        cluster.create_topic(topic, config={"retention.ms": "-1"})
         rows = ({"value": b"%d" % number, "partition": 0, "timestamp": BEGAN_MS + number} for number in range(last))
         produce(cluster, topic, rows)
     commit(a, "mirror-maker-group", topic, 100)
