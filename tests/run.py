@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-# Three files of tests at a time, as half of what they do is to wait: 16 minutes on two cores. The slowest are named at the
-# end.
+# Three files of tests at a time, as half of what they do is to wait. The slowest are named at the end. Those of units stand
+# last, and none takes long, so that no long file runs alone.
 THREE_AT_ONCE: Final = (
     "--numprocesses=3",
     "--dist=loadfile",

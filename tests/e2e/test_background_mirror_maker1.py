@@ -46,7 +46,12 @@ class Case(NamedTuple):
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(Case(told.MM1_INTRO, ("source-config.properties", "target-config.properties")), id="introduction"),
+        # test_mirror_maker1.py starts Spark for the same, with other options.
+        pytest.param(
+            Case(told.MM1_INTRO, ("source-config.properties", "target-config.properties")),
+            id="introduction",
+            marks=pytest.mark.long,
+        ),
         pytest.param(
             Case(
                 told.MM1_BEST,

@@ -143,9 +143,13 @@ def test_a_directory_instead_of_a_properties_file_is_named(tmp_path: Path) -> No
     ("changes", "words"),
     [
         pytest.param({"group__id": None}, ("group.id",), id="group_missing"),
-        pytest.param({"key__converter": None}, ("key.converter",), id="converter_missing"),
-        pytest.param({"session__timeout__ms": "soon"}, ("session.timeout.ms", "soon"), id="no_number"),
-        pytest.param({"listeners": "ftp://here:1"}, ("listeners", "ftp"), id="listener_protocol"),
+        pytest.param({"key__converter": None}, ("key.converter",), id="converter_missing", marks=pytest.mark.long),
+        pytest.param(
+            {"session__timeout__ms": "soon"}, ("session.timeout.ms", "soon"), id="no_number", marks=pytest.mark.long
+        ),
+        pytest.param(
+            {"listeners": "ftp://here:1"}, ("listeners", "ftp"), id="listener_protocol", marks=pytest.mark.long
+        ),
         pytest.param({"security__protocol": "SECRET"}, ("security.protocol", "SECRET"), id="security_protocol"),
         pytest.param(
             {"security__protocol": "SASL_PLAINTEXT", "sasl__mechanism": "PLAIN", "sasl__jaas__config": PASSWORD},

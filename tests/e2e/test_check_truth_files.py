@@ -69,10 +69,31 @@ def clusters() -> Iterator[Clusters]:
         yield Clusters(source, target)
 
 
+# Whose settings are of the same kinds as others': each costs a start or more.
+ALIKE: Final = {
+    "confluent-worker.properties",
+    "debezium-worker.properties",
+    "demo-worker.properties",
+    "msk-worker.properties",
+    "strimzi-worker.properties",
+    "strimzi-mirror-maker.yaml",
+    "cloud-migration.mm2.properties",
+    "geo-exactly-once.mm2.properties",
+}
+
+
+def _marks(path: Path) -> Any:
+    return pytest.mark.long if path.name in ALIKE else ()
+
+
 def _workers() -> list[Any]:
     files = sorted([*FIXTURES.glob("*worker*.properties"), *FIXTURES.glob("strimzi*.yaml")])
     found = ((path, each) for path in files for each in read_documents(path) if each.kind == WORKER)
-    return [pytest.param({**each.defaults, **each.texts()}, id=path.name) for path, each in found]
+    return [pytest.param({**each.defaults, **each.texts()}, id=path.name, marks=_marks(path)) for path, each in found]
+
+
+def _mm2_files() -> list[Any]:
+    return [pytest.param(path, id=path.name, marks=_marks(path)) for path in sorted(FIXTURES.glob("*.mm2.properties"))]
 
 
 @pytest.mark.parametrize("given", _workers())
@@ -93,7 +114,7 @@ def test_a_worker_starts_without_what_check_calls_refused_and_warns_of_what_has_
         worker.close()
 
 
-@pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.mm2.properties")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", _mm2_files())
 def test_the_dedicated_mode_starts_without_what_check_calls_refused_and_warns_of_what_has_no_effect(
     path: Path, clusters: Clusters, tmp_path: Path
 ) -> None:

@@ -19,7 +19,8 @@ from tests.e2e.ends import end_offsets, wait_ends
 from tests.e2e.product import Product, mirror_config
 from tests.waiting import WaitTimedOut, wait_for_state
 
-pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+# tests/unit/app/storage/test_poison_records.py has every record, and a worker that takes over, in each run of `make test`.
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
 
 GROUP = "poisoned"
 COMPACTED = {"cleanup.policy": "compact"}

@@ -131,7 +131,9 @@ async def test_a_killed_leader_costs_no_record_and_repeats_none(brokers: LocalCl
         assert copy.has_no_gap(partition)
 
 
+# test_standing_still.py takes a source away and gives it back.
 @pytest.mark.soak
+@pytest.mark.long
 async def test_the_whole_cluster_may_go_and_come_back(brokers: LocalCluster) -> None:
     await create(brokers, "outage")
     await produce(brokers, "outage", 10)

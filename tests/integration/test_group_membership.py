@@ -86,6 +86,8 @@ async def test_standby_takes_over_when_the_leader_leaves(one_broker: LocalCluste
         await until(lambda: b.is_leader and b.leader_url == "http://b:1")
 
 
+# test_bad_start.py waits as long for the same.
+@pytest.mark.long
 async def test_group_of_a_consumer_refuses_us_with_what_to_do(one_broker: LocalCluster) -> None:
     name = group()
     with closing(Consumer({"bootstrap.servers": one_broker.bootstrap_servers, "group.id": name})) as consumer:
@@ -190,7 +192,9 @@ async def java_worker(cluster: LocalCluster, name: str, directory: Path) -> Asyn
         give_back(port)
 
 
+# test_mm2_swap.py refuses a worker whose group Java holds, and takes its topics over, in each run.
 @pytest.mark.mm2
+@pytest.mark.long
 async def test_java_worker_keeps_us_out_and_leaves_us_its_topics(one_broker: LocalCluster, tmp_path: Path) -> None:
     name = group()
     async with java_worker(one_broker, name, tmp_path) as healthy:
