@@ -60,6 +60,12 @@ HOW: Final = {
         " sides in turns; the processes are those of the median round, in brackets the least and the most of one round. MB"
         " are 10⁶ bytes."
     ),
+    "Many partitions": (
+        "One task, 10 topics of 1,000 partitions and one of a single partition, which lies on a broker of its own. From the"
+        " PUT of the connector until its task runs with all of them; then 100,000 records go through one of the topics. CPU"
+        f" is that of all processes in {3 * FULL.idle:g} s without records. Then the second broker is killed, which leaves"
+        " one partition without a leader, and CPU is measured once more. One run."
+    ),
     "Light connectors": (
         "Proportional set size of all processes of a worker that has a source, a checkpoint and a heartbeat connector with"
         f" little to do, {FULL.light:g} s after they run; then once more, as long after ten more source connectors run."

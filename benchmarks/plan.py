@@ -18,6 +18,7 @@ OTHERS: Final = (
     "light-connectors",
     "many-connectors",
     "failover",
+    "many-partitions",
     "many-topics",
     "following",
     "scaling",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from benchmarks import dedicated_start, far, findings, following, light_connectors, scaling
+from benchmarks import dedicated_start, far, findings, following, light_connectors, many_partitions, scaling
 from benchmarks.comparison import rows
 from benchmarks.findings import Aim, Table
 from benchmarks.methods import COPYING, HOW
@@ -27,6 +27,7 @@ _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     ("Start of dedicated mode", "dedicated-start", dedicated_start.findings),
     ("Light connectors", "light-connectors", light_connectors.findings),
     ("Many connectors", "many-connectors", findings.many_connectors),
+    ("Many partitions", "many-partitions", many_partitions.findings),
     ("Groups that move", "failover", findings.failover),
     ("Many topics", "many-topics", findings.many_topics),
     ("Copying beside many topics", "many-topics", findings.copying_beside),

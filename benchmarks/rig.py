@@ -105,7 +105,8 @@ class Ends:
     """How many records a topic holds, asked of the broker itself: librdkafka remembers too long that there is no topic."""
 
     def __init__(self, cluster: LocalCluster, topic: str, partitions: int) -> None:
-        self._broker = BrokerSocket(cluster.bootstrap(Listener.PLAINTEXT))
+        # The first broker leads every partition that is asked about.
+        self._broker = BrokerSocket(cluster.bootstrap(Listener.PLAINTEXT).partition(",")[0])
         self._request = ListOffsets({TopicPartition(topic, number): (LATEST, -1) for number in range(partitions)})
 
     def __enter__(self) -> Self:

@@ -352,6 +352,14 @@ def test_light_connectors_are_told_beside_mirror_makers_and_judged_by_what_ten_m
     assert [aim.met for aim in aims("light-connectors", figures).values()] == met
 
 
+@pytest.mark.parametrize(("leaderless", "met"), [(2.5, True), (2.7, False)])
+def test_a_leaderless_partition_is_judged_by_what_it_costs_the_others(leaderless: float, *, met: bool) -> None:
+    figures = {"partitions": 10_001, "running": 21.7, "copied": 9.9, "task_mb": 132.0, "total_mb": 584.0, "cpu": 2.0}
+    figures["leaderless_cpu"] = leaderless
+    assert f"| 10,001 | 21.7 | 9.9 | 132 | 584 | 2.0 | {leaderless} |" in render({"many-partitions": part([figures])})
+    assert [aim.met for aim in aims("many-partitions", [figures]).values()] == [met]
+
+
 def test_a_dedicated_start_is_told_beside_mirror_makers_and_its_aim() -> None:
     def start(side: str, first: float) -> dict[str, object]:
         times = {"first_record": first, "first_record_worst": 9.9, "again": 5.0, "again_worst": 6.0}
