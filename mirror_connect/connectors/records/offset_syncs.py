@@ -124,8 +124,15 @@ class OffsetSyncQueue:
 
     def acked(self, partition: TopicPartition, upstream: int, downstream: int, count: int = 1) -> None:
         """The target has acknowledged `count` records, dense on both sides."""
+        self._add(partition, upstream, downstream, count, _room(len(self._pending.get(partition, ()))))
+
+    def continued(self, partition: TopicPartition, upstream: int, downstream: int, count: int) -> None:
+        """The same for the records of many batches, which continue those before them on both sides."""
+        self._add(partition, upstream, downstream, count, MOST_AT_ONCE)
+
+    def _add(self, partition: TopicPartition, upstream: int, downstream: int, count: int, most: int) -> None:
         pending = self._pending.get(partition, [])
-        syncs = self._rule(partition).acked(upstream, downstream, count, _room(len(pending)))
+        syncs = self._rule(partition).acked(upstream, downstream, count, most)
         if not pending:
             if syncs:
                 self._pending[partition] = syncs

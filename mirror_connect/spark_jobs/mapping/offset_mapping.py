@@ -1,7 +1,8 @@
 """Records where a source task's records lie on the target: passes each acknowledged batch to two writers.
 
 Offset syncs (offset_syncs_writer.py) are for Kafka's own readers; offset ranges (offset_ranges_writer.py) make translation
-exact. Neither ever stops a record. `emit.offset-syncs.enabled=false` turns both off, as then no offsets are translated.
+exact. Neither ever stops a record. Both are asked a few times a second, and get all batches of that time that continue each
+other as one. `emit.offset-syncs.enabled=false` turns both off, as then no offsets are translated.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ class OffsetMapping:
         self._ranges = ranges
         self._log = log_line
         self._working: asyncio.Task[None] | None = None
+        self._partitions: dict[TaskPartition, _PartitionMapping] = {}
+        # Those that have noted batches which neither writer knows yet.
+        self._noted: dict[_PartitionMapping, None] = {}
+        if syncs is not None:
+            syncs.before_write = self._pass_on
 
     def start(self) -> None:
         """Starts both writers in the background."""
@@ -53,10 +59,15 @@ class OffsetMapping:
         """The callback for a partition's flow; `reading_from`: the source offset at which it begins, None if not known."""
         if self._syncs is None or self._ranges is None:
             return lambda _batch, _base_offset: None
-        return _PartitionMapping(partition, self._syncs, self._ranges.add(partition, reading_from))
+        ranges = self._ranges.add(partition, reading_from)
+        mapping = self._partitions[partition] = _PartitionMapping(partition, self._syncs, ranges, self._noted)
+        return mapping
 
     def forget(self, partition: TaskPartition) -> None:
         """The partition does not belong to this task any more."""
+        mapping = self._partitions.pop(partition, None)
+        if mapping is not None:
+            self._noted.pop(mapping, None)
         if self._syncs is not None:
             self._syncs.queue.forget(partition.source)
         if self._ranges is not None:
@@ -64,6 +75,7 @@ class OffsetMapping:
 
     def behind(self) -> Iterable[PartitionRanges]:
         """The partitions that need calls of `PartitionRanges.passed`."""
+        self._pass_on()
         return () if self._ranges is None else self._ranges.behind()
 
     async def before_commit(self, seconds: float = WRITE_WAIT_S, *, last: bool = False) -> None:
@@ -73,6 +85,7 @@ class OffsetMapping:
         """
         if self._ranges is None:
             return
+        self._pass_on()
         try:
             await self._ranges.write(seconds, last=last)
         except Exception as error:
@@ -89,12 +102,19 @@ class OffsetMapping:
     def committed(self) -> None:
         """Source offsets are being committed: syncs that waited for that are sent."""
         if self._syncs is not None:
+            self._pass_on()
             self._syncs.queue.committed()
 
     async def flush(self, seconds: float) -> None:
         """Writes the last syncs of a task that ends."""
         if self._syncs is not None:
             await self._syncs.flush(seconds)
+
+    def _pass_on(self) -> None:
+        """Tells both writers of all batches that were acknowledged so far."""
+        for mapping in self._noted:
+            mapping.pass_on()
+        self._noted.clear()
 
     async def _work(self) -> None:
         # Any error here is logged, and copying continues without syncs or ranges.
@@ -115,28 +135,68 @@ class OffsetMapping:
 
 
 class _PartitionMapping:
-    """The callback of one partition."""
+    """The callback of one partition.
 
-    __slots__ = ("_partition", "_queue", "_ranges", "_unplaced")
+    Nearly all batches continue the one before them on both sides. Of these only the number of records is noted, in
+    `noted`. The writers, which are asked several times a second, get many of them as one.
+    """
 
-    def __init__(self, partition: TaskPartition, syncs: OffsetSyncs, ranges: PartitionRanges) -> None:
+    __slots__ = ("_count", "_downstream", "_noted", "_partition", "_queue", "_ranges", "_unplaced", "_upstream")
+
+    def __init__(
+        self,
+        partition: TaskPartition,
+        syncs: OffsetSyncs,
+        ranges: PartitionRanges,
+        noted: dict[_PartitionMapping, None],
+    ) -> None:
         self._partition = partition.source
         self._queue = syncs.queue
         self._ranges = ranges
+        self._noted = noted
         self._unplaced = False
+        # Behind all that was acknowledged, on both sides; -1: nothing can continue it. `_count` records before are noted.
+        self._upstream = self._downstream = -1
+        self._count = 0
 
     def __call__(self, batch: ProducerBatch, base_offset: int) -> None:
+        if (
+            base_offset == self._downstream
+            and batch.first_offset == self._upstream
+            and batch.upstream_offsets is None
+            and not self._unplaced
+        ):
+            if not self._count:
+                self._noted[self] = None
+            count = batch.count
+            self._count += count
+            self._upstream += count
+            self._downstream = base_offset + count
+            return
+        self.pass_on()
         # A flow covers the source's offsets without a hole. So offsets between two batches are never mirrored.
         linked, self._unplaced = not self._unplaced, base_offset < 0
         if base_offset < 0:
             return
+        # Not noted: the writers may have to ask for the topics' ids, which may soon be others.
         ranges = batch.upstream_offsets
         if ranges is None:
             self._queue.acked(self._partition, batch.first_offset, base_offset, batch.count)
             self._ranges.acked(batch.first_offset, batch.count, base_offset, linked=linked)
+            self._upstream = batch.first_offset + batch.count
         else:
             self._queue.acked_ranges(self._partition, ranges, base_offset)
             self._ranges.acked_ranges(ranges, base_offset, linked=linked)
+            self._upstream = sum(ranges[-1])
+        self._downstream = base_offset + batch.count
+
+    def pass_on(self) -> None:
+        """Tells the writers of the noted records."""
+        count, self._count = self._count, 0
+        if count:
+            upstream, downstream = self._upstream - count, self._downstream - count
+            self._queue.continued(self._partition, upstream, downstream, count)
+            self._ranges.acked(upstream, count, downstream, linked=True)
 
 
 def offset_mapping(

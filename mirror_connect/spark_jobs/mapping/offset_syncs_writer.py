@@ -42,6 +42,7 @@ class _NotWritten(Exception):
 class OffsetSyncs:
     """The syncs of one task. `queue` gets acknowledged records; `run` writes until cancelled and never raises.
 
+    `before_write`: called before the waiting syncs are taken from `queue`; it may add to them.
     `properties`: Java producer properties. `where` and `user` are for texts: "source cluster A", and who logs in there.
     `problem`: set while the topic can't be written to.
     """
@@ -60,6 +61,7 @@ class OffsetSyncs:
         counters: MutableMapping[str, int],
     ) -> None:
         self.queue = OffsetSyncQueue(lag_max)
+        self.before_write: Callable[[], None] = lambda: None
         self._cluster = Cluster(properties, client_id, "producer")
         self._timeout_ms = producer_settings(properties).request_timeout_ms
         self._topic = topic
@@ -93,6 +95,7 @@ class OffsetSyncs:
         async with self._writing:
             if not self._lease():
                 return
+            self.before_write()
             syncs = self.queue.take()
             try:
                 while syncs:

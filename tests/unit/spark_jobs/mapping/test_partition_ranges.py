@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Sequence
 
 import pytest
@@ -225,3 +226,65 @@ def test_ends_of_partitions_are_asked_for_only_while_they_matter(parts: Parts) -
     parts.partition.known(None)
     parts.partition.passed(-1, 0)
     assert (waiting, parts.ranges.behind()) == ([parts.partition], [])
+
+
+def both(monkeypatch: pytest.MonkeyPatch, parts: Parts) -> OffsetMapping:
+    """Both writers; the topic of ranges was read, and held nothing."""
+    monkeypatch.setattr(offset_syncs_writer, "Cluster", FakeClusters({"a": FakeBroker()}))
+    syncs = offset_syncs_writer.OffsetSyncs(
+        {"bootstrap.servers": "a"},
+        "id",
+        SYNCS,
+        "source cluster A",
+        6,
+        user=SOURCE_USER,
+        lease=lambda: True,
+        problems=Problems(print),
+        counters={},
+    )
+    return OffsetMapping(syncs, parts.ranges, print)
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_the_writers_get_of_many_batches_what_they_would_get_of_each_one(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, worlds = random.Random(seed), [Parts(), Parts()]
+    mappings = [both(monkeypatch, parts) for parts in worlds]
+    placed = mappings[0].on_placed(TaskPartition("orders", 0, "A.orders"), None)
+    ranges = [next(iter(worlds[0].ranges.behind()[1:])), worlds[1].partition]
+    queues = [mapping._syncs.queue for mapping in mappings if mapping._syncs is not None]
+    for each in ranges:
+        each.known(None)
+    upstream = downstream = 0
+    linked = True
+    for _ in range(60):
+        kind, count = rng.random(), rng.randint(1, 9)
+        if kind < 0.05:
+            upstream = rng.randint(0, upstream)
+        elif kind < 0.1:
+            downstream = rng.randint(0, downstream)
+        elif kind < 0.3:
+            upstream, downstream = upstream + rng.randint(0, 3), downstream + rng.randint(0, 2)
+        if kind < 0.03:
+            worlds[0].ids[0] = worlds[1].ids[0] = rng.randbytes(16)
+        gaps = ((upstream, count), (upstream + count + 1, 1)) if rng.random() < 0.1 else None
+        made = batch(upstream, upstream + count + (2 if gaps else -1), gaps)
+        known = rng.random() > 0.05
+        placed(made, downstream if known else -1)
+        if known and gaps:
+            queues[1].acked_ranges(worlds[1].partition.partition.source, gaps, downstream)
+            ranges[1].acked_ranges(gaps, downstream, linked=linked)
+        elif known:
+            queues[1].acked(worlds[1].partition.partition.source, upstream, downstream, count)
+            ranges[1].acked(upstream, count, downstream, linked=linked)
+        linked = known
+        upstream, downstream = made.last_offset + 1, downstream + made.count
+        if rng.random() < 0.1:
+            for mapping in mappings:
+                mapping.committed()
+            assert queues[0].take() == queues[1].take()
+    mappings[0].behind()
+    assert ranges[0].recorder is not None
+    assert ranges[1].recorder is not None
+    assert ranges[0].recorder.changed() == ranges[1].recorder.changed()
