@@ -14,6 +14,8 @@ from mirror_connect.kafka_io.protocol.codec import Buffer, Reader, Request, Writ
 
 _PRODUCED: Final = struct.Struct(">ihqq")
 _PRODUCED_V5: Final = struct.Struct(">ihqqq")
+# With the number of bad records, and the length of the text.
+_PRODUCED_V8: Final = struct.Struct(">ihqqqih")
 
 
 class ProducePartition(NamedTuple):
@@ -87,6 +89,13 @@ class Produce(Request[ProduceResponse]):
         for _ in range(reader.int32()):
             topic = reader.string()
             for _ in range(reader.int32()):
+                if version >= 8:
+                    partition, code, base, appended, start, bad, text = reader.unpack(_PRODUCED_V8)
+                    if bad <= 0 and text < 0:
+                        # Nearly always: no reason to tell.
+                        partitions.append(ProducedPartition(topic, partition, code, base, appended, start, ""))
+                        continue
+                    reader.at -= _PRODUCED_V8.size
                 partition, code, base, appended, *rest = reader.unpack(_PRODUCED_V5 if version >= 5 else _PRODUCED)
                 message = ""
                 if version >= 8:

@@ -25,7 +25,7 @@ def test_produce_is_written_as_aiokafka_writes_it() -> None:
 
 
 def test_produced_batches_are_not_copied_on_their_way_out() -> None:
-    batch = bytearray(b"x" * 100)
+    batch = bytearray(b"x" * 1000)
     writer = Writer()
     Produce([ProducePartition("a", 0, [batch])]).encode(8, writer)
     assert any(buffer is batch for buffer in writer.buffers())
@@ -36,6 +36,14 @@ def test_produce_answer_names_the_reason_of_a_refusal() -> None:
     body = ProduceResponse_v8([("a", [partition])], 5).encode()
     answer = decoded(Produce([]), 8, body)
     assert answer == ([ProducedPartition("a", 3, 87, -1, -1, 0, "one record failed")], 5)
+
+
+def test_produce_answer_mixes_batches_with_and_without_a_reason() -> None:
+    well, bad = (0, 0, 44, -1, 7, [], None), (1, 87, -1, -1, 0, [(0, None), (2, "no key")], None)
+    body = ProduceResponse_v8([("a", [well, bad, well]), ("b", [well])], 5).encode()
+    answer = decoded(Produce([]), 8, body)
+    found = [ProducedPartition("a", 0, 0, 44, -1, 7, ""), ProducedPartition("a", 1, 87, -1, -1, 0, "no key")]
+    assert answer == ([*found, found[0], found[0]._replace(topic="b")], 5)
 
 
 def test_produce_answer_of_an_old_broker_has_no_log_start() -> None:
