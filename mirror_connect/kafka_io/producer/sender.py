@@ -220,7 +220,7 @@ class Sender:
 
     async def _exchange(self, node: TargetBroker, taken: list[tuple[TargetPartition, InFlightBatch]]) -> None:
         size = sum(sent.size for _, sent in taken)
-        batches = [ProducePartition(target.topic, target.partition, [sent.payload]) for target, sent in taken]
+        batches = [ProducePartition(target.topic, target.partition, sent.payload) for target, sent in taken]
         answer: ProduceResponse | None = None
         lost = "the connection to the target was lost"
         sent_at = self._loop.time()

@@ -30,7 +30,7 @@ from mirror_connect.kafka_io.records.record_batch import (
     CorruptBatchError,
     ProducerBatch,
     next_sequence,
-    stamp,
+    stamped_header,
 )
 from mirror_connect.kafka_io.records.record_rewrite import TooMuchToSplitError, split
 
@@ -84,12 +84,12 @@ class InFlightBatch:
     """A batch between `take` and its acknowledgement. Repetitions have the same bytes and the same sequence.
 
     `absent`: it is certain that the target has not written it. `repeated`: it was sent again although the target may have
-    written it before, so its offset there is not known.
+    written it before, so its offset there is not known. `payload`: header and records.
     """
 
     batch: ProducerBatch
     sequence: int
-    payload: bytes
+    payload: tuple[bytes, bytes]
     on_wire: bool = False
     acked: bool = False
     absent: bool = False
@@ -206,11 +206,10 @@ class TargetPartition:
 
     def _stamped(self, batch: ProducerBatch, producer: ProducerIdAndEpoch) -> InFlightBatch:
         if not producer.idempotent:
-            return InFlightBatch(batch, NO_SEQUENCE, stamp(batch, NO_PRODUCER_ID, -1, NO_SEQUENCE), absent=True)
+            return InFlightBatch(batch, NO_SEQUENCE, _payload(batch, producer, NO_SEQUENCE), absent=True)
         sequence = self.next_sequence
         self.next_sequence = next_sequence(sequence, batch.count)
-        payload = stamp(batch, producer.producer_id, producer.epoch, sequence)
-        return InFlightBatch(batch, sequence, payload, absent=True)
+        return InFlightBatch(batch, sequence, _payload(batch, producer, sequence), absent=True)
 
     def answered(self, sent: InFlightBatch, outcome: Outcome, base_offset: int = -1, *, absent: bool = False) -> None:
         """Notes the answer for one batch; Outcome.RETRY also for a lost connection. `absent`: see InFlightBatch."""
@@ -280,10 +279,7 @@ class TargetPartition:
         self._learn(limit)
         sequence, replacement = sent.sequence, []
         for piece in pieces:
-            if producer.idempotent:
-                payload = stamp(piece, producer.producer_id, producer.epoch, sequence)
-            else:
-                payload = stamp(piece, NO_PRODUCER_ID, -1, NO_SEQUENCE)
+            payload = _payload(piece, producer, sequence)
             # The target may have written the whole batch before its limit was lowered; then it gets the records twice.
             replacement.append(InFlightBatch(piece, sequence, payload, absent=True, repeated=sent.repeated))
             sequence = next_sequence(sequence, piece.count) if producer.idempotent else NO_SEQUENCE
@@ -340,3 +336,9 @@ class TargetPartition:
         self.unacked.clear()
         self.again.clear()
         self.recovering = False
+
+
+def _payload(batch: ProducerBatch, producer: ProducerIdAndEpoch, sequence: int) -> tuple[bytes, bytes]:
+    # They are not joined: that would copy the records once more.
+    epoch = producer.epoch if producer.idempotent else -1
+    return stamped_header(batch, producer.producer_id, epoch, sequence), batch.records

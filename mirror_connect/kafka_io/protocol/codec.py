@@ -19,6 +19,8 @@ _INT8: Final = struct.Struct(">b")
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 _INT64: Final = struct.Struct(">q")
+# Smaller pieces of a payload, such as the header of a batch, cost less if they are copied.
+_SMALL_PIECE: Final = 256
 _LONGEST_VARINT: Final = 28  # the shift of the fifth byte, the last one of a 32-bit number
 
 
@@ -191,12 +193,16 @@ class Writer:
             write(value)
 
     def payload(self, pieces: Iterable[Buffer]) -> None:
-        """BYTES of several buffers, not copied: they must not change until the response is there."""
+        """BYTES of several buffers. Large ones aren't copied: they must not change until the response is there."""
         kept = list(pieces)
         self.int32(sum(map(len, kept)))
-        self._done.append(self._small)
-        self._done += kept
-        self._small = bytearray()
+        for piece in kept:
+            if len(piece) <= _SMALL_PIECE:
+                self._small += piece
+            else:
+                self._done.append(self._small)
+                self._done.append(piece)
+                self._small = bytearray()
 
     def tags(self) -> None:
         """Writes an empty list of tagged fields in a flexible version; does nothing in others."""

@@ -1,7 +1,7 @@
 """The v2 record batch as bytes: splits fetched records into batches, checks them, makes them ready to send. No I/O.
 
 `stamp` writes the producer id, epoch, sequence and a new CRC. A batch that is copied as it is costs one header unpacked and
-packed, two CRC-32C over its bytes, and two copies. Other batches are decompressed by record_rewrite.py, which keeps the
+packed, two CRC-32C over its bytes, and one copy. Other batches are decompressed by record_rewrite.py, which keeps the
 bytes of keys, values and headers.
 Layout: Kafka's protocol guide, "Record Batch". The CRC covers everything from `attributes` (byte 21) on.
 """
@@ -24,10 +24,11 @@ HEADER_SIZE: Final = HEADER.size
 _PREFIX: Final = struct.Struct(">qi")
 _PREFIX_SIZE: Final = _PREFIX.size
 _MAGIC_AT: Final = 16
+_MAGIC: Final = 2
+_NO_LEADER_EPOCH: Final = -1
 _SMALLEST_LEGACY: Final = 14
 _CRC_FROM: Final = 21
 _CHECKED: Final = struct.Struct(">hiqqqhii")
-_CRC: Final = struct.Struct(">I")
 _COUNT: Final = struct.Struct(">i")
 _COUNT_AT: Final = 57
 SEQUENCES: Final = 1 << 31
@@ -288,8 +289,18 @@ def as_is(view: BatchView) -> ProducerBatch:
 def stamp(
     batch: ProducerBatch, producer_id: int, producer_epoch: int, base_sequence: int, *, transactional: bool = False
 ) -> bytes:
-    """The bytes to send: base offset 0, no leader epoch, this producer's id, epoch and sequence, and the CRC."""
-    checked = _CHECKED.pack(
+    """The bytes to send: `stamped_header`, and the records."""
+    return (
+        stamped_header(batch, producer_id, producer_epoch, base_sequence, transactional=transactional) + batch.records
+    )
+
+
+def stamped_header(
+    batch: ProducerBatch, producer_id: int, producer_epoch: int, base_sequence: int, *, transactional: bool = False
+) -> bytes:
+    """The header to send: base offset 0, no leader epoch, this producer's id, epoch and sequence, and the CRC."""
+    records = batch.records
+    checked = (
         batch.codec | (TRANSACTIONAL if transactional else 0),
         batch.count - 1,
         batch.base_timestamp,
@@ -299,9 +310,8 @@ def stamp(
         base_sequence,
         batch.count,
     )
-    crc = google_crc32c.extend(google_crc32c.value(checked), batch.records)
-    length = HEADER_SIZE - _PREFIX_SIZE + len(batch.records)
-    return b"".join((_PREFIX.pack(0, length), b"\xff\xff\xff\xff\x02", _CRC.pack(crc), checked, batch.records))
+    crc = google_crc32c.extend(google_crc32c.value(_CHECKED.pack(*checked)), records)
+    return HEADER.pack(0, HEADER_SIZE - _PREFIX_SIZE + len(records), _NO_LEADER_EPOCH, _MAGIC, crc, *checked)
 
 
 def next_sequence(sequence: int, count: int) -> int:

@@ -44,10 +44,18 @@ def test_a_varint_of_more_than_five_bytes_is_refused() -> None:
 
 
 def test_payloads_are_kept_as_they_are_with_their_length_in_front() -> None:
-    pieces = [bytearray(b"head"), memoryview(b"body")]
+    pieces = [bytearray(b"head" * 100), memoryview(b"body" * 100)]
     writer = Writer()
     writer.payload(pieces)
     writer.int8(1)
     buffers = writer.buffers()
-    assert b"".join(buffers) == b"\0\0\0\x08headbody\x01"
+    assert b"".join(buffers) == b"\0\0\x03\x20" + b"head" * 100 + b"body" * 100 + b"\x01"
     assert all(any(buffer is piece for buffer in buffers) for piece in pieces)
+
+
+def test_small_pieces_of_a_payload_go_with_the_fields_around_them() -> None:
+    writer, body = Writer(), b"body" * 100
+    writer.int8(7)
+    writer.payload([bytearray(b"head"), body, b"tail"])
+    writer.int8(1)
+    assert writer.buffers() == [b"\x07\0\0\x01\x98head", body, b"tail\x01"]
