@@ -1,8 +1,8 @@
 """One connection to one broker, with several requests in flight. connecting.py opens it.
 
 aiokafka's connection is not used, because it copies. It reads 64 KB at a time, joins the pieces, and its structs copy them
-again; it joins a request before it writes it. Here the kernel writes a response into a buffer of its size, and a request's
-buffers go to the socket as they are.
+again; it joins a request before it writes it. Here the kernel writes a response into one buffer (frame_buffers.py), and a
+request's buffers go to the socket as they are.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections import deque
 from typing import Any, Final, TypeVar, cast
 
 from mirror_connect.kafka_io.client import wrong_protocol
+from mirror_connect.kafka_io.client.frame_buffers import FrameBuffers
 from mirror_connect.kafka_io.protocol.codec import (
     Buffer,
     Reader,
@@ -62,6 +63,7 @@ class _Frames(asyncio.BufferedProtocol):
         self._scratch = bytearray(_SCRATCH)
         self._scratch_view = memoryview(self._scratch)
         self._used = 0
+        self._buffers = FrameBuffers()
         self._frame: memoryview | None = None
         self._filled = 0
 
@@ -107,7 +109,7 @@ class _Frames(asyncio.BufferedProtocol):
             start += 4
             have = self._scratch_view[start : min(start + size, self._used)]
             start += len(have)
-            frame = memoryview(bytearray(size))
+            frame = self._buffers.room(size)
             frame[: len(have)] = have
             if len(have) < size:
                 self._frame, self._filled = frame, len(have)
