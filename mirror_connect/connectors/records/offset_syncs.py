@@ -148,10 +148,10 @@ class OffsetSyncQueue:
         """
         room = _room(len(self._pending.get(partition, ())))
         if len(ranges) > room:
-            starts = list(accumulate((count for _, count in ranges), initial=downstream))
-            for number in thinned(range(len(ranges)), room):
-                upstream, count = ranges[number]
-                self.acked(partition, upstream, starts[number], count)
+            starts = accumulate((count for _, count in ranges), initial=downstream)
+            placed = [(upstream, count, start) for (upstream, count), start in zip(ranges, starts, strict=False)]
+            for upstream, count, start in thinned(placed, room):
+                self.acked(partition, upstream, start, count)
             return
         for upstream, count in ranges:
             self.acked(partition, upstream, downstream, count)

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, repeat
-from operator import add, gt, sub
 from typing import Final, NamedTuple
 
 from mirror_connect.connectors.records.binary import INT16, INT32, INT64, Reader, text_bytes, varint_bytes
@@ -36,8 +34,6 @@ _VERSION: Final = 0
 _LINKED: Final = 1
 _UNSURE: Final = 2
 _SETTLED: Final = 4
-# Of the gaps that one byte can hold, with flags.
-_SHORT_GAP: Final = 7
 
 
 class OffsetRange(NamedTuple):
@@ -126,9 +122,7 @@ class Segment:
             head.append(before.downstream - before.floor)
         out += map(varint_bytes, (*head, len(self.ranges)))
         upstream, downstream = before.upstream, before.downstream
-        # The first one has any distance to what was before; all others nearly always fit the short form.
-        short = _short_form(self.ranges)
-        for offset_range in self.ranges if short is None else self.ranges[:1]:
+        for offset_range in self.ranges:
             begins, lies, length, linked, unsure, settled = offset_range
             gap, skipped = begins - upstream, lies - downstream
             flags = _LINKED * linked | _UNSURE * unsure | _SETTLED * settled
@@ -139,8 +133,6 @@ class Segment:
             else:
                 out += (varint_bytes(first), varint_bytes(skipped), varint_bytes(length))
             upstream, downstream = begins + length, lies + length
-        if short is not None:
-            out.append(short)
         return b"".join(out)
 
     @classmethod
@@ -251,23 +243,20 @@ class RangeRecorder:
         upstream, count = ranges[0]
         self.acked(upstream, count, downstream, linked=linked)
         downstream += count
-        apart, at = _are_apart(ranges), 1
-        while at < len(ranges):
-            following = ranges[at : at + self._room()] if apart else ()
-            if following:
-                # `acked` for nearly all of them, without a loop in Python: further on both sides.
-                begins, counts = zip(*following, strict=True)
-                lies = list(accumulate(counts, initial=downstream))
-                made = zip(begins, lies, counts, repeat(True), repeat(False), repeat(False), strict=False)
-                self._ranges += map(tuple.__new__, repeat(OffsetRange), made)
-                downstream = lies[-1]
-                self._set_end(begins[-1] + counts[-1], downstream)
-                at += len(following)
+        ended = upstream + count
+        kept, room = self._ranges, self._room()
+        for upstream, count in ranges[1:]:
+            if room > 0 and upstream > ended:
+                # `acked` for nearly all calls: further on both sides.
+                kept.append(OffsetRange(upstream, downstream, count, True))
+                room -= 1
+                ended = upstream + count
             else:
-                upstream, count = ranges[at]
+                self._set_end(ended, downstream)
                 self.acked(upstream, count, downstream)
-                downstream += count
-                at += 1
+                kept, room, ended = self._ranges, self._room(), upstream + count
+            downstream += count
+        self._set_end(ended, downstream)
 
     def _room(self) -> int:
         """How many ranges that follow can simply be added."""
@@ -335,33 +324,6 @@ class RangeRecorder:
         self._current = replace(self._current, number=number, since=since, before=before, ranges=())
         self._state = replace(before)
         self._ranges = []
-
-
-def _are_apart(ranges: Sequence[tuple[int, int]]) -> bool:
-    """Whether each range begins behind the end of the one before it."""
-    begins, counts = zip(*ranges, strict=True)
-    return all(map(gt, begins[1:], map(add, begins, counts)))
-
-
-def _short_form(ranges: Sequence[OffsetRange]) -> bytes | None:
-    """All ranges but the first as `Segment.value` writes them, if each number of each is one byte; else None.
-
-    The same as its loop, in a third of the time: where compaction left gaps, each record is a range.
-    """
-    if len(ranges) < 2:
-        return None
-    begins, lies, lengths, linked, unsure, settled = zip(*ranges, strict=True)
-    gaps = list(map(sub, begins[1:], map(add, begins, lengths)))
-    skipped = list(map(sub, lies[1:], map(add, lies, lengths)))
-    if min(gaps) < 0 or max(gaps) > _SHORT_GAP or not 0 <= min(skipped) <= max(skipped) < 0x80 or max(lengths) >= 0x80:
-        return None
-    if any(unsure) or any(settled):
-        return None
-    written = bytearray(3 * len(gaps))
-    written[0::3] = bytes([gap << 4 | flag * _LINKED for gap, flag in zip(gaps, linked[1:], strict=True)])
-    written[1::3] = bytes(skipped)
-    written[2::3] = bytes(lengths[1:])
-    return bytes(written)
 
 
 def _following(number: int) -> int:

@@ -94,25 +94,6 @@ def test_a_segment_is_read_as_it_was_written() -> None:
     assert (segment.key(), segment.value(), segment.topic, len(segment.ranges)) == (key, value, "to-pic", 3)
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_numbers_about_the_limit_of_a_byte_are_read_as_they_were_written(seed: int) -> None:
-    chance = random.Random(seed)
-    gaps = ((1, 2, 6, 7), (1, 7, 8), (1, 200), (1, -3))[seed % 4]
-    steps, lengths = (((0, 127), (1, 127)), ((0, 128), (1, 2)), ((0, 1), (1, 126, 128)))[seed % 3]
-    upstream, downstream, ranges = 1000, 1000, []
-    for _ in range(40):
-        upstream, downstream = upstream + chance.choice(gaps), downstream + chance.choice(steps)
-        flags = (
-            chance.random() < 0.8,
-            seed % 5 == 0 and chance.random() < 0.1,
-            seed % 7 == 0 and chance.random() < 0.1,
-        )
-        ranges.append(OffsetRange(upstream, downstream, length := chance.choice(lengths), *flags))
-        upstream, downstream = upstream + length, downstream + length
-    segment = Segment("t", 0, 5, 2, b"s" * 16, b"t" * 16, RangeLogState(), tuple(ranges))
-    assert Segment.decode(segment.key(), segment.value()) == segment
-
-
 def test_what_is_owed_is_kept_with_a_segment() -> None:
     segment = Segment("t", 0, 300, 2, NO_ID, NO_ID, RangeLogState(10, 20, 12, 5, 15), ())
     assert Segment.decode(segment.key(), segment.value()) == segment
