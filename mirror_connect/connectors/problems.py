@@ -144,6 +144,12 @@ class _Open:
 _since: dict[tuple[str, str, ProblemCode], float] = {}
 
 
+def forget_problems(run: str) -> None:
+    """Forgets since when a run has had problems: it has no more epochs in this process."""
+    for key in [each for each in _since if each[0] == run]:
+        del _since[key]
+
+
 class Problems:
     """The problems of one owner, in one event loop.
 

@@ -7,13 +7,16 @@ one. Reports and orders travel over the internal HTTP; Spark gets no rows back.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import traceback
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.task_protocol import ABANDONED, EPOCH_ENDED, FAILED, FENCED, FINISHED
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError, PartitionRefusedError
+from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS
 from mirror_connect.spark_jobs.worker_client import RunHandle, RunOverError, WorkerClient
 
 if TYPE_CHECKING:
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
 
     ArrowFunction = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
 
-EPOCH_SECONDS: Final = 900.0
 # The pause of an epoch without work: its run is over, and the query not stopped yet.
 IDLE_EPOCH_SECONDS: Final = 0.2
 # What a task in the shared process has to return when it is ordered to abandon. The worker's patience is longer.
@@ -118,7 +120,7 @@ def run_shared_epoch(handle: RunHandle) -> None:
     """Runs the epochs of all light tasks, until the worker has none any more. Never raises."""
     from mirror_connect.spark_jobs.shared_process import SharedProcess  # noqa: PLC0415 — the driver needs it not
 
-    _run(SharedProcess(handle, lambda run: epoch_of(run, EPOCH_SECONDS, shared=True)).run())
+    _run(SharedProcess(handle, epoch_of).run())
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
@@ -128,11 +130,17 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
         runner.run(work)
 
 
-async def epoch_of(handle: RunHandle, seconds: float, *, shared: bool = False) -> None:
-    """One epoch of a run's task. `shared`: whether other tasks are in this process."""
+async def epoch_of(
+    handle: RunHandle, seconds: float, beginning: AbstractAsyncContextManager[None] | None = None
+) -> None:
+    """One epoch of a run's task. `beginning`: held while the task is made, which may take the loop for half a second.
+
+    Given in a process with other tasks, of which only one begins at a time, so that the loop has a turn in between.
+    """
     from mirror_connect.spark_jobs.tasks.registry import TASKS  # noqa: PLC0415 — the driver needs no Kafka client
 
     loop = asyncio.get_running_loop()
+    shared = beginning is not None
     client = WorkerClient(handle, loop, shared=shared)
     try:
         spec = await client.spec()
@@ -143,10 +151,14 @@ async def epoch_of(handle: RunHandle, seconds: float, *, shared: bool = False) -
     client.start()
     timer = loop.call_later(seconds, client.end_epoch)
     state, trace = EPOCH_ENDED, None
-    task = asyncio.ensure_future(TASKS[spec.connector_class](spec, client))
-    # A process of its own would be killed.
-    abandoning = asyncio.create_task(_end_if_abandoned(task, client)) if shared else None
+    abandoning: asyncio.Task[None] | None = None
     try:
+        async with beginning or contextlib.nullcontext():
+            task = asyncio.ensure_future(TASKS[spec.connector_class](spec, client))
+            await asyncio.sleep(0)
+        if shared:
+            # A process of its own would be killed.
+            abandoning = asyncio.create_task(_end_if_abandoned(task, client))
         await task
     except RunOverError:
         return

@@ -11,12 +11,16 @@ import asyncio
 import contextlib
 import logging
 import os
+import random
 import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
+from mirror_connect.connectors.problems import forget_problems
+from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS
 from mirror_connect.spark_jobs.worker_client import (
     RETRY_S,
     InternalHttp,
@@ -31,14 +35,18 @@ log = logging.getLogger(__name__)
 PLAN_TIMEOUT_S: Final = 15.0
 # Of all tasks, for requests to the worker. One may take half a minute, and must keep no other task waiting.
 MOST_THREADS: Final = 256
+# libuv looks up half as many names at a time; by default two. One that doesn't answer takes half a minute.
+LOOKUPS: Final = "64"
+# An epoch's length, in parts of that of others: all would begin anew at once.
+SHORTEST_EPOCH: Final = 0.7
 # After an epoch that ended with an error which it could not report.
 ERROR_PAUSE_S: Final = 1.0
 
-Epoch = Callable[[RunHandle], Coroutine[Any, Any, None]]
+Epoch = Callable[[RunHandle, float, AbstractAsyncContextManager[None]], Coroutine[Any, Any, None]]
 
 
 class SharedProcess:
-    """See the module. `handle`: of the shared process; `epoch` runs one epoch of a run's task."""
+    """See the module. `handle`: of the shared process; `epoch` runs one epoch of a run's task (query.epoch_of)."""
 
     def __init__(self, handle: RunHandle, epoch: Epoch) -> None:
         self._handle = handle
@@ -47,20 +55,26 @@ class SharedProcess:
         self._runs: dict[str, RunHandle] = {}
         self._over = False
         self._changed = asyncio.Event()
+        self._beginning = asyncio.Lock()
         self._parent = os.getppid()
         self._thread = threading.Thread(target=self._ask_for_ever, name="runs", daemon=True)
 
     async def run(self) -> None:
         """Returns when the worker has no run for this process any more, and the epochs of all have ended."""
         loop = self._loop = asyncio.get_running_loop()
+        os.environ.setdefault("UV_THREADPOOL_SIZE", LOOKUPS)
         loop.set_default_executor(ThreadPoolExecutor(MOST_THREADS, "requests"))
         self._thread.start()
         epochs: dict[str, asyncio.Task[None]] = {}
+        known: set[str] = set()
         try:
             while epochs or not self._over:
                 await self._changed.wait()
                 self._changed.clear()
                 epochs = {run_id: epoch for run_id, epoch in epochs.items() if not epoch.done()}
+                for run_id in known.difference(epochs, self._runs):
+                    forget_problems(run_id)
+                known = {*epochs, *self._runs}
                 for run_id, run in self._runs.items():
                     if run_id not in epochs and not self._over:
                         epochs[run_id] = asyncio.create_task(self._one_epoch(run), name=run_id)
@@ -70,7 +84,7 @@ class SharedProcess:
 
     async def _one_epoch(self, run: RunHandle) -> None:
         try:
-            await self._epoch(run)
+            await self._epoch(run, EPOCH_SECONDS * random.uniform(SHORTEST_EPOCH, 1), self._beginning)
         except Exception:  # an error of one task must not end the others
             log.exception("an epoch of run %s failed", run.run_id)
             await asyncio.sleep(ERROR_PAUSE_S)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import MutableMapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.connectors.task_protocol import SourceOffset, TaskOrders, TaskPartition, TaskSpec
+
+# How long an epoch lasts at most.
+EPOCH_SECONDS: Final = 900.0
 
 
 class UnderOrders:

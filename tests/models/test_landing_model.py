@@ -258,8 +258,8 @@ def what_the_dead_had_not_given_up() -> Iterator[None]:
     begin, reassign = TaskRun.begin_attempt, TaskRuns.reassign
     begun: list[TaskRun] = []
 
-    def beginning(run: TaskRun, attempt: str, now: float) -> None:
-        begin(run, attempt, now)
+    def beginning(run: TaskRun, attempt: str, now: float, *, shared: bool) -> None:
+        begin(run, attempt, now, shared=shared)
         begun.append(run)
 
     def once_less(self: TaskRuns, connector: str) -> None:

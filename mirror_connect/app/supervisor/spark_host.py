@@ -21,7 +21,7 @@ from mirror_connect.app.supervisor.interfaces import Application
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.supervisor.launcher import SparkApplication
 from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
-from mirror_connect.app.supervisor.task_run import Phase, TaskRun
+from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.log_format import log_flow
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_protocol import SourceOffset, TaskOrders, TaskReport, TaskSpec
@@ -164,15 +164,25 @@ class SparkHost:
 
     def has_no_slot(self, run: TaskRun) -> bool:
         """Whether it may be for want of a slot that no process has this run."""
-        if self.slots is None or self.wanting <= self.slots:
+        if self.slots is None or (run.shares and self._shared is not None and self._shared.asked):
             return False
-        return not (run.shares and self._shared is not None and self._shared.asked)
+        return self.wanting > self.slots
 
     def has_another_run(self, pid: int, run: TaskRun) -> bool:
         """Whether a process works on another run than this one, of any flow, and so no longer on this one."""
         return any(
             other is not run and other.pid == pid and not (other.shared and run.shared) for other in self._runs()
         )
+
+    @property
+    def free_slots(self) -> int:
+        """How many more processes have a slot."""
+        return 0 if self.slots is None else max(0, self.slots - self.wanting)
+
+    def renew_shared(self) -> None:
+        """The shared process is given up. Its runs get another one."""
+        self._shared = None
+        self.change_plan()
 
     def is_shared_with_others(self, run: TaskRun) -> bool:
         """Whether other runs, of any flow, belong to the shared process."""
@@ -244,15 +254,25 @@ class SparkHost:
         for run_id, said in runs.items():
             state, error = said["state"] or "", said["error"]
             if (found := self.find(run_id)) is not None:
-                self._query_reported(*found, state, error)
+                # A run that has moved in is told of by its former query, too, which the driver stops.
+                if not found[1].shares:
+                    self._query_reported(*found, state, error)
             elif self._shared is not None and self._shared.process_id == run_id:
-                ended = state == "ENDED"
-                for owner, run in list(self._planned(shared=True)):
+                self._shared_reported(self._shared, state, error)
+
+    def _shared_reported(self, shared: _SharedProcess, state: str, error: str | None) -> None:
+        runs = list(self._planned(shared=True))
+        if state != "ENDED":
+            for owner, run in runs:
+                self._query_reported(owner, run, state, error)
+            return
+        log.warning("The process that light tasks share has ended: %s", (error or "its query ended").splitlines()[0])
+        self.renew_shared()
+        # The next process takes over what this one had. One that never asked can't show which run it can't begin.
+        if not shared.asked:
+            for owner, run in runs:
+                if run.attempt is None:
                     self._query_reported(owner, run, state, error)
-                    ended = ended and run.phase is Phase.ENDED
-                if ended:
-                    self._shared = None
-                    self.change_plan()
 
     def _query_reported(self, owner: RunOwner, run: TaskRun, state: str, error: str | None) -> None:
         with log_flow(owner.flow):

@@ -4,8 +4,10 @@ Tasks of heartbeat and checkpoint connectors begin in the shared process. A sour
 it has copied little for a while, and out as soon as it copies more. A move is an epoch's end: everything is committed, and
 the next epoch begins in the other process.
 
-If the shared process dies, its tasks have processes of their own for a while. So a task that makes its process die ends
-alone, as any task does.
+If the shared process dies, some of its tasks have processes of their own for a while, as far as there are slots. So a task
+that makes its process die ends alone sooner or later, as any task does. Not all at once: memory may have been the reason.
+
+A task with a user's policy never shares a process, because it waits for that user's code.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from mirror_connect.app.supervisor.task_run import Phase, TaskRun
 from mirror_connect.connectors.definition import ConnectorDefinition
 from mirror_connect.connectors.known_connectors import CONNECTORS
 from mirror_connect.connectors.task_protocol import TaskId
+from mirror_connect.connectors.user_code.user_class import is_user_class
 
 # A task is light if it copies less than this many bytes a second, over so many seconds.
 LIGHT_BYTES: Final = 100_000
@@ -24,8 +27,14 @@ LIGHT_AFTER_S: Final = 60.0
 # It moves out if it copies more than this many, over so many seconds.
 HEAVY_BYTES: Final = 1_000_000
 HEAVY_AFTER_S: Final = 5.0
+# What all tasks in the shared process may copy together. Above that, those move out that are not light any more.
+HEAVY_TOGETHER: Final = 10 * HEAVY_BYTES
 # After a move out, or a death of the shared process. It must not move to and fro.
 ALONE_S: Final = 600.0
+# So many tasks get processes of their own after a death of the shared one.
+MOST_SUSPECTS: Final = 8
+# As long as it takes until all of its tasks have been noticed.
+DEATH_S: Final = 30.0
 
 
 class _Window(NamedTuple):
@@ -42,6 +51,10 @@ class TaskPlacement:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._alone_until: dict[TaskId, float] = {}
+        # When each was last in a shared process that died, and got its own.
+        self._suspected: dict[TaskId, float] = {}
+        # Bytes a second of those in the shared process.
+        self._rates: dict[TaskId, float] = {}
         self._windows: dict[TaskId, _Window] = {}
         # Those in processes of their own that have copied little.
         self._quiet: set[TaskId] = set()
@@ -51,11 +64,25 @@ class TaskPlacement:
         definition = _definition(run)
         run.place(light=definition is not None and definition.light and not self._alone(run))
 
-    def lost_process(self, run: TaskRun) -> None:
+    def lost_process(self, run: TaskRun, free_slots: int) -> None:
         """The process of the run's present attempt has died. Of a shared one nobody knows which task was the cause."""
-        if run.shared:
-            self._alone_until[run.task] = self._clock() + ALONE_S
+        if not run.shared:
+            return
+        now = self._clock()
+        suspects = sum(1 for when in self._suspected.values() if now - when < DEATH_S)
+        if suspects < min(MOST_SUSPECTS, free_slots):
+            self._suspected[run.task] = now
+            self._alone_until[run.task] = now + ALONE_S
             run.place(light=False)
+
+    def return_to_shared(self, run: TaskRun) -> bool:
+        """Ends the time in which a run that begins in the shared process has its own; returns whether it is one."""
+        definition = _definition(run)
+        if definition is None or not definition.light:
+            return False
+        self._alone_until.pop(run.task, None)
+        run.place(light=True)
+        return True
 
     def look(self, run: TaskRun, others_share: Callable[[TaskRun], bool]) -> None:
         """Decides by what a run's task has copied by now whether it is to move.
@@ -77,10 +104,14 @@ class TaskPlacement:
 
     def _judge(self, run: TaskRun, rate: float, others_share: Callable[[TaskRun], bool]) -> None:
         if run.shared:
-            if rate > HEAVY_BYTES:
+            self._rates[run.task] = rate
+            together = sum(self._rates.values())
+            if rate > HEAVY_BYTES or (together > HEAVY_TOGETHER and rate > LIGHT_BYTES):
+                del self._rates[run.task]
                 self._alone_until[run.task] = self._clock() + ALONE_S
                 run.place(light=False)
             return
+        self._rates.pop(run.task, None)
         if rate < LIGHT_BYTES:
             self._quiet.add(run.task)
         else:
@@ -94,11 +125,15 @@ class TaskPlacement:
         self._alone_until = {task: until for task, until in self._alone_until.items() if task in tasks}
         self._windows = {task: window for task, window in self._windows.items() if task in tasks}
         self._quiet &= set(tasks)
+        self._suspected = {task: when for task, when in self._suspected.items() if task in tasks}
+        self._rates = {task: rate for task, rate in self._rates.items() if task in tasks}
 
     def _alone(self, run: TaskRun) -> bool:
         return self._clock() < self._alone_until.get(run.task, 0.0)
 
 
 def _definition(run: TaskRun) -> ConnectorDefinition | None:
-    """None if its class comes from a config provider: such a task never shares a process."""
+    """None if it never shares a process: its class comes from a config provider, or a user's code is asked."""
+    if is_user_class(run.identity.get("replication.policy.class", "")):
+        return None
     return CONNECTORS.get(run.identity.get("connector.class", ""))

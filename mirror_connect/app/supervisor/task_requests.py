@@ -122,14 +122,16 @@ class TaskRequests:
         while run.attempt != attempt:
             if run.phase is Phase.ENDED or attempt in run.past_attempts:
                 return False
-            # A process begins an attempt when its last one at this run is over.
-            if run.pid != pid and not self._runs.is_gone(run, "it was replaced"):
+            # A process begins an attempt when its last one at this run is over. Where another one is shared now, nothing
+            # that the former one does counts any more.
+            in_turn = run.pid is not None and run.pid == pid
+            if not in_turn and not self._runs.is_gone(run, "it was replaced", hangs=shared):
                 await asyncio.sleep(0.01)
                 continue
             if run.is_over:
                 self._runs.end(run)
                 return False
-            if run.attempt is not None:
+            if run.attempt is not None and not in_turn:
                 self._runs.tell_of_lost_process(run)
                 self._runs.suspect(run)
             # This frees the partitions that its predecessor had not released. Before the new attempt begins, or that would
@@ -187,6 +189,8 @@ class TaskRequests:
                     await run.changed.wait()
             if run.attempt != report.attempt:  # another process has taken its place meanwhile
                 return ABANDON
+        if run.abandon_since is not None and run.abandon_told is None:
+            run.abandon_told = self._clock()
         if run.phase is Phase.ENDED or run.abandon_since is not None:
             return ABANDON
         return TaskOrders(
@@ -217,7 +221,7 @@ class TaskRequests:
             self._log_end(run, report)
             self._runs.end(run)
         elif report.state in EPOCHS_END:
-            if not report.committed:
+            if not _committed(report):
                 log.warning("Task %s: %s", run.task, NOT_COMMITTED)
             self._runs.end_attempt(run)
             freed = True
@@ -244,7 +248,7 @@ class TaskRequests:
             self._specs.wrote_for(run.task, report.offset_keys)
 
     def _log_end(self, run: TaskRun, report: TaskReport) -> None:
-        if report.committed:
+        if _committed(report):
             log.info("Task %s has ended; what it copied is committed", run.task)
         else:
             log.warning("Task %s has ended; %s", run.task, NOT_COMMITTED)
@@ -261,3 +265,7 @@ class TaskRequests:
         else:
             partitions = counted(count, "partition")
             log.info("Task %s is RUNNING with %s" if first else "Task %s copies %s now", run.task, partitions)
+
+
+def _committed(report: TaskReport) -> bool:
+    return report.committed and report.state != ABANDONED

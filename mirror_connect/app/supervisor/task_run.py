@@ -56,6 +56,7 @@ class TaskRun:
     `may_write`: False once its worker's leadership is over.
     `light`: whether its next attempt is to run in the process that light tasks share, and `shared`: whether the present one
     does (task_placement.py). `abandon_since`: since when it is ordered to return without a commit; None: it is not.
+    `abandon_told`: since when the task has that order.
     `left`: partitions to which ended attempts may still have requests under way, until the supervisor handles them;
     `fenceable`: whether brokers refuse requests of the present attempt as soon as the next one writes (see WorkerLink);
     `fences_left`: whether they do so with all requests of `left`.
@@ -84,6 +85,7 @@ class TaskRun:
     light: bool = False
     shared: bool = False
     abandon_since: float | None = None
+    abandon_told: float | None = None
     left: Partitions = frozenset()
     fenceable: bool = True
     fences_left: bool = True
@@ -190,7 +192,7 @@ class TaskRun:
         self._leave()
         if self.attempt is not None:
             self.past_attempts.add(self.attempt)
-        self.attempt = self.report = self.abandon_since = None
+        self.attempt = self.report = self.abandon_since = self.abandon_told = None
         self.since = now
         self.versions = {self.version: self.assigned}
         self.changed.set()
@@ -206,6 +208,14 @@ class TaskRun:
         if self.abandon_since is None:
             self.abandon_since = now
             self.changed.set()
+
+    def is_abandoning(self, now: float, seconds: float) -> bool:
+        """Whether it still has time to return: so long since it has the order, three times that since it was given."""
+        if self.abandon_since is None:
+            return False
+        return now - self.abandon_since < 3 * seconds and (
+            self.abandon_told is None or now - self.abandon_told < seconds
+        )
 
     def ask_to_finish(self, by: float) -> None:
         """The task is to commit and return in time; a run that no process has ends at once."""

@@ -136,8 +136,11 @@ class TaskRuns:
             # A task's next run waits for the end of the one before: two never write at once.
             if task not in busy and task not in self._failed:
                 self._begin(task, wanted)
-        for connector in {run.task.connector for run in self._runs.values()}:
-            self.reassign(connector)
+        of_connector: dict[str, list[TaskRun]] = {}
+        for run in self._runs.values():
+            of_connector.setdefault(run.task.connector, []).append(run)
+        for runs in of_connector.values():
+            reassign(runs, self.landing, self._clock())
 
     def _begin(self, task: TaskId, wanted: WantedTask) -> None:
         run = TaskRun(task, wanted.identity, wanted.partitions, since=self._clock())
@@ -173,7 +176,7 @@ class TaskRuns:
         others = [other for other in self._spark.sharing(run) if other.pid == pid]
         if others and not hangs and application.owns(pid):
             run.abandon(self._clock())
-            if self._clock() - (run.abandon_since or 0.0) < ABANDON_PATIENCE_S:
+            if run.is_abandoning(self._clock(), ABANDON_PATIENCE_S):
                 return False
         if run.killed != pid and application.kill_task(pid):
             for each in (run, *others):
@@ -188,9 +191,16 @@ class TaskRuns:
         number = None if application is None or pid is None else application.signal_of(pid)
         return "its process died" if number is None else f"its process {pid} was ended by {signal_named(number)}"
 
+    def shares_for_want_of_a_slot(self, run: TaskRun) -> bool:
+        """Lets a run that no process has join the shared one, if it is one of those that begin there."""
+        if run.light or not self._placement.return_to_shared(run):
+            return False
+        self._spark.change_plan()
+        return True
+
     def suspect(self, run: TaskRun) -> None:
         """The process of a run has died: if others shared it, nobody knows which task was the cause."""
-        self._placement.lost_process(run)
+        self._placement.lost_process(run, self._spark.free_slots)
 
     def tell_of_lost_process(self, run: TaskRun) -> None:
         """Tells, also in the status, that Spark has begun the run again: its process ended without a word."""

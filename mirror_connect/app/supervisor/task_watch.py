@@ -62,6 +62,8 @@ class TaskWatch:
         for run in self._runs:
             if pause > SUSPENDED_S:
                 run.heard, run.since = now, run.since + pause
+                if run.abandon_since is not None:
+                    run.abandon_since, run.abandon_told = now, None
             try:
                 self._look_after(run, now)
             except Exception:  # a bug with one run must not stop the watch over the others
@@ -85,13 +87,11 @@ class TaskWatch:
             case Phase.WAITING:
                 slots, waited = self._spark.slots, now - max(run.since, self._spark.slots_since)
                 if slots is not None and self._spark.has_no_slot(run):
-                    if waited > NO_SLOT_S:
+                    if waited > NO_SLOT_S and not self._runs.shares_for_want_of_a_slot(run):
                         self._runs.wait(run, self._no_slot(run.task, self._spark.wanting, slots))
                     return
                 if run.query_unknown is not None and waited > TASK_SILENT_S:
-                    self._restarts.died(
-                        run, run.query_unknown, "its query is given up, because Spark does not report its state"
-                    )
+                    self._give_up(run, run.query_unknown)
                     return
             case Phase.STARTED | Phase.RUNNING:
                 if now - max(run.heard, run.silence_judged) > TASK_SILENT_S:
@@ -106,6 +106,11 @@ class TaskWatch:
                 if run.phase is Phase.RUNNING and now - run.since > STEADY_S:
                     self._restarts.forget(run.task)
         self._report_if_idle(run, now)
+
+    def _give_up(self, run: TaskRun, unknown: str) -> None:
+        if run.shares:
+            self._spark.renew_shared()
+        self._restarts.died(run, unknown, "its query is given up, because Spark does not report its state")
 
     def _no_slot(self, task: TaskId, wanting: int, slots: int) -> str:
         return (

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 
+from mirror_connect.connectors import problems
+from mirror_connect.connectors.problems import Problem, ProblemCode, Problems
 from mirror_connect.spark_jobs import shared_process
-from mirror_connect.spark_jobs.shared_process import SharedProcess
+from mirror_connect.spark_jobs.shared_process import SHORTEST_EPOCH, SharedProcess
+from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS
 from mirror_connect.spark_jobs.worker_client import RunHandle, RunOverError, WorkerUnreachableError
 
 PATIENCE_S = 30
@@ -57,10 +61,17 @@ class Epochs:
 
     def __init__(self) -> None:
         self.begun: list[str] = []
+        self.beginning = 0
         self.ends: dict[str, asyncio.Future[None]] = {}
 
-    async def epoch(self, handle: RunHandle) -> None:
+    async def epoch(self, handle: RunHandle, seconds: float, beginning: AbstractAsyncContextManager[None]) -> None:
         assert handle.token == f"of {handle.run_id}"
+        assert SHORTEST_EPOCH * EPOCH_SECONDS <= seconds <= EPOCH_SECONDS
+        async with beginning:
+            self.beginning += 1
+            await asyncio.sleep(0)
+            assert self.beginning == 1
+            self.beginning -= 1
         self.begun.append(handle.run_id)
         self.ends[handle.run_id] = asyncio.get_running_loop().create_future()
         await self.ends[handle.run_id]
@@ -175,4 +186,19 @@ async def test_many_tasks_may_wait_for_the_worker_at_once(rig: Rig) -> None:
     await together
     await rig.over()
     rig.epochs.end("a")
+    await rig.ended()
+
+
+async def test_of_a_run_that_is_gone_no_problem_is_kept(rig: Rig) -> None:
+    for run in ("a", "b"):
+        Problems(print, run=run).report(Problem("t", ProblemCode.PARTITION_UNREADABLE, "wrong"), shown=True)
+    rig.worker.names("a", "b")
+    await rig.until(lambda: len(rig.epochs.ends) == 2)
+    rig.worker.names("b")
+    await rig.until(lambda: list(rig.process._runs) == ["b"])
+    rig.epochs.end("a")
+    await rig.until(lambda: not any(run == "a" for run, *_ in problems._since))
+    assert any(run == "b" for run, *_ in problems._since)
+    await rig.over()
+    rig.epochs.end("b")
     await rig.ended()

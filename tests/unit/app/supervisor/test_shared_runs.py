@@ -33,7 +33,8 @@ async def runs_of(world: World, process_id: str) -> list[str] | None:
 
 @pytest.fixture
 async def three(world: World) -> dict[str, Any]:
-    """Two light tasks and a source task are wanted: the entry of the shared process."""
+    """Two light tasks and a source task are wanted, and there are many slots: the entry of the shared process."""
+    world.spark.driver_report(16, {})
     world.supervisor.want({A: light(), B: light(), C: wanted("t-0")})
     found = await shared(world)
     assert found is not None
@@ -64,13 +65,11 @@ async def test_a_run_that_belongs_elsewhere_is_not_given_out(world: World, task:
 
 
 @pytest.mark.usefixtures("three")
-async def test_another_run_in_the_same_process_does_not_make_a_run_gone(world: World) -> None:
+async def test_a_second_shared_process_replaces_the_first_at_once(world: World) -> None:
     first = await world.running(A, 7, shared=True)
     await world.running(B, 7, shared=True)
-    asking = asyncio.create_task(Process(world, first.run, 8, shared=True).ask())
-    await asyncio.sleep(0.05)
-    assert not asking.done()
-    asking.cancel()
+    assert await Process(world, first.run, 8, shared=True).ask() is not None
+    assert world.application.killed == [7]
 
 
 @pytest.mark.usefixtures("three")
@@ -100,7 +99,7 @@ async def test_one_that_does_not_obey_takes_its_process_along(world: World, capl
     await world.running(A, 7, shared=True)
     other = await world.running(B, 7, shared=True)
     world.supervisor.want({B: light(), C: wanted("t-0")})
-    world.later(FINISH_PATIENCE_S + ABANDON_PATIENCE_S + 0.5, 0.1)
+    world.later(FINISH_PATIENCE_S + 3 * ABANDON_PATIENCE_S + 0.5, 0.1)
     assert world.application.killed == [7]
     assert "its process 7 with 1 other task was killed, as it did not finish in time" in caplog.text
     again = Process(world, other.run, 8, shared=True)
@@ -140,32 +139,106 @@ async def test_after_the_death_of_the_shared_process_each_of_its_tasks_gets_its_
         pytest.fail("they do not move back")
 
 
-async def test_when_the_query_of_the_shared_process_has_ended_all_of_its_tasks_begin_anew(
-    world: World, three: dict[str, Any]
+async def test_when_the_query_of_the_shared_process_has_ended_another_one_takes_over(
+    world: World, three: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    await world.running(A, 7, shared=True)
+    process = await world.running(A, 7, shared=True)
+    await runs_of(world, three["run_id"])
     old = {task: world.run(task).run_id for task in (A, B, C)}
     world.application.alive.discard(7)
-    world.spark.driver_report(2, {three["run_id"]: {"state": "ENDED", "error": "four times"}})
-    new = {task: world.run(task).run_id for task in (A, B, C)}
-    assert (old[A] != new[A], old[B] != new[B], old[C] == new[C]) == (True, True, True)
-    # Only the one that had been in the process may have been the cause.
+    ended = {three["run_id"]: {"state": "ENDED", "error": "four times"}}
+    for _ in range(5):
+        world.spark.driver_report(16, ended)
+    assert "The process that light tasks share has ended: four times" in caplog.text
+    assert {task: world.run(task).run_id for task in (A, B, C)} == old
     following = await shared(world)
     assert following is not None
     assert following["run_id"] != three["run_id"]
-    assert await runs_of(world, following["run_id"]) == [new[B]]
+    assert await runs_of(world, following["run_id"]) == sorted((old[A], old[B]))
+    # Only the one that had been in the process may have been the cause.
+    again, other = Process(world, process.run, 8, shared=True), Process(world, world.run(B), 8, shared=True)
+    assert await again.ask() is not None
+    assert await other.ask() is not None
+    assert [(await each.say("RUNNING")).end_epoch for each in (again, other)] == [True, False]
 
 
-async def test_a_query_whose_process_is_not_gone_yet_is_looked_at_again(world: World, three: dict[str, Any]) -> None:
+async def test_a_query_that_ends_before_its_process_has_asked_fails_its_runs_in_the_end(
+    world: World, three: dict[str, Any]
+) -> None:
+    for _ in range(3):
+        found = await shared(world)
+        assert found is not None
+        world.spark.driver_report(16, {found["run_id"]: {"state": "ENDED", "error": "no Python"}})
+    failed = {task: trace for task, state, trace in world.events.states if state == "FAILED"}
+    assert set(failed) == {A, B}
+    assert "no Python" in (failed[A] or "")
+
+
+async def test_a_query_whose_state_is_unknown_is_given_up_for_another(world: World, three: dict[str, Any]) -> None:
+    for _ in range(33):
+        world.spark.driver_report(16, {three["run_id"]: {"state": "UNKNOWN", "error": "py4j"}})
+        world.later(1)
+    following = await shared(world)
+    assert following is not None
+    assert following["run_id"] != three["run_id"]
+
+
+@pytest.mark.usefixtures("three")
+async def test_what_is_told_of_a_former_query_of_its_own_does_not_concern_a_run_that_has_moved(world: World) -> None:
+    process = await world.running(C)
+    process.run.place(light=True)
+    await process.say("EPOCH_ENDED")
+    told = {process.run.run_id: {"state": "ENDED", "error": None}}
+    world.spark.driver_report(16, told)
+    again = await world.running(C, 7, shared=True)
+    world.spark.driver_report(16, told)
+    assert (again.run is process.run, again.run.is_over, world.application.killed) == (True, False, [])
+
+
+@pytest.mark.usefixtures("three")
+async def test_an_order_that_the_task_has_not_heard_yet_is_waited_for(world: World) -> None:
+    slow = await world.running(A, 7, shared=True)
+    await world.running(B, 7, shared=True)
+    world.supervisor.want({B: light(), C: wanted("t-0")})
+    world.later(FINISH_PATIENCE_S + ABANDON_PATIENCE_S + 1, 0.1)
+    before = list(world.application.killed)
+    assert (await slow.say("RUNNING")).abandon
+    world.later(ABANDON_PATIENCE_S + 0.5, 0.1)
+    assert (before, world.application.killed) == ([], [7])
+
+
+@pytest.mark.usefixtures("three")
+async def test_a_task_that_returns_without_a_commit_says_so(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    slow = await world.running(A, 7, shared=True)
+    await world.running(B, 7, shared=True)
+    world.supervisor.want({B: light(), C: wanted("t-0")})
+    world.later(FINISH_PATIENCE_S + 0.2, 0.1)
+    await slow.say("ABANDONED")
+    assert "were not committed in time" in caplog.text
+
+
+@pytest.mark.usefixtures("three")
+async def test_the_next_epoch_in_the_same_process_is_no_sign_of_a_death(world: World) -> None:
+    first = await world.running(A, 7, shared=True)
+    # The last report of its epoch was lost.
+    again = Process(world, first.run, 7, shared=True)
+    assert await again.ask() is not None
+    assert not (await again.say("RUNNING")).end_epoch
+    assert "died" not in (world.events.states[-1][2] or "")
+    assert world.application.killed == []
+
+
+@pytest.mark.usefixtures("three")
+async def test_a_light_task_without_a_slot_of_its_own_shares_again(world: World) -> None:
     await world.running(A, 7, shared=True)
-    world.application.sticky.add(7)
-    run_id = world.run(A).run_id
-    ended = {three["run_id"]: {"state": "ENDED", "error": "four times"}}
-    world.spark.driver_report(2, ended)
-    assert (world.application.killed, world.run(A).run_id) == ([7], run_id)
     world.application.alive.discard(7)
-    world.spark.driver_report(2, ended)
-    assert world.run(A).run_id != run_id
+    again = Process(world, world.run(A), 8, shared=True)
+    await again.ask()
+    await again.say("EPOCH_ENDED")
+    world.spark.driver_report(1, {})
+    assert not world.run(A).shares
+    world.later(8)
+    assert world.run(A).shares
 
 
 @pytest.mark.usefixtures("three")
@@ -217,6 +290,7 @@ async def test_a_run_without_a_process_moves_at_once(world: World) -> None:
 
 
 async def test_a_shared_process_that_is_there_needs_no_other_slot(world: World, three: dict[str, Any]) -> None:
+    world.spark.driver_report(2, {})
     many = {TaskId("more", number): wanted(f"t-{number}") for number in range(3)}
     world.supervisor.want({A: light(), B: light(), **many})
     assert world.spark.has_no_slot(world.run(A))

@@ -8,10 +8,13 @@ import pytest
 
 from mirror_connect.app.supervisor.task_placement import (
     ALONE_S,
+    DEATH_S,
     HEAVY_AFTER_S,
     HEAVY_BYTES,
+    HEAVY_TOGETHER,
     LIGHT_AFTER_S,
     LIGHT_BYTES,
+    MOST_SUSPECTS,
     TaskPlacement,
 )
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
@@ -55,6 +58,60 @@ class World:
 @pytest.fixture
 def world() -> World:
     return World()
+
+
+def death(world: World, tasks: int, free_slots: int) -> list[bool]:
+    """Which of the tasks of a shared process get their own when it dies."""
+    runs = [world.works(world.begin(TaskId(f"beats-{number}", 0), HEARTBEAT)) for number in range(tasks)]
+    for run in runs:
+        world.placement.lost_process(run, free_slots)
+    return [not run.light for run in runs]
+
+
+@pytest.mark.parametrize(("tasks", "free_slots", "alone"), [(3, 9, 3), (3, 2, 2), (3, 0, 0), (20, 60, MOST_SUSPECTS)])
+def test_not_all_get_their_own_process_after_a_death(world: World, tasks: int, free_slots: int, alone: int) -> None:
+    assert death(world, tasks, free_slots).count(True) == alone
+
+
+def test_after_the_next_death_others_get_theirs(world: World) -> None:
+    first = death(world, MOST_SUSPECTS + 3, 60)
+    world.now += DEATH_S + 1
+    assert first == [True] * MOST_SUSPECTS + [False] * 3
+    assert all(death(world, MOST_SUSPECTS + 3, 60))
+
+
+@pytest.mark.parametrize(("connector", "joins"), [(HEARTBEAT, True), (SOURCE, False)])
+def test_a_light_task_that_finds_no_slot_shares_again(world: World, connector: str, *, joins: bool) -> None:
+    run = world.begin(connector=connector)
+    run.place(light=True)
+    world.works(run)
+    world.placement.lost_process(run, 9)
+    run.end_attempt(world.now)
+    assert (world.placement.return_to_shared(run), run.light) == (joins, joins)
+
+
+def test_many_that_copy_a_little_more_together_than_one_process_should_move_out(world: World) -> None:
+    runs = [world.begin(TaskId(f"c{number}", 0)) for number in range(20)]
+    for run in runs:
+        run.place(light=True)
+        world.works(run)
+    for _ in range(int(3 * HEAVY_AFTER_S)):
+        for run in runs:
+            world.now += 1 / len(runs)
+            world.copied[run.task] += int(HEAVY_BYTES * 0.9)
+            counters = {"bytes": world.copied[run.task]}
+            run.report = TaskReport(run.attempt or "", 1, RUNNING, counters=counters, settled=False)
+            world.placement.look(run, lambda _: True)
+    staying = [run for run in runs if not run.moves]
+    assert 0 < len(staying) * HEAVY_BYTES * 0.9 <= HEAVY_TOGETHER
+
+
+def test_a_task_with_a_users_policy_never_shares_a_process(world: World) -> None:
+    config = {"connector.class": CHECKPOINT, "replication.policy.class": "python:package:Policy"}
+    run = TaskRun(A, config, frozenset(), since=world.now)
+    world.placement.begin(run)
+    world.copies(world.works(run), 0, 3 * LIGHT_AFTER_S)
+    assert not run.light
 
 
 @pytest.mark.parametrize(
@@ -132,7 +189,7 @@ def test_when_the_shared_process_has_died_its_tasks_are_alone_for_a_while(world:
     run = world.begin(connector=connector)
     run.place(light=True)
     world.works(run)
-    world.placement.lost_process(run)
+    world.placement.lost_process(run, 9)
     world.works(run, shared=True)
     assert run.moves
     following = world.begin(connector=connector)
@@ -146,14 +203,14 @@ def test_when_the_shared_process_has_died_its_tasks_are_alone_for_a_while(world:
 
 def test_the_death_of_a_process_of_its_own_moves_nothing(world: World) -> None:
     run = world.works(world.begin(connector=HEARTBEAT), shared=False)
-    world.placement.lost_process(run)
+    world.placement.lost_process(run, 9)
     assert run.light
 
 
 def test_of_tasks_that_are_gone_nothing_is_kept(world: World) -> None:
     run = world.begin(connector=HEARTBEAT)
     world.works(run)
-    world.placement.lost_process(run)
+    world.placement.lost_process(run, 9)
     world.placement.keep([])
     assert world.begin(connector=HEARTBEAT).light
 
