@@ -30,7 +30,7 @@ from mirror_connect.kafka_io.records.record_batch import NewRecord
 from mirror_connect.spark_jobs.mapping.partition_ranges import PartitionRanges
 
 # Source offsets are committed every half second. With this wait, a kill still repeats what came in about a second.
-WRITE_WAIT_S: Final = 0.4
+WRITE_WAIT_S: Final = 0.25
 READ_S: Final = 120.0
 RETRY_S: Final = 1.0
 RETRY_MAX_S: Final = 30.0

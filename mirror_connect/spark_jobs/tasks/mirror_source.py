@@ -355,8 +355,12 @@ class SourceTask:
 
     async def _commit_for_ever(self) -> None:
         interval = min(COMMIT_S, self._spec.commit_interval_ms / 1000)
+        loop = asyncio.get_running_loop()
+        due = loop.time() + interval
         while True:
-            await asyncio.sleep(interval)
+            # A steady pace: a wait for ranges makes the next commit no later. Yet there is a pause before each of them.
+            await asyncio.sleep(max(due - loop.time(), interval / 2))
+            due = loop.time() + interval
             async with self._committing:
                 self._stalled.give_back()
                 self._stalled.show((self._source_offsets.problem, self._producer.problem, *self._mapping.problems))

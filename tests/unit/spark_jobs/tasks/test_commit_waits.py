@@ -2,10 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
+from types import SimpleNamespace
+from unittest import mock
+
 from mirror_connect.spark_jobs.mapping.offset_ranges_writer import WRITE_WAIT_S
-from mirror_connect.spark_jobs.tasks.mirror_source import COMMIT_S
+from mirror_connect.spark_jobs.tasks.mirror_source import COMMIT_S, SourceTask
+from tests.fakes.simulated_time import run_simulated
 
 
 def test_ranges_that_are_not_written_leave_no_more_than_a_second_uncommitted() -> None:
-    # docs/compatibility.md, "Source offsets".
-    assert COMMIT_S + WRITE_WAIT_S < 1.0
+    # docs/compatibility.md, "Source offsets". The rest of the second is for the write itself.
+    assert COMMIT_S + WRITE_WAIT_S <= 0.75
+
+
+def test_a_commit_that_waits_for_ranges_makes_the_next_one_no_later() -> None:
+    times: list[float] = []
+
+    async def slow() -> None:
+        await asyncio.sleep(WRITE_WAIT_S)
+
+    async def live() -> None:
+        task = SourceTask.__new__(SourceTask)
+        task._spec = SimpleNamespace(commit_interval_ms=60_000, source={})  # type: ignore[assignment]
+        task._link = SimpleNamespace(counters={})  # type: ignore[assignment]
+        task._stalled, task._producer, task._flows = mock.Mock(), mock.Mock(), {}
+        task._mapping = mock.Mock(before_commit=slow, problems=(), behind=lambda: ())
+        task._source_offsets = mock.Mock(commit=lambda: times.append(asyncio.get_running_loop().time()))
+        task._committing = asyncio.Lock()
+        committing = asyncio.create_task(task._commit_for_ever())
+        await asyncio.sleep(10 * COMMIT_S)
+        committing.cancel()
+
+    run_simulated(live())
+    assert len(times) >= 9
+    assert {round(after - before, 3) for before, after in itertools.pairwise(times)} == {COMMIT_S}
