@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -33,16 +32,15 @@ from mirror_connect.connectors.task_protocol import (
 from mirror_connect.kafka_io.client.connection import ConnectionLost
 from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
-from mirror_connect.kafka_io.producer.produce_outcome import FencedError, PartitionRefusedError
+from mirror_connect.kafka_io.producer.produce_outcome import FencedError
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.producer.task_lease import TaskLease
-from mirror_connect.kafka_io.records.record_batch import NewRecord, ProducerBatch
-from mirror_connect.kafka_io.records.record_rewrite import build
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset, SourceOffsetsWriter
 from tests.fakes.simulated import Process, World
 from tests.fakes.simulated_group import Group, Steps
 from tests.fakes.spark_rig import FakeEvents, FakeSpecs, wanted
 from tests.models.fence_broker import PARTITIONS, REQUEST_S, SOURCE, TARGET, Broker, Connection
+from tests.models.fence_feed import Feed
 
 T = TypeVar("T")
 CONNECTOR: Final = "c"
@@ -60,7 +58,6 @@ START_S: Final = 0.05
 # As the product's: SETTLE_S and LAST_COMMIT_S of mirror_source.py.
 SETTLE_S: Final = 1.5
 LAST_COMMIT_S: Final = 0.25
-NOW_MS: Final = int(time.time() * 1000)
 
 
 class Machines:
@@ -195,35 +192,6 @@ class Specs(FakeSpecs):
         return [SourceOffset(topic, partition, found.get(partition)) for topic, partition in partitions]
 
     def keep(self, tasks: Collection[TaskId]) -> None: ...
-
-
-class Feed:
-    """Numbered records, so many a second since the beginning of the world."""
-
-    def __init__(self, world: World, rate: float, first: int) -> None:
-        self.next = self.acknowledged = first
-        self._world, self._rate = world, rate
-
-    def _there(self) -> int:
-        return int(self._world.now * self._rate)
-
-    def waiting(self) -> bool:
-        return self.next < self._there()
-
-    def take(self, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
-        # A part of what waits, so that several batches are in flight behind a pause.
-        count = -(-(self._there() - self.next) // 3)
-        if count <= 0:
-            return None
-        numbers = range(self.next, self.next + count)
-        self.next += count
-        return build([NewRecord(b"k", b"%d" % number, NOW_MS) for number in numbers], numbers[0])
-
-    def acked(self, batch: ProducerBatch, base_offset: int) -> None:
-        self.acknowledged = batch.last_offset + 1
-
-    def failed(self, error: PartitionRefusedError) -> None:
-        raise error
 
 
 class RunOverError(Exception):

@@ -14,15 +14,8 @@ from mirror_connect.connectors.task_protocol import TaskId
 from tests.fakes.spark_rig import wanted
 from tests.models.fence_broker import SOURCE
 from tests.models.fence_workers import CONNECTOR, Task
-from tests.models.landing_tasks import (
-    PARTITIONS,
-    RATES,
-    TASKS,
-    ConnectorWorker,
-    LandingBroker,
-    LandingMachines,
-    SourceProcess,
-)
+from tests.models.landing_broker import PARTITIONS, RATES, LandingBroker, LandingMachines
+from tests.models.landing_tasks import TASKS, ConnectorWorker, SourceProcess
 from tests.models.watch import BrokenPromiseError
 from tests.models.worker_life import Incident, Schedule, WorkerLife
 
