@@ -13,6 +13,8 @@ from mirror_connect.kafka_io.consumer.record_reading import ReadRecord
 from mirror_connect.kafka_io.consumer.topic_reader import TopicReader
 
 SLOT_BYTES: Final = INT32.size
+# A broker shows the end of an empty topic only when the fetch's wait is over, and a task's first commit waits for it.
+_WAITS_SHORTLY: Final = {"fetch.max.wait.ms": "20"}
 
 
 async def read_newest(
@@ -34,7 +36,7 @@ async def read_newest(
             newest[record.key[:-SLOT_BYTES]] = (record.key, record.value)
 
     cluster = Cluster(properties, client_id)
-    reader = TopicReader(cluster, properties, "target", log)
+    reader = TopicReader(cluster, {**properties, **_WAITS_SHORTLY}, "target", log)
     reading = asyncio.create_task(reader.run())
     ended: asyncio.Task[bool] | None = None
     try:

@@ -25,6 +25,7 @@ class World:
         self.target.topic(RANGES)
         self.lines: list[str] = []
         self.ended = 0
+        self.made: list[FakeCluster] = []
 
     def cluster(self, properties: Mapping[str, str], client_id: str) -> FakeCluster:
         world = self
@@ -33,10 +34,11 @@ class World:
             async def close(self) -> None:
                 world.ended += 1
 
-        return Cluster(self.target)
+        self.made.append(Cluster(self.target))
+        return self.made[-1]
 
     async def read(self, *wanted: bytes) -> Mapping[bytes, tuple[bytes, bytes]] | None:
-        properties = {"bootstrap.servers": "b", "fetch.max.wait.ms": "10"}
+        properties = {"bootstrap.servers": "b", "fetch.max.wait.ms": "60000"}
         return await read_newest(properties, "reader", RANGES, wanted, self.lines.append)
 
 
@@ -66,8 +68,10 @@ async def test_records_without_key_or_value_are_no_segments(world: World) -> Non
     assert await world.read(b"a") == {b"a": (in_slot(b"a", 0), b"1")}
 
 
-async def test_an_empty_topic_has_no_segments(world: World) -> None:
+async def test_an_empty_topic_has_no_segments_and_is_read_at_once(world: World) -> None:
     assert await world.read(b"a") == {}
+    # A broker answers when the wait is over. The first commit of a new connector waits for that.
+    assert {request.max_wait_ms <= 20 for made in world.made for _, request in made.fetches} == {True}
 
 
 async def test_without_the_topic_there_is_no_answer(world: World) -> None:
