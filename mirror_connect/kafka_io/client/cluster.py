@@ -41,7 +41,7 @@ from mirror_connect.kafka_io.protocol.metadata import (
     TopicEntry,
 )
 
-Purpose: TypeAlias = Literal["fetch", "fetch-second", "fetch-quiet", "produce", "control"]
+Purpose: TypeAlias = Literal["fetch", "fetch-second", "fetch-quiet", "produce", "produce-ahead", "control"]
 T = TypeVar("T")
 
 # A broker that hangs (a suspended process, a full disk) accepts connections, but requests end at request.timeout.ms.

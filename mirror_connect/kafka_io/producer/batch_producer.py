@@ -54,6 +54,7 @@ class BatchProducer:
         restart: str = RESTART_TASK,
     ) -> None:
         self._settings = settings
+        self._cluster = cluster
         self._identity = ProducerIdentity(
             cluster, transactional_id, lease, problems, idempotent=settings.idempotent, restart=restart
         )
@@ -83,7 +84,7 @@ class BatchProducer:
     def partition(self, topic: str, partition: int, feed: Feed, *, ahead: bool = False) -> TargetPartition:
         """The sending side of a partition. If it is created again after `release`, its sequences continue.
 
-        `ahead`: its batches go into the next request before all others, for small ones that must not wait.
+        `ahead`: its batches go over a connection of their own, for small ones that must not wait for data under way.
         """
         key = TopicPartition(topic, partition)
         known = self._sender.partitions.get(key)
@@ -96,7 +97,14 @@ class BatchProducer:
             target.limit, target.largest = known.limit, known.largest
             target.may_land_until = known.may_land_until
         self._sender.partitions[key] = target
+        if self._cluster.leader(topic, partition) is None:
+            # Before its feed has something, as that would wait for it.
+            self._sender.wanted.want(topic)
         return target
+
+    def expect(self, topic: str) -> None:
+        """This topic will be written to. Its leaders are looked up together with those of the next topics."""
+        self._sender.wanted.want_along(topic)
 
     def wake(self, target: TargetPartition) -> None:
         """The target's feed has something. Repeated calls cost little."""

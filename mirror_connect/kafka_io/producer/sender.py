@@ -1,8 +1,8 @@
 """Sends the batches of a BatchProducer: picks partitions, sends requests, handles answers, retries, reads metadata.
 
 A partition waits at the broker that leads it. In each turn of the event loop, every broker with room for a request gets
-one, with a batch of each partition that waits there. There is one task for each request; a batch costs no future and no
-task.
+one, with a batch of each partition that waits there. Small batches that must not wait go ahead: over a connection of their
+own. There is one task for each request; a batch costs no future and no task.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mirror_connect.kafka_io.client.round_trip import LINK_BYTES_PER_S
 from mirror_connect.kafka_io.producer.oversize import BatchSplitter
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError, Outcome, outcome
 from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
-from mirror_connect.kafka_io.producer.target_broker import TargetBroker
+from mirror_connect.kafka_io.producer.target_broker import NEAR_REQUESTS, TargetBroker
 from mirror_connect.kafka_io.producer.target_partition import (
     InFlightBatch,
     ProducerIdAndEpoch,
@@ -56,7 +56,7 @@ class Sender:
     """Sends with several requests in flight per broker, and batches in order within each partition. One event loop.
 
     `failed` gets the error that ends the producer: it was fenced, or its credentials were refused. `answered` is set after
-    each answer. `leaderless`: partitions that wait for a leader.
+    each answer. `leaderless`: partitions that wait for a leader; `wanted`: topics whose leaders are looked up.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Sender:
         self._closed = False
         self._bump_wanted = False
         self._pump_scheduled = False
-        self._wanted = WantedMetadata(
+        self.wanted = WantedMetadata(
             settings.retry_backoff_s, settings.retry_backoff_max_s, settings.metadata_max_age_s
         )
         self._tasks: set[asyncio.Task[None]] = set()
@@ -136,7 +136,7 @@ class Sender:
             if leader is None or leader.node_id < 0:
                 self.leaderless[target] = None
                 self._fails(target)
-                self._wanted.want(target.topic)
+                self.wanted.want(target.topic)
                 return
             target.node = leader.node_id
             if target.failures_in_row == 0:
@@ -145,7 +145,7 @@ class Sender:
         if node is None:
             node = self._nodes[target.node] = TargetBroker(target.node)
             # A producer with nothing to send notices a broker's absence only this way.
-            self.spawn(node.keep_round_trip(self._cluster, self._wanted.want_all))
+            self.spawn(node.keep_round_trip(self._cluster, self.wanted.want_all))
         node.row(target)[target] = None
         self._schedule_pump()
 
@@ -162,7 +162,7 @@ class Sender:
             self._nodes[target.node].row(target).pop(target, None)
         if elsewhere:
             target.node = None
-            self._wanted.want(target.topic)
+            self.wanted.want(target.topic)
         self._loop.call_at(target.blocked_until + 0.001, self._make_ready, target)
 
     def _schedule_pump(self) -> None:
@@ -187,39 +187,33 @@ class Sender:
         now = self._loop.time()
         wire_limit = self._wire_limit()
         for node in self._nodes.values():
-            most, limit = node.most_requests(self._settings.max_in_flight), self._settings.max_request_bytes
-            if now < node.paced_until:
-                most, limit = 1, min(limit, node.paced_bytes)
-            if node.carries is not None:
-                most, limit = 1, min(limit, node.carries)
-            while (
-                (node.ahead or node.ready)
-                and node.requests < most
-                and now >= node.throttled_until
-                and self._wire_bytes < wire_limit
-            ):
-                taken = self._take(node, limit)
-                if taken:
-                    self.spawn(self._exchange(node, taken))
-                    if taken[-1][0].split_tried:
-                        # One split in each turn of the loop: many together would block it for long.
-                        self._schedule_pump()
-                        return
+            most, limit = node.limits(now, self._settings.max_in_flight, self._settings.max_request_bytes)
+            while node.ahead and node.ahead_requests < min(most, NEAR_REQUESTS):
+                self._send(node, limit, ahead=True)
+            while node.ready and node.requests < most and now >= node.throttled_until and self._wire_bytes < wire_limit:
+                if self._send(node, limit):
+                    # One split in each turn of the loop: many together would block it for long.
+                    self._schedule_pump()
+                    return
 
     def _wire_limit(self) -> float:
         farthest = max((node.round_trip for node in self._nodes.values()), default=0.0)
         return max(WIRE_LIMIT, min(self._settings.buffer_bytes, LINK_BYTES_PER_S * farthest))
 
-    def _take(self, node: TargetBroker, limit: int) -> list[tuple[TargetPartition, InFlightBatch]]:
-        taken, size = node.take(self.producer, limit)
-        if taken:
-            node.sent(size)
-            self._requests += 1
-            self._wire_bytes += size
-        return taken
+    def _send(self, node: TargetBroker, limit: int, *, ahead: bool = False) -> bool:
+        """Sends a request, if there is something for it; True if its last batch was split, or should have been."""
+        taken, size = node.take(self.producer, limit, ahead=ahead)
+        if not taken:
+            return False
+        node.sent(size, ahead=ahead)
+        self._requests += 1
+        self._wire_bytes += size
+        self.spawn(self._exchange(node, taken, size, ahead=ahead))
+        return taken[-1][0].split_tried
 
-    async def _exchange(self, node: TargetBroker, taken: list[tuple[TargetPartition, InFlightBatch]]) -> None:
-        size = sum(sent.size for _, sent in taken)
+    async def _exchange(
+        self, node: TargetBroker, taken: list[tuple[TargetPartition, InFlightBatch]], size: int, *, ahead: bool
+    ) -> None:
         batches = [ProducePartition(target.topic, target.partition, sent.payload) for target, sent in taken]
         answer: ProduceResponse | None = None
         lost = "the connection to the target was lost"
@@ -227,19 +221,21 @@ class Sender:
         lease = LeaseCheck(self._lease)
         request = Produce(batches, timeout_ms=self._settings.request_timeout_ms, before_write=lease)
         try:
-            answer = await self._cluster.send(node.node_id, request, purpose="produce")
-            node.answered_after(self._loop.time() - sent_at, self._timeout_s, self._settings.max_request_bytes)
+            answer = await self._cluster.send(node.node_id, request, purpose="produce-ahead" if ahead else "produce")
+            if not ahead:
+                self._pace(node, size, self._loop.time() - sent_at, answer.throttle_ms / 1000)
         except LeaseLostError:
             pass
         except RequestTimedOut as error:
             lost = str(error)
-            node.timed_out(self._loop.time(), sent_at, size)
+            if not ahead:
+                node.timed_out(self._loop.time(), sent_at, size)
         except (ClusterUnreachable, ConnectionLost) as error:
             lost = str(error)
         except (NotAuthorized, UnsupportedByBroker) as error:
             self.fail(error)
         finally:
-            node.ended(size)
+            node.ended(size, ahead=ahead)
             self._requests -= 1
             self._wire_bytes -= size
             if not self._closed:
@@ -249,6 +245,12 @@ class Sender:
                         target.may_land_until = self._loop.time() + self._timeout_s
                 self._take_answer(node, taken, answer, lost)
 
+    def _pace(self, node: TargetBroker, size: int, seconds: float, throttled: float) -> None:
+        node.answered_after(seconds, self._timeout_s, self._settings.max_request_bytes)
+        if throttled > 0:
+            node.throttled(self._loop.time(), throttled, size)
+            self._loop.call_at(node.throttled_until + 0.001, self._schedule_pump)
+
     def _take_answer(
         self,
         node: TargetBroker,
@@ -256,7 +258,6 @@ class Sender:
         answer: ProduceResponse | None,
         lost: str,
     ) -> None:
-        now = self._loop.time()
         if answer is None:
             for target, sent in taken:
                 target.answered(sent, Outcome.RETRY)
@@ -266,9 +267,6 @@ class Sender:
                     self._problems.report(target.problem)
         else:
             self._problems.resolve(broker_name(node.node_id), ProblemCode.BROKER_UNREACHABLE)
-            if answer.throttle_ms > 0:
-                node.throttled(now, answer.throttle_ms / 1000, sum(sent.size for _, sent in taken))
-                self._loop.call_at(node.throttled_until + 0.001, self._schedule_pump)
             # Answers are grouped by topic, so their order differs from the request's: find them by name.
             by_name = {(entry.topic, entry.partition): entry for entry in answer.partitions}
             for target, sent in taken:
@@ -352,7 +350,7 @@ class Sender:
         """Reads metadata where a leader is missing or has moved, and periodically that of all topics."""
         unreachable = 0
         while True:
-            wanted = await self._wanted.due()
+            wanted = await self.wanted.due()
             topics = {target.topic for target in self.partitions.values()} if wanted is None else wanted
             try:
                 await self._cluster.refresh(topics)
@@ -362,7 +360,7 @@ class Sender:
                 unreachable += 1
                 problem = self._unreachable.because(str(error))
                 self._problems.report(problem, logged=unreachable >= QUIET_RETRIES, shown=True)
-                self._wanted.want_all()
+                self.wanted.want_all()
             except NotAuthorized as error:
                 self.fail(error)
                 return
@@ -375,7 +373,7 @@ class Sender:
                     self._retry(target, code, "", elsewhere=True)
                 else:
                     self._make_ready(target)
-            self._wanted.was_read(topics, {target.topic for target in self.leaderless})
+            self.wanted.was_read(topics, {target.topic for target in self.leaderless})
             # Many topics that miss their leaders one after the other are read together.
             pause = self._settings.retry_backoff_s * 2 ** min(unreachable, 10)
             await asyncio.sleep(min(self._settings.retry_backoff_max_s, pause))

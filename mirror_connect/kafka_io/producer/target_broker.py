@@ -41,13 +41,15 @@ class TargetBroker:
     `answers_after`: the moving mean of the seconds until an answer to a Produce request; 0: there was none.
     `carries`: how many bytes a request may have, one at a time, since one got no answer in time (at `limited_at`); None: no
     such limit.
-    `ahead` and `ready`: partitions with something to send; those in `ahead` always come first. Times are the loop's.
+    `ahead` and `ready`: partitions with something to send. Those in `ahead` have a connection of their own, with
+    `ahead_requests` under way; all other figures are those of the data. Times are the loop's.
     """
 
     node_id: int
     ahead: dict[TargetPartition, None] = field(default_factory=dict)
     ready: dict[TargetPartition, None] = field(default_factory=dict)
     requests: int = 0
+    ahead_requests: int = 0
     wire_bytes: int = 0
     mean_bytes: float = 0.0
     throttled_until: float = 0.0
@@ -73,17 +75,28 @@ class TargetBroker:
         most = FAR_REQUESTS if self.latency_bound else NEAR_REQUESTS
         return most if configured is None else min(most, configured)
 
+    def limits(self, now: float, configured: int | None, largest: int) -> tuple[int, int]:
+        """How many requests may be in flight now, and the bytes of one; `largest`: without a throttle or a slow link."""
+        most, limit = self.most_requests(configured), largest
+        if now < self.paced_until:
+            most, limit = 1, min(limit, self.paced_bytes)
+        if self.carries is not None:
+            most, limit = 1, min(limit, self.carries)
+        return most, limit
+
     def row(self, target: TargetPartition) -> dict[TargetPartition, None]:
         """The row in which the partition waits for a request."""
         return self.ahead if target.ahead else self.ready
 
-    def take(self, producer: ProducerIdAndEpoch, limit: int) -> tuple[list[tuple[TargetPartition, InFlightBatch]], int]:
+    def take(
+        self, producer: ProducerIdAndEpoch, limit: int, *, ahead: bool
+    ) -> tuple[list[tuple[TargetPartition, InFlightBatch]], int]:
         """A batch of each partition that waits, and their bytes: until `limit` is reached, or one had to be split."""
+        row = self.ahead if ahead else self.ready
         taken: list[tuple[TargetPartition, InFlightBatch]] = []
         size = 0
         merges = self.merges
-        for target in (*self.ahead, *self.ready):
-            row = self.row(target)
+        for target in tuple(row):
             del row[target]
             sent = target.next_batch(producer, latency_bound=merges) if target.sendable() else None
             if sent is None:
@@ -97,14 +110,20 @@ class TargetBroker:
                 break
         return taken, size
 
-    def sent(self, size: int) -> None:
+    def sent(self, size: int, *, ahead: bool = False) -> None:
         """A request of so many bytes is under way."""
+        if ahead:
+            self.ahead_requests += 1
+            return
         self.requests += 1
         self.wire_bytes += size
         self.mean_bytes += (self.wire_bytes - self.mean_bytes) * NEWEST
 
-    def ended(self, size: int) -> None:
+    def ended(self, size: int, *, ahead: bool = False) -> None:
         """It was answered, or is lost."""
+        if ahead:
+            self.ahead_requests -= 1
+            return
         self.requests -= 1
         self.wire_bytes -= size
 

@@ -107,8 +107,8 @@ class TargetPartition:
     """One target partition of a producer. `limit`: the largest size of a merged batch, in bytes.
 
     `largest`: the largest size of any batch, from refusals or the topic's config; None while nothing was refused.
-    `ahead`: its batches go before those of others. `remembered_until`: until then (ms since the epoch) the broker keeps its
-    state of this producer, by the newest record that it has acknowledged.
+    `ahead`: its batches go over a connection of their own. `remembered_until`: until then (ms since the epoch) the broker
+    keeps its state of this producer, by the newest record that it has acknowledged.
     `split_tried`: the last `next_batch` split a batch or tried to, which takes up to a second.
     `problem`: why the target doesn't accept its batches; None while it does. `failing_since`: a try failed then (loop time),
     and nothing was acknowledged since; None: no try failed.

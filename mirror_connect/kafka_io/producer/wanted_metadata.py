@@ -29,6 +29,7 @@ class WantedMetadata:
         self._longest_pause = longest_pause
         self._max_age = max_age
         self._topics: dict[str, None] = {}
+        self._along: dict[str, None] = {}
         self._pauses: dict[str, _Pause] = {}
         self._all_at = self._clock() + max_age
         self._changed = asyncio.Event()
@@ -37,6 +38,10 @@ class WantedMetadata:
         """A partition of the topic has no leader, or another one."""
         self._topics[topic] = None
         self._changed.set()
+
+    def want_along(self, topic: str) -> None:
+        """The topic will be written to: its metadata is read together with that of the next wanted topics."""
+        self._along[topic] = None
 
     def want_all(self) -> None:
         """Any leader may have moved: a broker is away."""
@@ -55,7 +60,8 @@ class WantedMetadata:
             if topics := [topic for topic, when in at.items() if when <= now]:
                 for topic in topics:
                     del self._topics[topic]
-                return topics
+                along, self._along = self._along, {}
+                return list({**dict.fromkeys(topics), **along})
             self._changed.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(min([self._all_at, *at.values()])):

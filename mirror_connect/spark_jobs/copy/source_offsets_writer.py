@@ -48,6 +48,8 @@ class SourceOffsetsWriter:
         self.commits = 0
         self._producer = producer
         self._spec = spec
+        # The first commit must not wait for the leaders: until it is done, a kill repeats everything.
+        producer.expect(spec.offsets_topic)
         self._offsets_topic: dict[int, OwnRecords] = {}
         self._committed: dict[TaskPartition, LastOffset] = {}
         self._noted: dict[TaskPartition, LastOffset] = {}

@@ -160,6 +160,7 @@ class OffsetRangesWriter:
 
     async def run(self) -> None:
         """Reads the newest segments of added partitions."""
+        self._producer.expect(self._topic)
         tries = 0
         while True:
             if not self._unknown:

@@ -157,7 +157,7 @@ async def test_it_closes_when_new_metadata_are_asked_for_in_that_very_moment(tur
     await rig.producer.start()
     for _ in range(6):  # it waits for the first request
         await asyncio.sleep(0)
-    rig.producer._sender._wanted.want_all()
+    rig.producer._sender.wanted.want_all()
     for _ in range(turns):
         await asyncio.sleep(0)
     async with asyncio.timeout(60):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
 import pytest
 
@@ -232,26 +233,61 @@ async def test_a_throttled_producer_waits_as_long_as_it_was_told(rig: Rig) -> No
     assert len(rig.target.requests) == 1
 
 
-async def test_what_goes_ahead_waits_behind_no_more_than_what_is_under_way() -> None:
-    rig = Rig(FakeTarget(), ProducerSettings(retry_backoff_s=0.001, max_in_flight=1, max_request_bytes=1))
+@pytest.mark.parametrize("most", [None, 1])
+async def test_what_goes_ahead_waits_for_nothing_that_is_under_way(most: int | None) -> None:
+    target = FakeTarget()
+    rig = Rig(target, ProducerSettings(retry_backoff_s=0.001, max_in_flight=most, max_request_bytes=1))
+    sent, answered = target.send, asyncio.Event()
+
+    async def send(node_id: int, request: Any, *, purpose: str = "control") -> Any:
+        if purpose == "produce":
+            await answered.wait()
+        return await sent(node_id, request, purpose=purpose)
+
+    target.send = send  # type: ignore[method-assign]
     await rig.producer.start()
-    positions = Feed()
-    ahead = rig.producer.partition("offsets", 0, positions, ahead=True)
-
-    def before(_request: object) -> int:
-        if len(rig.target.requests) == 3:
-            positions.batches.append(batch(0, [10]))
-            rig.producer.wake(ahead)
-        return 0
-
-    rig.target.before = before
     feeds = [Feed(batches(2)) for _ in range(10)]
     for number, feed in enumerate(feeds):
         rig.feed(feed, number)
+    await asyncio.sleep(0.01)
+    positions = Feed(batches(10))
+    rig.producer.wake(rig.producer.partition("offsets", 0, positions, ahead=True))
+    await until(lambda: len(positions.acknowledged) == 30)
+    assert not any(feed.acknowledged for feed in feeds)
+    answered.set()
     await until(lambda: all(len(feed.acknowledged) == 6 for feed in feeds))
     await rig.producer.close()
-    order = [request.batches[0].topic for request in rig.target.requests]
-    assert order.index("offsets") in (3, 4)
+
+
+@pytest.mark.parametrize("most", [None, 2])
+async def test_what_goes_ahead_has_no_more_requests_in_flight_than_data(most: int | None) -> None:
+    rig = Rig(FakeTarget(), ProducerSettings(retry_backoff_s=0.001, max_in_flight=most, max_request_bytes=1))
+    rig.target.delay = lambda: 0.01
+    await rig.producer.start()
+    feeds = [Feed(batches(2)) for _ in range(10)]
+    for number, feed in enumerate(feeds):
+        rig.producer.wake(rig.producer.partition("offsets", number, feed, ahead=True))
+    await until(lambda: all(len(feed.acknowledged) == 6 for feed in feeds))
+    assert rig.target.most_in_flight == (most or 5)
+    await rig.producer.close()
+
+
+async def test_a_throttle_of_what_goes_ahead_leaves_data_as_it_is(rig: Rig) -> None:
+    rig.target.throttle_ms = 60_000
+    ahead, feed = Feed(batches(1)), Feed(batches(1))
+    rig.producer.wake(rig.producer.partition("offsets", 0, ahead, ahead=True))
+    await until(lambda: len(ahead.acknowledged) == 3)
+    rig.feed(feed)
+    await until(lambda: len(feed.acknowledged) == 3)
+
+
+async def test_the_leader_is_looked_up_before_there_is_something_to_send(rig: Rig) -> None:
+    rig.target.missing = {"a.orders": NO_LEADER, "offsets": NO_LEADER}
+    rig.producer.expect("offsets")
+    await asyncio.sleep(0.01)
+    assert rig.target.refreshed == []
+    rig.producer.partition("a.orders", 0, Feed())
+    await until(lambda: rig.target.refreshed == [{"a.orders", "offsets"}])
 
 
 async def test_a_broker_that_throttles_gets_one_request_at_a_time(rig: Rig) -> None:

@@ -75,3 +75,14 @@ def test_when_a_broker_is_away_all_topics_are_read_now_and_the_next_time_after_t
         assert await reads(wanted, 320.0, set()) == [(0.0, ["a"]), (10.0, None), (310.0, None)]
 
     run_simulated(run())
+
+
+def test_topics_that_will_be_written_to_are_read_with_the_next_that_are_wanted() -> None:
+    async def run() -> None:
+        wanted = WantedMetadata(0.1, 1.0, MAX_AGE)
+        wanted.want_along("later")
+        asyncio.get_running_loop().call_at(10.0, wanted.want, "a")
+        asyncio.get_running_loop().call_at(20.0, wanted.want, "b")
+        assert await reads(wanted, 100.0, set()) == [(10.0, ["a", "later"]), (20.0, ["b"])]
+
+    run_simulated(run())
