@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.connectors.mirror.topic_configs import ConfigSource, TopicConfig
 from mirror_connect.kafka_io.client.cluster import Leader
 from mirror_connect.kafka_io.client.connection import ConnectionLost
@@ -99,6 +100,8 @@ class FakeTarget:
         self.refreshed: list[set[str]] = []
         self.transactional_id_error = 0
         self.round_trip = 0.0
+        # How many of the next reads of metadata fail.
+        self.unreachable = 0
 
     def log(self, topic: str, partition: int) -> Log:
         return self.logs.setdefault((topic, partition), Log())
@@ -112,6 +115,12 @@ class FakeTarget:
     async def refresh(self, topics: Iterable[str]) -> None:
         self.refreshed.append(set(topics))
         await asyncio.sleep(0)
+        if self.unreachable:
+            self.unreachable -= 1
+            raise ClusterUnreachable("no broker answers at fake:1")
+
+    def close_idle(self, _node_id: int) -> None:
+        pass
 
     async def any_node(self, request: Any) -> Any:
         await asyncio.sleep(0)

@@ -122,6 +122,9 @@ class FakeCluster(FakeSource):
     async def close(self) -> None:
         await asyncio.sleep(0)
 
+    def close_idle(self, _node_id: int) -> None:
+        pass
+
     async def refresh(self, topics: Iterable[str]) -> None:
         if self.broker.away:
             raise ClusterUnreachable("no broker answers at fake:1")

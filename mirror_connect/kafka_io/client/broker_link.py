@@ -77,6 +77,11 @@ class BrokerLink:
             self._throttled_until = time.monotonic() + throttle_ms / 1000
         return received
 
+    def close_idle(self) -> None:
+        """Closes the connection if no request is in flight. The next request opens another one."""
+        if self._connection is not None and not self.is_busy and self._connection.awaited == 0:
+            self._connection.lost("closed because another connection to this broker got no answer")
+
     def close(self) -> None:
         """Closes the link: requests in flight and later ones raise ConnectionLost."""
         self._closed = True

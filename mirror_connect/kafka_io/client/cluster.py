@@ -114,6 +114,13 @@ class Cluster:
             raise ConnectionLost(f"broker {node_id} is not among the cluster's brokers at present")
         return await self._link(node.host, node.port, purpose).send(request)
 
+    def close_idle(self, node_id: int) -> None:
+        """Closes this broker's connections without requests in flight: they may be dead, as another one is."""
+        node = self.nodes.get(node_id)
+        for (host, port, _), link in self._links.items():
+            if node is not None and (host, port) == (node.host, node.port):
+                link.close_idle()
+
     async def any_node(self, request: Request[T]) -> T:
         """Sends to any broker that answers. Raises ClusterUnreachable if none does, NotAuthorized.
 

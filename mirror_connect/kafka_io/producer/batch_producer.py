@@ -104,7 +104,7 @@ class BatchProducer:
 
     def expect(self, topic: str) -> None:
         """This topic will be written to. Its leaders are looked up together with those of the next topics."""
-        self._sender.wanted.want_along(topic)
+        self._sender.wanted.want_along([topic])
 
     def wake(self, target: TargetPartition) -> None:
         """The target's feed has something. Repeated calls cost little."""

@@ -21,7 +21,8 @@ from mirror_connect.kafka_io.client.round_trip import LINK_BYTES_PER_S
 from mirror_connect.kafka_io.producer.oversize import BatchSplitter
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError, Outcome, outcome
 from mirror_connect.kafka_io.producer.producer_identity import ProducerIdentity
-from mirror_connect.kafka_io.producer.target_broker import NEAR_REQUESTS, TargetBroker
+from mirror_connect.kafka_io.producer.target_broker import TargetBroker
+from mirror_connect.kafka_io.producer.target_connection import Taken, TargetConnection
 from mirror_connect.kafka_io.producer.target_partition import (
     InFlightBatch,
     ProducerIdAndEpoch,
@@ -35,13 +36,14 @@ from mirror_connect.kafka_io.producer.write_problems import (
     broker_name,
     broker_unreachable,
     producer_state_lost,
+    still_unreachable,
     unwritable,
     write_denied,
 )
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode
 from mirror_connect.kafka_io.protocol.produce import Produce, ProducePartition, ProduceResponse
 
-# The most bytes under way. Over long distances as many as fill so fast a link, up to buffer.memory.
+# The most bytes of data under way. Over long distances as many as fill so fast a link, up to buffer.memory.
 WIRE_LIMIT: Final = 16 << 20
 LEASE_POLL_S: Final = 0.05
 # Retries of one partition before it is a problem: a moved leader or a new topic is none.
@@ -84,8 +86,8 @@ class Sender:
         self.leaderless: dict[TargetPartition, None] = {}
         self._nodes: dict[int, TargetBroker] = {}
         self._splitter = BatchSplitter(cluster, problems, self)
-        self._wire_bytes = 0
         self._requests = 0
+        self._data_bytes = 0
         self._halted = True
         self._closed = False
         self._bump_wanted = False
@@ -184,36 +186,35 @@ class Sender:
         if not self._lease():
             self._loop.call_later(LEASE_POLL_S, self._schedule_pump)
             return
-        now = self._loop.time()
-        wire_limit = self._wire_limit()
+        now, wire_limit = self._loop.time(), self._wire_limit()
         for node in self._nodes.values():
-            most, limit = node.limits(now, self._settings.max_in_flight, self._settings.max_request_bytes)
-            while node.ahead and node.ahead_requests < min(most, NEAR_REQUESTS):
-                self._send(node, limit, ahead=True)
-            while node.ready and node.requests < most and now >= node.throttled_until and self._wire_bytes < wire_limit:
-                if self._send(node, limit):
-                    # One split in each turn of the loop: many together would block it for long.
-                    self._schedule_pump()
-                    return
+            most = node.most_requests(self._settings.max_in_flight)
+            for connection in (node.ahead, node.data):
+                most_now, limit = connection.limits(now, most, self._settings.max_request_bytes)
+                while connection.waiting and connection.requests < most_now:
+                    if connection is node.data and self._data_bytes >= wire_limit:
+                        break
+                    if self._send(node, connection, limit):
+                        # One split in each turn of the loop: many together would block it for long.
+                        self._schedule_pump()
+                        return
 
     def _wire_limit(self) -> float:
         farthest = max((node.round_trip for node in self._nodes.values()), default=0.0)
         return max(WIRE_LIMIT, min(self._settings.buffer_bytes, LINK_BYTES_PER_S * farthest))
 
-    def _send(self, node: TargetBroker, limit: int, *, ahead: bool = False) -> bool:
+    def _send(self, node: TargetBroker, connection: TargetConnection, limit: int) -> bool:
         """Sends a request, if there is something for it; True if its last batch was split, or should have been."""
-        taken, size = node.take(self.producer, limit, ahead=ahead)
+        taken, size = connection.take(self.producer, limit, merges=node.merges)
         if not taken:
             return False
-        node.sent(size, ahead=ahead)
+        connection.sent(size)
         self._requests += 1
-        self._wire_bytes += size
-        self.spawn(self._exchange(node, taken, size, ahead=ahead))
+        self._data_bytes += 0 if connection is node.ahead else size
+        self.spawn(self._exchange(node, connection, taken, size))
         return taken[-1][0].split_tried
 
-    async def _exchange(
-        self, node: TargetBroker, taken: list[tuple[TargetPartition, InFlightBatch]], size: int, *, ahead: bool
-    ) -> None:
+    async def _exchange(self, node: TargetBroker, connection: TargetConnection, taken: Taken, size: int) -> None:
         batches = [ProducePartition(target.topic, target.partition, sent.payload) for target, sent in taken]
         answer: ProduceResponse | None = None
         lost = "the connection to the target was lost"
@@ -221,23 +222,23 @@ class Sender:
         lease = LeaseCheck(self._lease)
         request = Produce(batches, timeout_ms=self._settings.request_timeout_ms, before_write=lease)
         try:
-            answer = await self._cluster.send(node.node_id, request, purpose="produce-ahead" if ahead else "produce")
-            if not ahead:
-                self._pace(node, size, self._loop.time() - sent_at, answer.throttle_ms / 1000)
+            answer = await self._cluster.send(node.node_id, request, purpose=connection.purpose)
+            self._answered(connection, self._loop.time() - sent_at, size, answer.throttle_ms / 1000)
         except LeaseLostError:
             pass
         except RequestTimedOut as error:
             lost = str(error)
-            if not ahead:
-                node.timed_out(self._loop.time(), sent_at, size)
+            connection.timed_out(self._loop.time(), sent_at, size)
+            # A firewall may have forgotten the others, too. They would notice that after another request.timeout.ms.
+            self._cluster.close_idle(node.node_id)
         except (ClusterUnreachable, ConnectionLost) as error:
             lost = str(error)
         except (NotAuthorized, UnsupportedByBroker) as error:
             self.fail(error)
         finally:
-            node.ended(size, ahead=ahead)
+            connection.ended(size)
             self._requests -= 1
-            self._wire_bytes -= size
+            self._data_bytes -= 0 if connection is node.ahead else size
             if not self._closed:
                 if answer is None and lease.passed:
                     # The broker may still have the request unread. It is taken as gone after another request.timeout.ms.
@@ -245,19 +246,13 @@ class Sender:
                         target.may_land_until = self._loop.time() + self._timeout_s
                 self._take_answer(node, taken, answer, lost)
 
-    def _pace(self, node: TargetBroker, size: int, seconds: float, throttled: float) -> None:
-        node.answered_after(seconds, self._timeout_s, self._settings.max_request_bytes)
+    def _answered(self, connection: TargetConnection, seconds: float, size: int, throttled: float) -> None:
+        connection.answered_after(seconds, self._timeout_s, self._settings.max_request_bytes)
         if throttled > 0:
-            node.throttled(self._loop.time(), throttled, size)
-            self._loop.call_at(node.throttled_until + 0.001, self._schedule_pump)
+            connection.throttled(self._loop.time(), throttled, size)
+            self._loop.call_at(connection.throttled_until + 0.001, self._schedule_pump)
 
-    def _take_answer(
-        self,
-        node: TargetBroker,
-        taken: list[tuple[TargetPartition, InFlightBatch]],
-        answer: ProduceResponse | None,
-        lost: str,
-    ) -> None:
+    def _take_answer(self, node: TargetBroker, taken: Taken, answer: ProduceResponse | None, lost: str) -> None:
         if answer is None:
             for target, sent in taken:
                 target.answered(sent, Outcome.RETRY)
@@ -265,8 +260,8 @@ class Sender:
                 if target.failures_in_row >= QUIET_RETRIES:
                     target.problem = broker_unreachable(node.node_id, lost)
                     self._problems.report(target.problem)
+                    node.reported = True
         else:
-            self._problems.resolve(broker_name(node.node_id), ProblemCode.BROKER_UNREACHABLE)
             # Answers are grouped by topic, so their order differs from the request's: find them by name.
             by_name = {(entry.topic, entry.partition): entry for entry in answer.partitions}
             for target, sent in taken:
@@ -276,6 +271,9 @@ class Sender:
                     self._retry(target, NOT_ANSWERED, "the broker did not answer for it", elsewhere=True)
                 else:
                     self._take_code(target, sent, entry.error, entry.base_offset, entry.message)
+            if node.reported and not still_unreachable(node.node_id, self.partitions.values()):
+                node.reported = False
+                self._problems.resolve(broker_name(node.node_id), ProblemCode.BROKER_UNREACHABLE)
         self.after_answers(target for target, _ in taken)
 
     def after_answers(self, targets: Iterable[TargetPartition]) -> None:
@@ -351,7 +349,8 @@ class Sender:
         unreachable = 0
         while True:
             wanted = await self.wanted.due()
-            topics = {target.topic for target in self.partitions.values()} if wanted is None else wanted
+            topics = {target.topic for target in self.partitions.values()} if wanted is None else set(wanted)
+            topics |= self.wanted.along()
             try:
                 await self._cluster.refresh(topics)
                 unreachable = 0
@@ -361,6 +360,7 @@ class Sender:
                 problem = self._unreachable.because(str(error))
                 self._problems.report(problem, logged=unreachable >= QUIET_RETRIES, shown=True)
                 self.wanted.want_all()
+                self.wanted.want_along(topics)
             except NotAuthorized as error:
                 self.fail(error)
                 return

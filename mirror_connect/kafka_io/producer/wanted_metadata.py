@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 
@@ -29,7 +29,7 @@ class WantedMetadata:
         self._longest_pause = longest_pause
         self._max_age = max_age
         self._topics: dict[str, None] = {}
-        self._along: dict[str, None] = {}
+        self._along: set[str] = set()
         self._pauses: dict[str, _Pause] = {}
         self._all_at = self._clock() + max_age
         self._changed = asyncio.Event()
@@ -39,9 +39,14 @@ class WantedMetadata:
         self._topics[topic] = None
         self._changed.set()
 
-    def want_along(self, topic: str) -> None:
-        """The topic will be written to: its metadata is read together with that of the next wanted topics."""
-        self._along[topic] = None
+    def want_along(self, topics: Iterable[str]) -> None:
+        """These topics will be written to: their metadata is read together with that of the next wanted topics."""
+        self._along.update(topics)
+
+    def along(self) -> set[str]:
+        """The topics to be read together with those that are due, once."""
+        along, self._along = self._along, set()
+        return along
 
     def want_all(self) -> None:
         """Any leader may have moved: a broker is away."""
@@ -60,8 +65,7 @@ class WantedMetadata:
             if topics := [topic for topic, when in at.items() if when <= now]:
                 for topic in topics:
                     del self._topics[topic]
-                along, self._along = self._along, {}
-                return list({**dict.fromkeys(topics), **along})
+                return topics
             self._changed.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(min([self._all_at, *at.values()])):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from mirror_connect.connectors.problems import Problem, ProblemCode
@@ -28,6 +29,13 @@ def broker_unreachable(node_id: int, cause: str) -> Problem:
         cause,
         "it is tried again until it answers",
     )
+
+
+def still_unreachable(node_id: int, targets: Iterable[TargetPartition]) -> bool:
+    """Whether partitions still wait for this broker. It may answer on one connection, and not on another."""
+    name = broker_name(node_id)
+    problems = (target.problem for target in targets if not target.closing)
+    return any(problem is not None and problem.subject == name for problem in problems)
 
 
 def producer_state_lost(target: TargetPartition, code: int) -> Problem:

@@ -80,3 +80,21 @@ async def test_a_closed_link_loses_what_is_in_flight() -> None:
         link.close()
         with pytest.raises(ConnectionLost, match="closed by this side"):
             await sent
+
+
+async def test_an_idle_connection_can_be_closed_and_the_next_request_opens_another_one() -> None:
+    async def answer(_: int, __: bytes) -> bytes:
+        await asyncio.sleep(0.05)
+        return coordinator(1)
+
+    async with broker(answer) as port:
+        link = link_to(port)
+        link.close_idle()
+        asking = asyncio.create_task(link.send(FindCoordinator("g", 0)))
+        await asyncio.sleep(0.01)
+        link.close_idle()  # not while a request is in flight
+        assert (await asking).node_id == 1
+        link.close_idle()
+        assert not link.is_open
+        assert (await link.send(FindCoordinator("g", 0))).node_id == 1
+        link.close()

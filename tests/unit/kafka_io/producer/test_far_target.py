@@ -115,7 +115,7 @@ def test_nothing_is_merged_while_answers_take_longer_than_the_way() -> None:
 def test_answers_show_whether_the_distance_alone_decides(answers: list[float], bound: bool) -> None:
     broker = TargetBroker(1, round_trip=0.1)
     for seconds in answers:
-        broker.answered_after(seconds, timeout=30.0, largest=1)
+        broker.data.answered_after(seconds, timeout=30.0, largest=1)
     assert broker.latency_bound is bound
 
 
@@ -131,8 +131,8 @@ def test_answers_show_whether_the_distance_alone_decides(answers: list[float], b
 def test_where_batches_bring_much_as_they_are_nothing_is_merged(round_trip_s: float, sent: float, merges: bool) -> None:
     broker = TargetBroker(1, round_trip=round_trip_s)
     for _ in range(20):
-        broker.sent(int(sent))
-        broker.ended(int(sent))
+        broker.data.sent(int(sent))
+        broker.data.ended(int(sent))
     assert broker.merges is merges
 
 

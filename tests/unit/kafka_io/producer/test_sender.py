@@ -281,13 +281,82 @@ async def test_a_throttle_of_what_goes_ahead_leaves_data_as_it_is(rig: Rig) -> N
     await until(lambda: len(feed.acknowledged) == 3)
 
 
+async def test_what_a_throttle_holds_back_is_not_under_way(rig: Rig) -> None:
+    rig.target.throttle_ms = 60_000
+    feed = Feed(batches(2))
+    ahead = rig.producer.partition("offsets", 0, feed, ahead=True)
+    rig.producer.wake(ahead)
+    await until(lambda: bool(feed.acknowledged))
+    feed.batches.extend(batches(2))
+    rig.producer.wake(ahead)
+    await asyncio.sleep(0.01)
+    sent = len(rig.target.requests)
+    async with asyncio.timeout(5):
+        await rig.producer.release([ahead], 0.0)
+    assert (rig.producer.settled, len(rig.target.requests)) == (True, sent)
+
+
+@pytest.mark.parametrize("refused", ["produce", "produce-ahead"])
+async def test_a_connection_that_answers_does_not_speak_for_the_other_one(rig: Rig, refused: str) -> None:
+    sent, refuses = rig.target.send, True
+
+    async def send(node_id: int, request: Any, *, purpose: str = "control") -> Any:
+        if refuses and purpose == refused:
+            raise lost()
+        return await sent(node_id, request, purpose=purpose)
+
+    rig.target.send = send  # type: ignore[method-assign]
+    ahead, data = Feed(batches(1)), Feed(batches(1))
+    sides = rig.producer.partition("offsets", 0, ahead, ahead=True), rig.feed(data)
+    rig.producer.wake(sides[0])
+    answering, side = (ahead, sides[0]) if refused == "produce" else (data, sides[1])
+    await until(lambda: any("can't be written to" in line for line in rig.notices))
+    for _ in range(20):
+        count = len(answering.acknowledged)
+        answering.batches.extend(batches(1))
+        rig.producer.wake(side)
+        await until(lambda count=count: len(answering.acknowledged) > count)
+    assert len(rig.notices) == 1
+    refuses = False
+    await until(lambda: bool(ahead.acknowledged and data.acknowledged))
+    await until(lambda: not rig.producer._sender._nodes[1].reported)
+
+
+@pytest.mark.parametrize("ahead", [False, True], ids=["data", "ahead"])
+async def test_a_connection_without_an_answer_in_time_ends_idle_ones_and_gets_less_itself(
+    rig: Rig, ahead: bool
+) -> None:
+    late = [True]
+
+    def before(_request: Produce) -> int:
+        if late:
+            late.clear()
+            raise RequestTimedOut("no answer to Produce within 30000 ms (request.timeout.ms)", "fake:1")
+        return 0
+
+    carried: list[tuple[int | None, int | None]] = []
+
+    def close_idle(node_id: int) -> None:
+        node = rig.producer._sender._nodes[node_id]
+        carried.append((node.ahead.carries, node.data.carries))
+
+    rig.target.before = before
+    rig.target.close_idle = close_idle  # type: ignore[method-assign]
+    rig.producer.wake(rig.producer.partition("offsets", 0, Feed([batch(0, [40_000])]), ahead=ahead))
+    await until(lambda: bool(carried))
+    assert [each is None for each in carried[0]] == [not ahead, ahead]
+    assert len(carried) == 1
+
+
 async def test_the_leader_is_looked_up_before_there_is_something_to_send(rig: Rig) -> None:
     rig.target.missing = {"a.orders": NO_LEADER, "offsets": NO_LEADER}
     rig.producer.expect("offsets")
     await asyncio.sleep(0.01)
     assert rig.target.refreshed == []
+    rig.target.unreachable = 1
     rig.producer.partition("a.orders", 0, Feed())
-    await until(lambda: rig.target.refreshed == [{"a.orders", "offsets"}])
+    # The first of them failed.
+    await until(lambda: rig.target.refreshed[:2] == [{"a.orders", "offsets"}] * 2)
 
 
 async def test_a_broker_that_throttles_gets_one_request_at_a_time(rig: Rig) -> None:
@@ -306,7 +375,7 @@ async def test_a_broker_that_throttles_gets_one_request_at_a_time(rig: Rig) -> N
 async def test_a_broker_that_throttles_gets_no_more_at_once_than_it_takes_in_half_a_second(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mirror_connect.kafka_io.producer.target_broker.MUTE_S", 0.005)
+    monkeypatch.setattr("mirror_connect.kafka_io.producer.target_connection.MUTE_S", 0.005)
     rig.target.throttle_ms = 20
     feeds = [Feed(batches(2, records=1)) for _ in range(12)]
     for number, feed in enumerate(feeds):

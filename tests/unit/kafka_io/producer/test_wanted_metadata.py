@@ -77,12 +77,12 @@ def test_when_a_broker_is_away_all_topics_are_read_now_and_the_next_time_after_t
     run_simulated(run())
 
 
-def test_topics_that_will_be_written_to_are_read_with_the_next_that_are_wanted() -> None:
+def test_topics_that_will_be_written_to_are_no_reason_to_read_and_go_along_once() -> None:
     async def run() -> None:
         wanted = WantedMetadata(0.1, 1.0, MAX_AGE)
-        wanted.want_along("later")
-        asyncio.get_running_loop().call_at(10.0, wanted.want, "a")
-        asyncio.get_running_loop().call_at(20.0, wanted.want, "b")
-        assert await reads(wanted, 100.0, set()) == [(10.0, ["a", "later"]), (20.0, ["b"])]
+        wanted.want_along(["later", "and"])
+        wanted.want_along(["later"])
+        assert await reads(wanted, 100.0, set()) == []
+        assert (wanted.along(), wanted.along()) == ({"later", "and"}, set())
 
     run_simulated(run())

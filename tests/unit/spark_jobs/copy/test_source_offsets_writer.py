@@ -10,6 +10,7 @@ from mirror_connect.connectors.task_protocol import TaskPartition
 from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
 from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset, SourceOffsetsWriter
+from tests.fakes.producer_rig import Feed, until
 from tests.fakes.target_cluster import FakeTarget
 
 
@@ -60,3 +61,16 @@ async def test_positions_that_are_withdrawn_do_not_arrive_and_are_committed_agai
     finally:
         await writer.close()
         await producer.close()
+
+
+async def test_the_leaders_of_the_offsets_topic_are_looked_up_before_the_first_commit() -> None:
+    target = FakeTarget()
+    target.missing = {"A.orders": 5}
+    producer = BatchProducer(target, ProducerSettings(), "g-c-0", lambda: True, Problems(print))  # type: ignore[arg-type]
+    spec = SimpleNamespace(connector="c", source_alias="A", offsets_partitions=1, offsets_topic="connect-offsets")
+    writer = SourceOffsetsWriter(producer, spec)  # type: ignore[arg-type]
+    await producer.start()
+    producer.partition("A.orders", 0, Feed())
+    await until(lambda: target.refreshed == [{"A.orders", "connect-offsets"}])
+    await writer.close()
+    await producer.close()

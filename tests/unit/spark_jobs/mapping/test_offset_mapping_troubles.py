@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -16,6 +16,7 @@ from mirror_connect.spark_jobs.mapping.partition_ranges import PartitionRanges
 from tests.fakes.mapped_task import RANGES, SYNCS, MappedWorld
 from tests.fakes.source_task import OFFSETS
 from tests.fakes.target_cluster import lost
+from tests.fakes.whole_cluster import FakeCluster
 
 DENIED, REFUSED = 29, 87
 
@@ -181,3 +182,18 @@ async def test_a_source_that_is_away_for_syncs_alone_stops_no_record(world: Mapp
         world.records(10)
         await world.copied(10)
         await world.until(lambda: bool(world.notices("Offset syncs can't be written")))
+
+
+async def test_the_leaders_of_its_own_topics_are_looked_up_with_those_of_the_remote_ones(
+    world: MappedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refresh, read = FakeCluster.refresh, []
+
+    async def spied(cluster: FakeCluster, topics: Iterable[str]) -> None:
+        read.append(set(topics))
+        await refresh(cluster, topics)
+
+    monkeypatch.setattr(FakeCluster, "refresh", spied)
+    async with world.copying(world.spec()):
+        await world.until(lambda: {"A.orders", OFFSETS, RANGES} in read)
+    assert not world.target.producers.requests
