@@ -20,7 +20,7 @@ from mirror_connect.kafka_io.consumer.fetch_upkeep import FetchUpkeep
 from mirror_connect.kafka_io.consumer.leader_epochs import LeaderEpochs
 from mirror_connect.kafka_io.producer.in_flight import InFlight, NotInFlightError
 from mirror_connect.kafka_io.producer.own_records import OwnRecords
-from mirror_connect.kafka_io.producer.target_broker import TargetBroker
+from mirror_connect.kafka_io.producer.target_connection import TargetConnection
 from mirror_connect.kafka_io.producer.target_partition import ProducerIdAndEpoch, TargetPartition
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
 from mirror_connect.spark_jobs.copy import source_offsets_writer
@@ -247,7 +247,7 @@ def metadata_older_than_the_position() -> Iterator[None]:
 @contextmanager
 def never_halved() -> Iterator[None]:
     """A request that got no answer in time goes again as large as it was."""
-    with mock.patch.object(TargetBroker, "timed_out"):
+    with mock.patch.object(TargetConnection, "timed_out"):
         yield
 
 
