@@ -87,7 +87,6 @@ class Sender:
         self._nodes: dict[int, TargetBroker] = {}
         self._splitter = BatchSplitter(cluster, problems, self)
         self._requests = 0
-        self._data_bytes = 0
         self._halted = True
         self._closed = False
         self._bump_wanted = False
@@ -192,7 +191,7 @@ class Sender:
             for connection in (node.ahead, node.data):
                 most_now, limit = connection.limits(now, most, self._settings.max_request_bytes)
                 while connection.waiting and connection.requests < most_now:
-                    if connection is node.data and self._data_bytes >= wire_limit:
+                    if connection is node.data and self._data_bytes() >= wire_limit:
                         break
                     if self._send(node, connection, limit):
                         # One split in each turn of the loop: many together would block it for long.
@@ -203,6 +202,9 @@ class Sender:
         farthest = max((node.round_trip for node in self._nodes.values()), default=0.0)
         return max(WIRE_LIMIT, min(self._settings.buffer_bytes, LINK_BYTES_PER_S * farthest))
 
+    def _data_bytes(self) -> int:
+        return sum(node.data.wire_bytes for node in self._nodes.values())
+
     def _send(self, node: TargetBroker, connection: TargetConnection, limit: int) -> bool:
         """Sends a request, if there is something for it; True if its last batch was split, or should have been."""
         taken, size = connection.take(self.producer, limit, merges=node.merges)
@@ -210,7 +212,6 @@ class Sender:
             return False
         connection.sent(size)
         self._requests += 1
-        self._data_bytes += 0 if connection is node.ahead else size
         self.spawn(self._exchange(node, connection, taken, size))
         return taken[-1][0].split_tried
 
@@ -238,7 +239,6 @@ class Sender:
         finally:
             connection.ended(size)
             self._requests -= 1
-            self._data_bytes -= 0 if connection is node.ahead else size
             if not self._closed:
                 if answer is None and lease.passed:
                     # The broker may still have the request unread. It is taken as gone after another request.timeout.ms.

@@ -34,7 +34,8 @@ def broker_unreachable(node_id: int, cause: str) -> Problem:
 def still_unreachable(node_id: int, targets: Iterable[TargetPartition]) -> bool:
     """Whether partitions still wait for this broker. It may answer on one connection, and not on another."""
     name = broker_name(node_id)
-    problems = (target.problem for target in targets if not target.closing)
+    # What was refused for good waits for nothing more, whatever it was told last.
+    problems = (target.problem for target in targets if not target.closing and target.failure is None)
     return any(problem is not None and problem.subject == name for problem in problems)
 
 
