@@ -72,10 +72,15 @@ class Writer:
 
 @dataclass(frozen=True)
 class Arrived:
-    """What a target partition holds of the numbers: `first_seen` in order of first appearance, and the repeats."""
+    """What a target partition holds of the numbers: `first_seen` in order of first appearance, and the repeats.
+
+    `jumps`: where the copier went back: the offset of what came again, as it lay there the first time, and the last offset
+    before it came again.
+    """
 
     first_seen: list[int]
     repeats: Counter[int]
+    jumps: list[tuple[int, int]]
 
     @property
     def repeated(self) -> int:
@@ -88,8 +93,9 @@ def read(target: LocalCluster, topic: str, ends: Mapping[int, int]) -> dict[int,
     settings = {**target.librdkafka(), "group.id": "reader", "enable.auto.commit": False, "enable.partition.eof": True}
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, partition, 0) for partition in ends])
-    found = {partition: Arrived([], Counter()) for partition in ends}
-    seen: dict[int, set[int]] = {partition: set() for partition in ends}
+    found = {partition: Arrived([], Counter(), []) for partition in ends}
+    seen: dict[int, dict[int, int]] = {partition: {} for partition in ends}
+    last = dict.fromkeys(ends, -1)
     open_partitions = {partition for partition, end in ends.items() if end > 0}
     until = time.monotonic() + 180
     try:
@@ -102,12 +108,15 @@ def read(target: LocalCluster, topic: str, ends: Mapping[int, int]) -> dict[int,
                 if error is not None:
                     assert error.code() == KafkaError._PARTITION_EOF, error.str()
                 else:
-                    number = int((message.value() or b"").split(b" ", 1)[0])
+                    number, offset = int((message.value() or b"").split(b" ", 1)[0]), message.offset() or 0
                     if number in seen[partition]:
                         found[partition].repeats[number] += 1
+                        if number <= last[partition]:
+                            found[partition].jumps.append((seen[partition][number], offset - 1))
                     else:
-                        seen[partition].add(number)
+                        seen[partition][number] = offset
                         found[partition].first_seen.append(number)
+                    last[partition] = number
                 if (message.offset() or 0) >= ends[partition] - 1:
                     open_partitions.discard(partition)
     finally:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Final, Self
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from deploy.local import LocalCluster
@@ -19,9 +20,13 @@ Partition = tuple[str, int]
 
 
 class Progress:
-    """End offsets of some partitions of a cluster, from `with` to its end. Times are those of time.monotonic()."""
+    """End offsets of some partitions of a cluster, from `with` to its end. Times are those of time.monotonic().
 
-    def __init__(self, cluster: LocalCluster, partitions: Iterable[Partition]) -> None:
+    `patient`: the cluster may be away meanwhile, but for the first look and the last.
+    """
+
+    def __init__(self, cluster: LocalCluster, partitions: Iterable[Partition], *, patient: bool = False) -> None:
+        self._patient = patient
         self._admin = cluster.admin()
         self._asked = {TopicPartition(*each): OffsetSpec.latest() for each in partitions}
         self._samples: list[tuple[float, Mapping[Partition, int]]] = []
@@ -53,6 +58,10 @@ class Progress:
         """When a record at this offset was first seen."""
         return next(looked for looked, ends in self._samples if ends[partition] > offset)
 
+    def apart(self, partition: Partition, first: int, last: int) -> float:
+        """How many seconds the record at `last` was written after that at `first`, at least."""
+        return max(0.0, self.missed(partition, last) - self.written(partition, first))
+
     def missed(self, partition: Partition, offset: int) -> float:
         """When a record at this offset was last looked for in vain: it was written after that."""
         return max((looked for looked, ends in self._samples if ends[partition] <= offset), default=float("-inf"))
@@ -70,14 +79,21 @@ class Progress:
         older = [ends for looked, ends in self._samples if looked <= now - seconds]
         return bool(older) and older[-1] == self.ends
 
-    def look(self) -> Mapping[Partition, int]:
+    def look(self, seconds: float = 60) -> Mapping[Partition, int]:
         """The end offsets now."""
         with self._turn:
-            asked = self._admin.list_offsets(self._asked, request_timeout=60)
-            ends = {(each.topic, each.partition): found.result(60).offset for each, found in asked.items()}
+            asked = self._admin.list_offsets(self._asked, request_timeout=seconds)
+            ends = {(each.topic, each.partition): found.result(seconds + 1).offset for each, found in asked.items()}
+            if min(ends.values(), default=0) < 0:
+                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
             self._samples.append((time.monotonic(), ends))
         return ends
 
     def _watch(self) -> None:
         while not self._stop.wait(EVERY_S):
-            self.look()
+            if not self._patient:
+                self.look()
+                continue
+            # Soon again, so that a broker is seen as soon as it is back.
+            with contextlib.suppress(KafkaException, TimeoutError):
+                self.look(1)
