@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBindingFilter,
     AlterConfigOpType,
@@ -26,7 +26,7 @@ from confluent_kafka.admin import (
 )
 
 from deploy.local import Listener, LocalCluster
-from tests.brokers import committed, started
+from tests.brokers import commit, committed, started
 from tests.e2e import guide_acls
 from tests.e2e.product import ROOT, Product, mirror_config
 from tests.e2e.rights_table import Row, grant, revoke, rows
@@ -73,9 +73,7 @@ class World:
         self.product.call("POST", f"/connectors/{name}/restart?includeTasks=true")
 
     def commit(self, offset: int) -> None:
-        consumer = Consumer({**self.source.internal_librdkafka(), "group.id": GROUP})
-        consumer.commit(offsets=[TopicPartition(TOPIC, 0, offset)], asynchronous=False)
-        consumer.close()
+        commit(self.source, GROUP, TOPIC, offset)
 
     def committed(self) -> int:
         """The offset that the group has committed on the target, -1 for none."""

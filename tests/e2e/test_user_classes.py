@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from deploy.local import LocalCluster
 from mirror_connect.connectors.records.checkpoints import Checkpoint
-from tests.brokers import messages
+from tests.brokers import commit, messages
 from tests.e2e.ends import wait_ends
 from tests.e2e.identity_topics import produce
 from tests.e2e.product import Product, mirror_config
@@ -73,14 +71,6 @@ def link(product: Product, source_cluster: LocalCluster, target_cluster: LocalCl
         product.delete(name)
 
 
-def commit(cluster: LocalCluster, group: str, topic: str) -> bool:
-    admin = AdminClient(cluster.librdkafka())
-    asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, READ)])]
-    (future,) = admin.alter_consumer_group_offsets(asked).values()
-    # What a coordinator that is still loading refuses is no error of the call.
-    return not any(each.error for each in future.result(60).topic_partitions)
-
-
 def checkpoints(cluster: LocalCluster, group: str) -> list[tuple[str, int]]:
     topic = "U.checkpoints.internal"
     if topic not in cluster.admin().list_topics(timeout=60).topics:
@@ -95,7 +85,7 @@ def test_topics_groups_and_positions_go_by_them(link: Link, topic_name: Callable
     for name in (topic, other):
         link.source.create_topic(name, 1)
     produce(link.source, topic, [{"value": b"%d" % number, "partition": 0} for number in range(RECORDS)])
-    wait_for(lambda: commit(link.source, group, topic), "the group has its position")
+    commit(link.source, group, topic, READ)
     classes = {"topic_filter": "Chosen", "replication_policy": "Behind"}
     link.put(f"{topic}-source", topic, **classes)
     wait_ends(link.target, f"{topic}_from_U", {0: RECORDS})
