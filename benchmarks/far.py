@@ -1,7 +1,7 @@
-"""Copying over long distances: a broker that is near, 25 ms or 100 ms of round trip away, source or target.
+"""Copying over long distances: a broker that is near, 25 ms or 100 ms of round trip away, source or target; or a thin link.
 
 Both brokers are behind a forwarder that delays every byte (deploy/local/far_link.py). It is no part of any side, and its
-CPU isn't counted. Bandwidth is what the machine's loopback has.
+CPU isn't counted. Bandwidth is what the machine's loopback has, but for the thin link.
 """
 
 from __future__ import annotations
@@ -41,21 +41,31 @@ AIM_AS_NEAR: Final = 1.2
 
 
 class Place(NamedTuple):
-    """`far`: NEAR, or which cluster is that far away; `partitions`: of the topic."""
+    """`far`: NEAR, or which cluster is that far away; `partitions`: of the topic.
+
+    `bytes_per_second`: what its link carries; 0: what the machine does.
+    """
 
     far: str
     round_trip_ms: int
     partitions: int
+    bytes_per_second: int = 0
 
     def __str__(self) -> str:
         distance = NEAR if self.far == NEAR else f"{self.far} {self.round_trip_ms} ms away"
+        if self.bytes_per_second:
+            distance += f" behind {self.bytes_per_second / 1e6:g} MB/s"
         return f"{distance}, {self.partitions} partition{'s' if self.partitions > 1 else ''}"
 
 
-PLACES: Final = tuple(
-    Place(far, milliseconds, partitions)
-    for partitions in PARTITIONS
-    for far, milliseconds in ((NEAR, 0), *itertools.product((TARGET, SOURCE), ROUND_TRIPS_MS))
+THIN_BYTES_PER_SECOND: Final = 10_000_000
+PLACES: Final = (
+    *(
+        Place(far, milliseconds, partitions)
+        for partitions in PARTITIONS
+        for far, milliseconds in ((NEAR, 0), *itertools.product((TARGET, SOURCE), ROUND_TRIPS_MS))
+    ),
+    *(Place(far, ROUND_TRIPS_MS[0], PARTITIONS[-1], THIN_BYTES_PER_SECOND) for far in (TARGET, SOURCE)),
 )
 WARM_UP: Final = Place(NEAR, 0, PARTITIONS[-1])
 
@@ -68,6 +78,7 @@ class Copied:
     far: str
     round_trip_ms: int
     partitions: int
+    link_bytes_per_second: int
     records: int
     seconds: float
     records_per_second: float
@@ -126,11 +137,11 @@ def _away(links: Mapping[str, FarLink], place: Place) -> Iterator[None]:
         yield
         return
     link = links[place.far]
-    link.one_way_s = place.round_trip_ms / 2000
+    link.one_way_s, link.bytes_per_second = place.round_trip_ms / 2000, place.bytes_per_second
     try:
         yield
     finally:
-        link.one_way_s = 0.0
+        link.one_way_s, link.bytes_per_second = 0.0, 0
 
 
 def _turn(rig: Rig, side: Side, fed: Fed, place: Place, alias: str, *, seconds: float) -> Copied:
@@ -152,6 +163,7 @@ def _turn(rig: Rig, side: Side, fed: Fed, place: Place, alias: str, *, seconds: 
         far=place.far,
         round_trip_ms=place.round_trip_ms,
         partitions=place.partitions,
+        link_bytes_per_second=place.bytes_per_second,
         records=whole.records,
         seconds=whole.seconds,
         records_per_second=whole.records_per_second,
@@ -203,7 +215,7 @@ def findings(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
 
 
 def _place(each: Mapping[str, Any]) -> Place:
-    return Place(each["far"], each["round_trip_ms"], each["partitions"])
+    return Place(each["far"], each["round_trip_ms"], each["partitions"], each["link_bytes_per_second"])
 
 
 def _times(ratio: float, wanted: float) -> tuple[str, str, bool]:

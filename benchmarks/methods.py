@@ -40,9 +40,11 @@ HOW: Final = {
         " offset sync for every 100 records; mirror-connect writes them, too, and offset ranges. MirrorMaker 2 is measured"
         " without them, too, and *tuned*: producers with batches of 1 MiB, 50 ms of linger and lz4, consumers with large"
         " fetches. Of the topic with LogAppendTime the source's broker sets the timestamps. Of the compacted one every other"
-        " record has a key that comes again, and the source's broker has removed these before it is copied. TLS is between"
-        " the brokers and both sides; what fills topics and looks at them has none. The brokers' CPU is beside the sides',"
-        " not in it."
+        " record has a key that comes again, and the source's broker has removed these before it is copied. With TLS and"
+        " SCRAM both sides encrypt and log in to both brokers; what fills topics and looks at them does not."
+        " Of the target that takes 50 KB that is the message.max.bytes: mirror-connect splits each batch, MirrorMaker 2"
+        " sends its own of 16 KB."
+        " The brokers' CPU is beside the sides', not in it."
     ),
     "Latency": (
         f"Records of {LATENCY_RECORD_BYTES} bytes with a number and the time of sending in them, sent without linger by a"
@@ -122,6 +124,7 @@ HOW: Final = {
         "The 1 KiB profile in a topic of 1 and in one of 8 partitions, between two brokers of which at most one is far away:"
         " each is behind a forwarder of one process with the benchmark, which delays every byte. Its CPU is in no figure."
         " Bandwidth is that of the machine's loopback, and both brokers, the forwarder and the side share its processors."
+        f" At two places the link is thin, too: the forwarder passes {far.THIN_BYTES_PER_SECOND / 1e6:g} MB/s each way."
         f" Each side is a worker with one connector of one task; after {FULL.warm_up:g} s of warm-up the sides take turns of"
         f" {FULL.far:g} s at each distance, of which the first {far.FAR_SETTLE_S:g} s do not count (near: {far.SETTLE_S:g}"
         " s). MirrorMaker 2 is"

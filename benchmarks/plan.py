@@ -34,7 +34,8 @@ class Profile:
 
     `records`: in the source topic, which a fast side copies several times. `least`: how many times the records per CPU
     second of each other side are aimed at; these sides are measured. `append_time`: the source's broker sets the
-    timestamps. `compacted`: the source's broker has removed every other record. `encrypted`: TLS on both sides.
+    timestamps. `compacted`: the source's broker has removed every other record. `encrypted`: TLS and SCRAM on both sides.
+    `limit`: the target's message.max.bytes, if it is not Kafka's default.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Profile:
     append_time: bool = False
     compacted: bool = False
     encrypted: bool = False
+    limit: int = 0
 
 
 PROFILES: Final = (
@@ -100,7 +102,7 @@ PROFILES: Final = (
     ),
     Profile(
         "tls",
-        "1 KiB records in ~100 KB lz4 batches, TLS on both sides",
+        "1 KiB records in ~100 KB lz4 batches, TLS and SCRAM on both sides",
         1024,
         100_000,
         LZ4_CODEC,
@@ -108,10 +110,19 @@ PROFILES: Final = (
         {MM2: 10.0},
         encrypted=True,
     ),
+    Profile(
+        "small-limit",
+        "1 KiB records in ~100 KB lz4 batches, to a target that takes 50 KB",
+        1024,
+        100_000,
+        LZ4_CODEC,
+        2_000_000,
+        limit=50_000,
+    ),
     # Not part of a full run: the same with larger records, for looking at where time goes.
     Profile("single-1k", "1 KiB records, one a batch, uncompressed", 1024, 0, NONE_CODEC, 2_000_000),
 )
-FULL_PROFILES: Final = ("1k", "100b", "16k", "single", "append-time", "gaps", "tls")
+FULL_PROFILES: Final = ("1k", "100b", "16k", "single", "append-time", "gaps", "tls", "small-limit")
 
 
 @dataclass(frozen=True, slots=True)

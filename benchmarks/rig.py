@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Final, Self
 
 from benchmarks.broker_socket import BrokerSocket
 from deploy.local import Listener, LocalCluster, start_all
+from deploy.local.broker_config import SCRAM
 from deploy.local.connect import KAFKA_JVM
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.kafka_io.protocol.log_offsets import LATEST, ListOffsets
@@ -27,8 +29,8 @@ BROKER: Final = {
 class Rig:
     """A source and a target cluster of one broker each, with the JVM options of Kafka's own scripts.
 
-    `properties`: of both brokers, beside `BROKER`. `directory`: for their files, if not the usual place. `encrypted`: both
-    sides' clients use TLS; what fills topics and looks at them does not.
+    `properties`: of both brokers, beside `BROKER`; `target_properties`: of the target's. `directory`: for their files, if
+    not the usual place. `encrypted`: both sides' clients use TLS and log in; what fills topics and looks at them does not.
     """
 
     def __init__(
@@ -36,19 +38,22 @@ class Rig:
         properties: Mapping[str, str] = MappingProxyType({}),
         directory: Path | None = None,
         *,
+        target_properties: Mapping[str, str] = MappingProxyType({}),
         encrypted: bool = False,
     ) -> None:
-        listeners = (Listener.SSL, Listener.PLAINTEXT) if encrypted else (Listener.PLAINTEXT,)
+        listeners = (Listener.SASL_SSL, Listener.PLAINTEXT) if encrypted else (Listener.PLAINTEXT,)
         self.source, self.target = (
             LocalCluster(
                 name,
                 listeners=listeners,
+                users={"bench": secrets.token_urlsafe(16)} if encrypted else {},
+                mechanisms=SCRAM[1:],
                 heap="1g",
                 jvm_options=KAFKA_JVM,
-                properties={**BROKER, **properties},
+                properties={**BROKER, **properties, **own},
                 directory=directory / name if directory else None,
             )
-            for name in ("source", "target")
+            for name, own in (("source", {}), ("target", target_properties))
         )
 
     def __enter__(self) -> Self:

@@ -102,7 +102,9 @@ def measure(
     `at_once`: all sides copy at the same time, so whatever else the machine does affects all of them alike.
     """
     sides = sides or (*(profile.least or (MM2,)), OURS)
-    with Rig(CLEANER if profile.compacted else {}, encrypted=profile.encrypted) as rig:
+    limit = {"message.max.bytes": str(profile.limit)} if profile.limit else {}
+    both = CLEANER if profile.compacted else {}
+    with Rig(both, target_properties=limit, encrypted=profile.encrypted) as rig:
         work = _prepare(rig, profile, durations, console)
         spans: dict[str, list[Span]] = {name: [] for name in sides}
         with ExitStack() as stack:

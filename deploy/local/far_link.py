@@ -1,6 +1,6 @@
 """A broker far away: a forwarder on loopback that delays every byte, both ways, and counts the requests that pass.
 
-Bandwidth stays what it is: only the way takes time, as on a line between continents.
+Bandwidth stays what it is, unless the link is made thin: else only the way takes time, as on a line between continents.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from deploy.local import Listener, LocalCluster
 PRODUCE: Final = 0
 FETCH: Final = 1
 FILLED: Final = 10_000
+# What a connection takes although the link is too thin for it, as the buffers of sockets do.
+SOCKET_BYTES: Final = 1 << 20
 HOST: Final = "127.0.0.1"
 # What broker_config calls the listener that tools and brokers use; it stays near.
 INTERNAL: Final = "INTERNAL"
@@ -25,6 +27,7 @@ INTERNAL: Final = "INTERNAL"
 class FarLink:
     """Forwards to `port` on loopback; each byte arrives `one_way_s` later. A context manager with a thread of its own.
 
+    `bytes_per_second`: what the link carries each way, of all connections together; 0: whatever comes.
     `requests`: how many of each API key have passed; `filled`: of each, answers of 10 kB and more;
     `most_in_flight`: of each, unanswered at once on one connection.
     """
@@ -36,6 +39,8 @@ class FarLink:
         self.most_in_flight: Counter[int] = Counter()
         self._target = port
         self.one_way_s = one_way_s
+        self.bytes_per_second = 0
+        self.up, self.down = _Way(self), _Way(self)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="far-link", daemon=True)
         self._transports: set[asyncio.Transport] = set()
@@ -108,17 +113,40 @@ class _Frames:
                 self._head.clear()
 
 
-class _Late:
-    """Hands on what it is given, in its order, after the delay. None: the end."""
+class _Way:
+    """One of the link's two ways. When it is thin, bytes queue for it, in the order in which they came."""
 
     def __init__(self, link: FarLink) -> None:
         self._link = link
+        self._free_at = 0.0
+
+    def leaves_after(self, now: float, size: int) -> float:
+        """In how many seconds the last of `size` bytes has left."""
+        if not self._link.bytes_per_second:
+            return 0.0
+        self._free_at = max(self._free_at, now) + size / self._link.bytes_per_second
+        return self._free_at - now
+
+
+class _Late:
+    """Hands on what it is given, in its order, after the delay. None: the end. `origin`: who gives it."""
+
+    def __init__(self, link: FarLink, way: _Way) -> None:
+        self._link = link
+        self._way = way
         self._queue: deque[bytes | None] = deque()
+        self._queued = 0
+        self.origin: asyncio.Transport | None = None
         self.sink: asyncio.Transport | None = None
 
     def put(self, data: bytes | None) -> None:
+        loop = asyncio.get_running_loop()
+        size = len(data or b"")
         self._queue.append(data)
-        asyncio.get_running_loop().call_later(self._link.one_way_s, self._pass_on)
+        self._queued += size
+        if self.origin is not None and self._link.bytes_per_second and self._queued > SOCKET_BYTES:
+            self.origin.pause_reading()
+        loop.call_later(self._link.one_way_s + self._way.leaves_after(loop.time(), size), self._pass_on)
 
     def _pass_on(self) -> None:
         if self.sink is None:
@@ -126,6 +154,10 @@ class _Late:
             asyncio.get_running_loop().call_later(0.001, self._pass_on)
             return
         data = self._queue.popleft()
+        before = self._queued
+        self._queued -= len(data or b"")
+        if self.origin is not None and before > SOCKET_BYTES >= self._queued and not self.origin.is_closing():
+            self.origin.resume_reading()
         if data is None:
             self.sink.close()
         elif not self.sink.is_closing():
@@ -138,14 +170,14 @@ class _Near(asyncio.Protocol):
     def __init__(self, link: FarLink) -> None:
         self.link = link
         self.transport: asyncio.Transport | None = None
-        self.up, self.down = _Late(link), _Late(link)
+        self.up, self.down = _Late(link, link.up), _Late(link, link.down)
         self._asked: deque[int] = deque()
         self._requests = _Frames(self._request)
         self.answers = _Frames(self._answer)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self.transport = self.down.sink = transport
+        self.transport = self.down.sink = self.up.origin = transport
         self.link.opened(transport)
         self._connecting = asyncio.ensure_future(self._connect())
 
@@ -183,7 +215,7 @@ class _Far(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = self._near.down.origin = transport
         self._near.link.opened(transport)
 
     def data_received(self, data: bytes) -> None:

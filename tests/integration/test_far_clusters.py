@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -13,6 +14,7 @@ from mirror_connect.kafka_io.producer.target_broker import FAR_REQUESTS
 from tests.integration.mirror_rig import (
     OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
+    batches,
     fresh_topic,
     produce,
     read,
@@ -24,6 +26,7 @@ from tests.integration.mirror_rig import (
 pytestmark = pytest.mark.brokers
 
 ROUND_TRIP_S = 0.1
+THIN_BYTES_PER_S = 4_000_000
 PARTITIONS = 4
 RECORDS = 24_000
 # About 24 MB in batches of 100 KB.
@@ -45,10 +48,13 @@ def near() -> Iterator[LocalCluster]:
         yield cluster
 
 
-async def copied(source: LocalCluster, target: LocalCluster, link: FarLink) -> tuple[Counter[int], Counter[int]]:
-    """Copies ROWS and compares; (answers that were filled, most in flight) by API key, of the copying alone.
+async def copied(
+    source: LocalCluster, target: LocalCluster, link: FarLink, *, bytes_per_second: int = 0
+) -> tuple[Counter[int], Counter[int], float]:
+    """Copies ROWS and compares; (answers that were filled, most in flight, both by API key, seconds), of the copying alone.
 
-    Empty answers count for nothing: how many there are depends on how long the target takes for what was fetched.
+    The target has the source's batches. Empty answers count for nothing: how many there are depends on how long the target
+    takes for what was fetched.
     """
     topic = fresh_topic("far")
     source.create_topic(topic, PARTITIONS)
@@ -57,11 +63,16 @@ async def copied(source: LocalCluster, target: LocalCluster, link: FarLink) -> t
     link.filled.clear()
     link.most_in_flight.clear()
     spec = spec_for(source, target, {topic: PARTITIONS})
+    link.bytes_per_second = bytes_per_second
+    started = time.monotonic()
     async with running(spec) as task:
         await task.copied(RECORDS)
-        seen = link.filled.copy(), link.most_in_flight.copy()
+        seen = link.filled.copy(), link.most_in_flight.copy(), time.monotonic() - started
+        link.bytes_per_second = 0
         await task.finish()
     assert read(target, f"A.{topic}") == read(source, topic)
+    for partition in range(PARTITIONS):
+        assert len(batches(target, f"A.{topic}", partition)) == len(batches(source, topic, partition))
     each = RECORDS // PARTITIONS - 1
     assert stored_offsets(target, spec.connector) == {(topic, p): each for p in range(PARTITIONS)}
     assert task.link.log_lines == []
@@ -72,15 +83,23 @@ async def test_a_far_target_is_sent_to_before_it_has_answered(
     far: tuple[LocalCluster, FarLink], near: LocalCluster
 ) -> None:
     target, link = far
-    _, most_in_flight = await copied(near, target, link)
+    _, most_in_flight, _ = await copied(near, target, link)
     assert 3 <= most_in_flight[PRODUCE] <= FAR_REQUESTS
 
 
 async def test_a_far_source_is_asked_for_much_at_once(far: tuple[LocalCluster, FarLink], near: LocalCluster) -> None:
     source, link = far
-    filled, _ = await copied(source, near, link)
+    filled, _, _ = await copied(source, near, link)
     # Kafka's own consumer asks for 1 MiB of a partition at once: that would be six round trips at least.
     assert 0 < filled[FETCH] <= 6
+
+
+async def test_a_thin_link_is_not_passed_by_and_its_batches_stay_as_they_are(
+    far: tuple[LocalCluster, FarLink], near: LocalCluster
+) -> None:
+    target, link = far
+    *_, seconds = await copied(near, target, link, bytes_per_second=THIN_BYTES_PER_S)
+    assert seconds >= sum(len(row["value"]) for row in ROWS) / THIN_BYTES_PER_S
 
 
 async def test_records_that_come_one_by_one_do_not_wait_for_a_round_trip_each(

@@ -9,12 +9,15 @@ import pytest
 from benchmarks.far import NEAR, SOURCE, TARGET, findings
 
 
-def copied(side: str, far: str, away_ms: int, rate: float, cpu: float, *, partitions: int = 8) -> dict[str, Any]:
+def copied(
+    side: str, far: str, away_ms: int, rate: float, cpu: float, *, partitions: int = 8, link: int = 0
+) -> dict[str, Any]:
     return {
         "side": side,
         "far": far,
         "round_trip_ms": away_ms,
         "partitions": partitions,
+        "link_bytes_per_second": link,
         "records": 1_000_000,
         "seconds": 7.0,
         "records_per_second": rate,
@@ -58,4 +61,10 @@ def test_a_far_target_is_compared_with_the_near_one() -> None:
 def test_one_partition_is_told_apart_from_many() -> None:
     table, aims = findings([copied("ours", TARGET, 100, 100.0, 1.0, partitions=1)])
     assert table.rows[0][0] == "target 100 ms away, 1 partition: mirror-connect"
+    assert aims == []
+
+
+def test_a_thin_link_is_named_and_is_no_far_target_to_compare_with_the_near_one() -> None:
+    table, aims = findings([copied("ours", NEAR, 0, 100.0, 1.0), copied("ours", TARGET, 25, 5.0, 1.5, link=2_000_000)])
+    assert table.rows[1][0] == "target 25 ms away behind 2 MB/s, 8 partitions: mirror-connect"
     assert aims == []
