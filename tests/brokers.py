@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from typing import Final
+from concurrent.futures import Future
+from typing import Final, TypeVar
 
 from confluent_kafka import (
     Consumer,
@@ -34,7 +35,19 @@ COORDINATOR_NOT_READY: Final = {
     KafkaError._TRANSPORT,
 }
 
+# librdkafka's admin client says _NOENT where a broker that it asked has not heard of the partition's leader yet.
+LEADER_NOT_READY: Final = {
+    KafkaError._NOENT,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+}
+
 ANSWERED_S: Final = 20.0
+
+_Answer = TypeVar("_Answer")
 
 
 @contextlib.contextmanager
@@ -127,3 +140,26 @@ def committed(cluster: LocalCluster, group: str, topic: str, partitions: Iterabl
     with contextlib.closing(Consumer({**cluster.internal_librdkafka(), "group.id": group})) as consumer:
         wait_for_state(answered, f"the coordinator of {group} answers")
     return {each.partition: each.offset for each in found if each.offset >= 0}
+
+
+def delete_before(cluster: LocalCluster, topic: str, offset: int, partition: int = 0) -> None:
+    """Deletes the records of a partition in front of an offset."""
+    place = TopicPartition(topic, partition, offset)
+
+    def deleted() -> bool:
+        asked = cluster.admin().delete_records([place], request_timeout=ANSWERED_S)
+        return led(asked[place]) is not None
+
+    wait_for_state(deleted, f"the leader of {topic}-{partition} deletes what is before {offset}", 120)
+
+
+def led(future: Future[_Answer]) -> _Answer | None:
+    """The answer of a partition's leader; None while librdkafka's admin client does not find one."""
+    try:
+        return future.result(2 * ANSWERED_S)
+    except TimeoutError:
+        return None
+    except KafkaException as error:
+        if error.args[0].code() not in LEADER_NOT_READY:
+            raise
+        return None

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka import TopicPartition as LibrdkafkaPartition
 
 from deploy.local import LocalCluster
 from mirror_connect.connectors.partitions import TopicPartition
@@ -18,6 +17,7 @@ from mirror_connect.connectors.problems import Problems
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.consumer.fetcher import CompletedFetch, Fetcher
 from mirror_connect.kafka_io.protocol.fetch import Fetch
+from tests.brokers import delete_before
 from tests.fakes.fetched_copy import fetching
 
 pytestmark = [pytest.mark.brokers, pytest.mark.timeout(180)]
@@ -152,7 +152,7 @@ async def test_the_whole_cluster_may_go_and_come_back(brokers: LocalCluster) -> 
 async def test_deleted_records_are_told_as_a_gap_of_known_size(brokers: LocalCluster) -> None:
     await create(brokers, "gap")
     await produce(brokers, "gap", 100)
-    brokers.admin().delete_records([LibrdkafkaPartition("gap", 0, 60)])[LibrdkafkaPartition("gap", 0)].result(60)
+    await asyncio.to_thread(delete_before, brokers, "gap", 60)
     partition = TopicPartition("gap", 0)
     async with copying(brokers) as copy:
         copy.fetcher.add(partition, 10)

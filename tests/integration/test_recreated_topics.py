@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicCollection, TopicPartition
+from confluent_kafka import TopicCollection
 
 from deploy.local import LocalCluster
 from mirror_connect.connectors import partitions
@@ -20,6 +20,7 @@ from mirror_connect.connectors.task_protocol import TaskSpec
 from mirror_connect.connectors.translation.offset_translation import OffsetTranslator
 from mirror_connect.kafka_io.consumer.fetcher import Fetcher
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
+from tests.brokers import delete_before
 from tests.integration.mirror_rig import fresh_topic, messages, positions_with_ids, produce, running, spec_for
 
 pytestmark = pytest.mark.brokers
@@ -245,8 +246,7 @@ async def test_records_gone_before_they_were_copied_are_a_line_with_their_number
         await task.copied(100)
         await task.finish()
     await link.put(100, 100)
-    place = TopicPartition(link.topic, 0, 150)
-    link.source.admin().delete_records([place])[place].result(60)
+    await asyncio.to_thread(delete_before, link.source, link.topic, 150)
     async with running(link.spec(), link.target) as task:
         await task.copied(50)
         await task.finish()
@@ -267,8 +267,7 @@ async def test_without_a_reset_records_that_are_gone_stop_their_partition_in_fro
         await task.copied(100)
         await task.finish()
     await link.put(100, 100)
-    place = TopicPartition(link.topic, 0, 150)
-    link.source.admin().delete_records([place])[place].result(60)
+    await asyncio.to_thread(delete_before, link.source, link.topic, 150)
     async with running(link.spec(auto_offset_reset="none"), link.target) as task:
         with pytest.raises(PartitionRefusedError) as failed:
             await task.until(lambda: False)

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
 
 from deploy.local import LocalCluster
 from mirror_connect.connectors import partitions
@@ -23,6 +22,7 @@ from mirror_connect.verify.findings import Fault
 from mirror_connect.verify.link import Link, Positions, link_of
 from mirror_connect.verify.sampling import SamplingOptions, SamplingVerifier
 from mirror_connect.verify.sampling_report import SamplingReport, SamplingWatcher
+from tests.brokers import delete_before
 from tests.fakes.worker_rest import worker_that_answers
 from tests.integration.mirror_rig import fresh_topic, produce, running, spec_for
 
@@ -228,11 +228,6 @@ async def test_what_retention_took_first_is_no_fault(one_broker: LocalCluster, t
     report = followed.report
     assert (report.faults, report.outcome, report.total("gone")) == (0, 0, 200)
     assert report.total("compared") == 800
-
-
-def delete_before(cluster: LocalCluster, topic: str, offset: int) -> None:
-    for future in cluster.admin().delete_records([TopicPartition(topic, 0, offset)]).values():
-        future.result(60)
 
 
 @pytest.mark.long

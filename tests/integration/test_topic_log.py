@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from deploy.local import Listener, LocalCluster
@@ -18,6 +18,7 @@ from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, No
 from mirror_connect.kafka_io.admin.topic_plan import TopicPlan
 from mirror_connect.kafka_io.consumer.log_clients import LogClients
 from mirror_connect.kafka_io.consumer.topic_tail import LogRecord
+from tests.brokers import delete_before
 from tests.waiting import wait_for_state
 
 pytestmark = pytest.mark.brokers
@@ -57,8 +58,7 @@ def delete_first_records(cluster: LocalCluster, topic: str, before: int) -> None
         # The broker goes by it a moment later.
         wait_for_state(lambda policy=policy: told(cluster, topic)["cleanup.policy"] == policy, f"{topic} is {policy}")
         if policy == "delete":
-            partition = TopicPartition(topic, 0, before)
-            admin.delete_records([partition])[partition].result(60)
+            delete_before(cluster, topic, before)
 
 
 async def test_absent_topic_is_made_compacted_with_the_settings_asked_for(one_broker: LocalCluster) -> None:

@@ -11,6 +11,7 @@ from confluent_kafka import IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from deploy.local import LocalCluster
+from tests.brokers import delete_before, led
 from tests.integration.mirror_rig import produce
 from tests.integration.verify_link import NOW, both, command, some, verify
 
@@ -59,10 +60,10 @@ def everything_ends(cluster: LocalCluster, topic: str, end: int) -> None:
         asked = cluster.admin().list_offsets(
             {place: OffsetSpec.latest()}, isolation_level=IsolationLevel.READ_COMMITTED
         )
-        found = asked[place].result(60).offset
-        if found >= end:
+        found = led(asked[place])
+        if found is not None and found.offset >= end:
             return
-        assert time.monotonic() < deadline, f"committed up to {found} only"
+        assert time.monotonic() < deadline, f"committed up to {found and found.offset} only"
         time.sleep(0.05)
 
 
@@ -148,9 +149,3 @@ def test_what_the_targets_retention_took_is_not_missing(one_broker: LocalCluster
     code, report = verify(one_broker, target, topic)
     found = report["partitions"][0]
     assert (code, found["equal"], found["gone_from_target"], found["before_target_start"]) == (0, 179, 321, 321)
-
-
-def delete_before(cluster: LocalCluster, topic: str, offset: int) -> None:
-    asked = cluster.admin().delete_records([TopicPartition(topic, 0, offset)])
-    for future in asked.values():
-        future.result(60)
