@@ -1,4 +1,4 @@
-"""`make bench`, `python -m benchmarks`: measures this product beside MirrorMaker 2 and writes RESULTS.md (about 75 minutes).
+"""`make bench`, `python -m benchmarks`: measures this product beside MirrorMaker 2 and writes RESULTS.md (about three hours).
 
 Each case may be measured alone: RESULTS.md takes it up and keeps the others.
 With --quick everything is short, shown on the console only, and good for nothing but seeing that it works. What else is
@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from benchmarks import (
     dedicated_start,
+    epochs,
     failover,
     far,
     following,
@@ -111,6 +112,7 @@ def _chosen(options: argparse.Namespace, console: Console) -> Iterator[tuple[str
         else:
             module = {
                 "latency": latency,
+                "epochs": epochs,
                 "memory": memory,
                 "startup": startup,
                 "dedicated-start": dedicated_start,

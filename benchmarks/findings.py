@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from benchmarks.plan import (
     AIM_ALL_CONNECTORS_S,
+    AIM_BESIDE_MANY_MS,
     AIM_CHECKPOINTS_S,
     AIM_IDLE_MB,
-    AIM_P50_MS,
-    AIM_P99_MS,
+    AIM_OVER_MS,
+    AIM_OVER_RATIO,
     AIM_PUT_S,
     AIM_REFRESH_S,
     AIM_REST_S,
@@ -113,7 +114,10 @@ def latency(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Aim]]:
             )
         )
         if each["side"] == OURS:
-            aims += _not_late(each, f"{each['rate']:,} records/s")
+            what = f"{each['rate']:,} records/s"
+            aims += _not_late(each, what, AIM_OVER_MS)
+            for other in (other for other in figures if other["side"] == MM2 and other["rate"] == each["rate"]):
+                aims += _less_late(each, other, what)
     return Table((*_LATENESS, "CPU %"), rows), aims
 
 
@@ -133,15 +137,19 @@ def _ratios(ours: Mapping[str, Any], other: Mapping[str, Any]) -> list[float]:
     return [one / another for one, another in zip(ours.get("by_round", ()), other.get("by_round", ()), strict=False)]
 
 
-_LATENESS: Final = ("", "floor p50", "p50", "floor p99", "p99", "over p50", "over p99", "records")
+_LATENESS: Final = ("", "floor p50", "p50", "floor p99", "p99", "over p50", "over p99", "over p99.9", "records")
+_PERCENTILE: Final = {"p50": "p50", "p99": "p99", "p999": "p99.9"}
 
 
 def _lateness(each: Mapping[str, Any]) -> Iterator[str]:
     """The cells of `_LATENESS`; where there were rounds, the least and the most of a round behind the figure of all."""
     yield from (f"{each[name]:.1f}" for name in ("floor_p50", "p50", "floor_p99", "p99"))
-    for name in ("p50", "p99"):
+    for name in _PERCENTILE:
+        if name not in each and f"over_{name}" not in each:
+            yield "–"
+            continue
         late, paired = over(each, name)
-        spread = _spread([one[f"over_{name}"] for one in each.get("rounds", ())], "+.1f")
+        spread = _spread([one[f"over_{name}"] for one in each.get("rounds", ()) if f"over_{name}" in one], "+.1f")
         yield f"{late:+.1f}{spread}" if paired else f"{late:+.1f} {UNPAIRED}"
     yield f"{each['received']:,} of {each['sent']:,}"
 
@@ -155,14 +163,28 @@ def over(each: Mapping[str, Any], name: str) -> tuple[float, bool]:
     return (each[name] - each[f"floor_{name}"], False) if paired is None else (paired, True)
 
 
-def _not_late(each: Mapping[str, Any], what: str) -> Iterator[Aim]:
+def _not_late(each: Mapping[str, Any], what: str, aims: Mapping[str, float]) -> Iterator[Aim]:
     """The aims of one moment. A difference of percentiles may miss one, and does not meet one."""
-    for name, most in (("p50", AIM_P50_MS), ("p99", AIM_P99_MS)):
+    for name, most in aims.items():
+        # Older figures have fewer percentiles.
+        if name not in each and f"over_{name}" not in each:
+            continue
         late, paired = over(each, name)
         whole = each["received"] >= each["sent"]
         met = False if late > most else True if whole and paired else None
         said = f"{late:+.1f} ms" if paired else f"{late:+.1f} ms, {UNPAIRED}"
-        yield Aim(f"{what}: {name} over consuming directly", said, f"≤ {most:g} ms", met)
+        yield Aim(f"{what}: {_PERCENTILE[name]} over consuming directly", said, f"≤ {most:g} ms", met)
+
+
+def _less_late(ours: Mapping[str, Any], other: Mapping[str, Any], what: str) -> Iterator[Aim]:
+    """Beside the other side's lateness in the same run, which may be none at all."""
+    for name, most in AIM_OVER_RATIO.items():
+        (mine, mine_paired), (theirs, theirs_paired) = over(ours, name), over(other, name)
+        if mine_paired and theirs_paired and theirs > 0:
+            met = mine <= most * theirs if ours["received"] >= ours["sent"] else None
+            measured = f"{mine / theirs:.2f} ×"
+            label = f"{what}: {_PERCENTILE[name]} over consuming directly, beside that of {LABELS[other['side']]}"
+            yield Aim(label, measured, f"≤ {most:.2g} ×", met)
 
 
 def idle(figures: Mapping[str, Any]) -> tuple[Table, list[Aim]]:
@@ -363,5 +385,6 @@ def copying_beside(figures: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Ai
         for moment in each["copying"]:
             rows.append((f"{LABELS[each['side']]}, {moment['when']}", *_lateness(moment)))
             if each["side"] == OURS:
-                aims += _not_late(moment, f"Copying beside {each['topics']:,} topics, {moment['when']}")
+                what = f"Copying beside {each['topics']:,} topics, {moment['when']}"
+                aims += _not_late(moment, what, AIM_BESIDE_MANY_MS)
     return Table(_LATENESS, rows), aims

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks import far, following, scaling
+from benchmarks import epochs, far, following, scaling
 from benchmarks.group_load import ABORTED_SHARE, GROUPS, TRANSACTIONAL
 from benchmarks.group_reading import PARTITIONS as PARTITIONS_OF_GROUPS
 from benchmarks.plan import (
@@ -19,6 +19,7 @@ from benchmarks.plan import (
     THROTTLE_BYTES_PER_SECOND,
     THROTTLED_PARTITIONS,
 )
+from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS
 
 COPYING: Final = "Copying"
 _MANY: Final = " and ".join(f"{topics:,}" for topics in sorted(FULL.many_topics))
@@ -29,9 +30,10 @@ HOW: Final = {
         f"One topic of {PARTITIONS} partitions, filled once with real text (the sources of Python's standard library) by raw"
         " Produce requests. All sides run at the same time between the same two brokers, each as a worker with one connector"
         f" of one task, and each warms up in the same way: for {FULL.warm_up:g} s it copies another topic that grows"
-        f" meanwhile. Then {FULL.rounds} rounds of turns follow, forwards and backwards; who has no turn waits, with nothing"
-        " to copy. In its turn the same connector in the same processes is given the topic. It copies it, again and again if"
-        " need be, each time under another `source.cluster.alias`, so that there is no position and a new remote topic."
+        f" meanwhile. Then {FULL.warm_rounds} round of turns follows that does not count, and {FULL.rounds} that do,"
+        " forwards and backwards; who has no turn waits, with nothing to copy. In its turn the same connector in the same"
+        " processes is given the topic. It copies it, again and again if need be, each time under another"
+        " `source.cluster.alias`, so that there is no position and a new remote topic."
         f" {FULL.copy_java:g} s of copying (MirrorMaker 2) or {FULL.copy_product:g} s (mirror-connect, the faster) come"
         f" together. Of each copying the first {FULL.settle:g} s do not count; then it counts to the last acknowledged"
         " record, seen in the target's end offsets every 0.2 s; so do the CPU seconds, user and system, of all processes of"
@@ -43,7 +45,7 @@ HOW: Final = {
         " record has a key that comes again, and the source's broker has removed these before it is copied. With TLS and"
         " SCRAM both sides encrypt and log in to both brokers; what fills topics and looks at them does not."
         " Of the target that takes 50 KB that is the message.max.bytes: mirror-connect splits each batch, MirrorMaker 2"
-        " sends its own of 16 KB."
+        " sends its own of 16 KB. Three brokers on each side share the partitions and the machine's processors."
         " The brokers' CPU is beside the sides', not in it."
     ),
     "Latency": (
@@ -55,6 +57,12 @@ HOW: Final = {
         f" rate each side warms up for {FULL.warm_up:g} s; then {FULL.latency_rounds} rounds go in turns, of"
         f" {FULL.warm_again:g} s of warm-up and {FULL.latency / FULL.latency_rounds:g} s that count. CPU is that of all of"
         " the side's processes while what counts is sent. Milliseconds."
+    ),
+    "Latency while an epoch ends": (
+        f"A micro-batch of the streaming query, an epoch, lasts {EPOCH_SECONDS / 60:g} minutes; then its task commits, and"
+        f" the next one goes on. {epochs.RATE:,} records a second, measured as under Latency in one run of"
+        f" {(EPOCH_SECONDS + epochs.LONGER_S) / 60:.1f} minutes. The epoch's end is in one of the sections of"
+        f" {epochs.SECTION_S:g} s. Milliseconds over consuming directly."
     ),
     "Memory, idle": (
         f"Proportional set size (`/proc/PID/smaps_rollup`) of each process {FULL.idle:g} s after some records went through"

@@ -31,7 +31,7 @@ class Pair:
 @dataclass(frozen=True, slots=True)
 class Lateness:
     """Milliseconds. `floor_*`: to the source's consumer, `p50`, `p99`: to the target's, `over_*`: percentiles of the
-    records' own differences. `received`: records that both consumers had.
+    records' own differences (`over_p999`: 99.9 %). `received`: records that both consumers had.
     """
 
     received: int
@@ -41,6 +41,7 @@ class Lateness:
     p99: float
     over_p50: float
     over_p99: float
+    over_p999: float
 
     def figures(self) -> dict[str, float]:
         """By name."""
@@ -52,7 +53,7 @@ def pairs(near: Iterable[Arrival], far: Iterable[Arrival]) -> list[Pair]:
 
     A record is known by its number and by when it was sent, so that one of an earlier run which comes late has no partner.
     """
-    at_source, at_target = _first(near), _first(far)
+    at_source, at_target = first_arrivals(near), first_arrivals(far)
     return [
         Pair((at_source[key] - key[1]) * 1000, (arrived - key[1]) * 1000)
         for key, arrived in at_target.items()
@@ -67,13 +68,14 @@ def lateness(found: Sequence[Pair]) -> Lateness:
         [each.there for each in found],
         [each.over for each in found],
     )
-    return Lateness(
-        len(found),
-        *(percentile(values, percent) for values in (floors, theres, overs) for percent in (50, 99)),
+    floor, there, over = (
+        [percentile(values, percent) for percent in (50, 99, 99.9)] for values in (floors, theres, overs)
     )
+    return Lateness(len(found), *floor[:2], *there[:2], *over)
 
 
-def _first(arrivals: Iterable[Arrival]) -> dict[tuple[int, float], float]:
+def first_arrivals(arrivals: Iterable[Arrival]) -> dict[tuple[int, float], float]:
+    """Each record's number and sending → when it came first."""
     found: dict[tuple[int, float], float] = {}
     for number, sent, arrived in arrivals:
         key = (number, sent)

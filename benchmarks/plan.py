@@ -12,6 +12,7 @@ PARTITIONS: Final = 4
 # Cases beside the profiles.
 OTHERS: Final = (
     "latency",
+    "epochs",
     "memory",
     "startup",
     "dedicated-start",
@@ -35,7 +36,7 @@ class Profile:
     `records`: in the source topic, which a fast side copies several times. `least`: how many times the records per CPU
     second of each other side are aimed at; these sides are measured. `append_time`: the source's broker sets the
     timestamps. `compacted`: the source's broker has removed every other record. `encrypted`: TLS and SCRAM on both sides.
-    `limit`: the target's message.max.bytes, if it is not Kafka's default.
+    `limit`: the target's message.max.bytes, if it is not Kafka's default. `brokers`: of each cluster.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Profile:
     compacted: bool = False
     encrypted: bool = False
     limit: int = 0
+    brokers: int = 1
 
 
 PROFILES: Final = (
@@ -119,18 +121,28 @@ PROFILES: Final = (
         2_000_000,
         limit=50_000,
     ),
+    Profile(
+        "three-brokers",
+        "1 KiB records in ~100 KB lz4 batches, three brokers on each side",
+        1024,
+        100_000,
+        LZ4_CODEC,
+        4_000_000,
+        brokers=3,
+    ),
     # Not part of a full run: the same with larger records, for looking at where time goes.
     Profile("single-1k", "1 KiB records, one a batch, uncompressed", 1024, 0, NONE_CODEC, 2_000_000),
 )
-FULL_PROFILES: Final = ("1k", "100b", "16k", "single", "append-time", "gaps", "tls", "small-limit")
+FULL_PROFILES: Final = ("1k", "100b", "16k", "single", "append-time", "gaps", "tls", "small-limit", "three-brokers")
 
 
 @dataclass(frozen=True, slots=True)
 class Durations:
     """All in seconds, but for counts."""
 
-    # As long as the JIT compiler of the slowest JVM needs until its rounds are alike.
-    warm_up: float = 45.0
+    warm_up: float = 30.0
+    # Rounds in front of those that count: what the JIT compiler of a JVM does in its first full turns.
+    warm_rounds: int = 1
     # Before a later round: a side has waited meanwhile.
     warm_again: float = 5.0
     # How long each side copies in all rounds together: the topic again and again, each time to another remote topic.
@@ -174,6 +186,7 @@ class Durations:
 FULL: Final = Durations()
 QUICK: Final = Durations(
     warm_up=4.0,
+    warm_rounds=0,
     warm_again=1.0,
     copy_java=10.0,
     copy_product=5.0,
@@ -210,9 +223,12 @@ MANY_PARTITIONS: Final = 3
 MANY_GROUPS: Final = 500
 MANY_RATE: Final = 1_000
 
-AIM_P50_MS: Final = 5.0
-AIM_P99_MS: Final = 25.0
-AIM_IDLE_MB: Final = 900.0
+# How much later than at a consumer of the source, and how many times that of MirrorMaker 2 in the same run.
+AIM_OVER_MS: Final = {"p50": 2.0, "p99": 10.0, "p999": 100.0}
+AIM_OVER_RATIO: Final = {"p50": 1 / 2, "p99": 1 / 3}
+# The same while many topics are made and looked at.
+AIM_BESIDE_MANY_MS: Final = {"p50": 5.0, "p99": 25.0}
+AIM_IDLE_MB: Final = 560.0
 AIM_THROTTLED_MB: Final = 300.0
 AIM_REST_S: Final = 2.0
 AIM_PUT_S: Final = 2.0

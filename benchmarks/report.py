@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from benchmarks import dedicated_start, far, findings, following, light_connectors, many_partitions, scaling
+from benchmarks import dedicated_start, epochs, far, findings, following, light_connectors, many_partitions, scaling
 from benchmarks.comparison import rows
 from benchmarks.findings import Aim, Table
 from benchmarks.methods import COPYING, HOW
@@ -21,6 +21,7 @@ THROUGHPUT: Final = "throughput "
 _SECTIONS: Final[Sequence[tuple[str, str, Finding]]] = (
     (COPYING, THROUGHPUT, findings.throughput),
     ("Latency", "latency", findings.latency),
+    ("Latency while an epoch ends", "epochs", epochs.findings),
     ("Memory, idle", "memory", findings.idle),
     ("Memory, slow target", "memory", findings.throttled),
     ("Start", "startup", findings.startup),

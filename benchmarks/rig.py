@@ -14,7 +14,7 @@ from deploy.local import Listener, LocalCluster, start_all
 from deploy.local.broker_config import SCRAM
 from deploy.local.connect import KAFKA_JVM
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.kafka_io.protocol.log_offsets import LATEST, ListOffsets
+from mirror_connect.kafka_io.protocol.log_offsets import LATEST, ListedOffset, ListOffsets
 
 VERSION: Final = 4
 # Kafka's own defaults where the local clusters save time or memory; deleted data goes at once, disks are small.
@@ -27,7 +27,7 @@ BROKER: Final = {
 
 
 class Rig:
-    """A source and a target cluster of one broker each, with the JVM options of Kafka's own scripts.
+    """A source and a target cluster, with the JVM options of Kafka's own scripts. `brokers`: of each.
 
     `properties`: of both brokers, beside `BROKER`; `target_properties`: of the target's. `directory`: for their files, if
     not the usual place. `encrypted`: both sides' clients use TLS and log in; what fills topics and looks at them does not.
@@ -40,15 +40,17 @@ class Rig:
         *,
         target_properties: Mapping[str, str] = MappingProxyType({}),
         encrypted: bool = False,
+        brokers: int = 1,
     ) -> None:
         listeners = (Listener.SASL_SSL, Listener.PLAINTEXT) if encrypted else (Listener.PLAINTEXT,)
         self.source, self.target = (
             LocalCluster(
                 name,
+                brokers,
                 listeners=listeners,
                 users={"bench": secrets.token_urlsafe(16)} if encrypted else {},
                 mechanisms=SCRAM[1:],
-                heap="1g",
+                heap="1g" if brokers == 1 else "512m",
                 jvm_options=KAFKA_JVM,
                 properties={**BROKER, **properties, **own},
                 directory=directory / name if directory else None,
@@ -75,14 +77,14 @@ class Rig:
         self.target.close()
 
     @property
-    def source_address(self) -> str:
-        """`host:port` of the source's broker, without encryption."""
+    def source_addresses(self) -> str:
+        """`host:port,…` of the source's brokers, without encryption."""
         return self.source.bootstrap(Listener.PLAINTEXT)
 
     def create_source_topic(
         self, name: str, partitions: int, configs: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """Returns when the broker takes records: it names itself the leader a moment before it is."""
+        """Returns when its leaders take records: each names itself the leader a moment before it is."""
         self.source.create_topic(name, partitions, configs)
         until = time.monotonic() + 20
         with Ends(self.source, name, partitions) as ends:
@@ -102,16 +104,24 @@ class Rig:
         self.target.run_tool("kafka.admin.ConfigCommand", [*login, *arguments.split()])
 
     def broker_cpu(self) -> tuple[float, float]:
-        """CPU seconds so far of the source's and of the target's broker."""
-        return self.source.brokers[0].cpu_seconds(), self.target.brokers[0].cpu_seconds()
+        """CPU seconds so far of the source's and of the target's brokers."""
+        source, target = (
+            sum(broker.cpu_seconds() for broker in cluster.brokers) for cluster in (self.source, self.target)
+        )
+        return source, target
 
 
 class Ends:
-    """How many records a topic holds, asked of the broker itself: librdkafka remembers too long that there is no topic."""
+    """How many records a topic holds, asked of the brokers themselves: librdkafka remembers too long that there is no topic.
+
+    Of the brokers that run now; each tells of the partitions that it leads.
+    """
 
     def __init__(self, cluster: LocalCluster, topic: str, partitions: int) -> None:
-        # The first broker leads every partition that is asked about.
-        self._broker = BrokerSocket(cluster.bootstrap(Listener.PLAINTEXT).partition(",")[0])
+        addresses = cluster.bootstrap(Listener.PLAINTEXT).split(",")
+        running = zip(addresses, cluster.brokers, strict=True)
+        self._brokers = [BrokerSocket(address) for address, broker in running if broker.alive]
+        self._partitions = partitions
         self._request = ListOffsets({TopicPartition(topic, number): (LATEST, -1) for number in range(partitions)})
 
     def __enter__(self) -> Self:
@@ -120,15 +130,19 @@ class Ends:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._broker.close()
+        for broker in self._brokers:
+            broker.close()
 
     def records(self) -> int:
         """Sum of the end offsets; what does not exist counts as empty."""
-        return sum(each.offset for each in self._broker.call(self._request, VERSION) if not each.error)
+        return sum(each.offset for each in self._led())
 
     def answered(self) -> bool:
         """Whether every partition has a leader that answers."""
-        return not any(each.error for each in self._broker.call(self._request, VERSION))
+        return len(self._led()) == self._partitions
+
+    def _led(self) -> list[ListedOffset]:
+        return [each for broker in self._brokers for each in broker.call(self._request, VERSION) if not each.error]
 
     def wait_for(self, records: int, seconds: float, *, every: float = 0.1) -> int:
         """Returns once there are so many, or at the end of the patience, with how many there are."""

@@ -51,7 +51,7 @@ def measure(durations: Durations, console: Console, sides: Sequence[str] = (OURS
     with Rig() as rig, open_side(OURS, rig.target) as side:
         for partitions in sorted({partitions for partitions, _ in CASES}):
             rig.create_source_topic(_topic(partitions), partitions)
-            fed = feed(rig.source_address, _topic(partitions), partitions, pool, records)
+            fed = feed(rig.source_addresses, _topic(partitions), partitions, pool, records)
             console.say(f"{partitions:,} partitions: {fed.records:,} records written")
         _warm_up(rig, side, pool, durations)
         cases = [f"{partitions} {tasks}" for partitions, tasks in CASES]
@@ -87,7 +87,7 @@ def _topic(partitions: int) -> str:
 def _warm_up(rig: Rig, side: Side, pool: Sequence[Any], durations: Durations) -> None:
     rig.create_source_topic(WARM, 1)
     side.put("copy", connector_config(rig.source, rig.target, "warm", WARM))
-    with SteadyFeed(rig.source_address, WARM, 1, pool, WARM_BYTES_PER_SECOND):
+    with SteadyFeed(rig.source_addresses, WARM, 1, pool, WARM_BYTES_PER_SECOND):
         rig.wait_for_first_record(f"warm.{WARM}", 1, FIRST_RECORD_S)
         time.sleep(durations.warm_up)
 

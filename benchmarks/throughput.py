@@ -104,18 +104,19 @@ def measure(
     sides = sides or (*(profile.least or (MM2,)), OURS)
     limit = {"message.max.bytes": str(profile.limit)} if profile.limit else {}
     both = CLEANER if profile.compacted else {}
-    with Rig(both, target_properties=limit, encrypted=profile.encrypted) as rig:
+    with Rig(both, target_properties=limit, encrypted=profile.encrypted, brokers=profile.brokers) as rig:
         work = _prepare(rig, profile, durations, console)
         spans: dict[str, list[Span]] = {name: [] for name in sides}
         with ExitStack() as stack:
             copiers = {
                 name: _Copier(work, stack.enter_context(open_side(name, rig.target, other=other))) for name in sides
             }
-            for number in range(durations.rounds):
+            for number in range(-durations.warm_rounds, durations.rounds):
                 order = in_turns(sides, number)
                 for name, copied in _turns({name: copiers[name] for name in order}, at_once=at_once):
-                    spans[name].append(copied)
-                    console.say(f"{LABELS[name]}: {_line(copied)}")
+                    if number >= 0:
+                        spans[name].append(copied)
+                    console.say(f"{LABELS[name]}{'' if number >= 0 else ', warming up'}: {_line(copied)}")
         for name in sides:
             console.say(f"{LABELS[name]}: {_line(together(spans[name]))}")
     slowest = min(sides, key=lambda name: together(spans[name]).records_per_second)
@@ -132,7 +133,7 @@ def _prepare(rig: Rig, profile: Profile, durations: Durations, console: Console)
     configs = SMALL_SEGMENTS if profile.compacted else APPEND_TIME if profile.append_time else {}
     rig.create_source_topic("data", PARTITIONS, configs)
     began = time.monotonic()
-    fed = feed(rig.source_address, "data", PARTITIONS, pool, int(profile.records * durations.data_share))
+    fed = feed(rig.source_addresses, "data", PARTITIONS, pool, int(profile.records * durations.data_share))
     console.say(
         f"{profile.label}: {fed.records:,} records, {fed.wire_bytes / 1e6:,.0f} MB"
         f" ({fed.raw_bytes / 1e6:,.0f} MB uncompressed) written in {time.monotonic() - began:.1f} s"
@@ -158,7 +159,7 @@ class _Copier:
         rig.create_source_topic(warm, PARTITIONS, APPEND_TIME if work.profile.append_time else {})
         self._config = config_of(name, connector_config(rig.source, rig.target, name, warm))
         side.put("copy", self._config)
-        with SteadyFeed(rig.source_address, warm, PARTITIONS, work.pool, WARM_BYTES_PER_SECOND):
+        with SteadyFeed(rig.source_addresses, warm, PARTITIONS, work.pool, WARM_BYTES_PER_SECOND):
             rig.wait_for_first_record(f"{name}.{warm}", PARTITIONS, FIRST_RECORD_S)
             work.console.say(f"{LABELS[name]}: warming up for {warm_up:g} s")
             time.sleep(warm_up)

@@ -6,7 +6,7 @@ from benchmarks.latency import Delay
 from benchmarks.many_topics_figures import Copying, GaveUp, ManyTopics
 from benchmarks.pairing import Lateness
 
-LATE = Lateness(90, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+LATE = Lateness(90, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
 FLAT = {
     "received": 90,
     "floor_p50": 1.0,
@@ -15,6 +15,7 @@ FLAT = {
     "p99": 4.0,
     "over_p50": 5.0,
     "over_p99": 6.0,
+    "over_p999": 7.0,
 }
 
 

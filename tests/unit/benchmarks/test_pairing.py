@@ -36,7 +36,14 @@ def test_a_tail_at_one_end_does_not_hide_that_of_the_other() -> None:
 def test_percentiles_of_both_ends_are_there_as_well() -> None:
     found = lateness([Pair(1.0, 3.0), Pair(2.0, 9.0), Pair(5.0, 6.0)])
     assert (found.floor_p50, found.floor_p99, found.p50, found.p99) == (2.0, 5.0, 6.0, 9.0)
-    assert (found.over_p50, found.over_p99, found.received) == (2.0, 7.0, 3)
+    assert (found.over_p50, found.over_p99, found.over_p999, found.received) == (2.0, 7.0, 7.0, 3)
+
+
+def test_one_record_in_a_thousand_is_in_the_longest_tail_only() -> None:
+    found = lateness([*(Pair(1.0, 2.0) for _ in range(1_998)), Pair(1.0, 80.0), Pair(1.0, 90.0)])
+    assert (found.over_p99, found.over_p999) == (1.0, 1.0)
+    found = lateness([*(Pair(1.0, 2.0) for _ in range(1_997)), *(Pair(1.0, 80.0) for _ in range(3))])
+    assert (found.over_p99, found.over_p999) == (1.0, 79.0)
 
 
 def test_the_source_consumer_may_be_the_later_one() -> None:

@@ -62,16 +62,21 @@ def test_batches_carry_no_producer_so_they_may_be_sent_twice() -> None:
 
 def test_a_frame_tells_the_records_of_all_its_batches() -> None:
     pool = [Batch(b"x", 3, 1)] * 8
-    assert [frame.records for frame in frames("t", 4, pool)] == [12, 12]
+    assert [frame.records for frame in frames("t", {"b:1": range(4)}, pool)] == [12, 12]
 
 
 def test_where_partitions_are_more_than_batches_all_get_as_many_in_requests_of_usual_size() -> None:
-    found = frames("t", 40, [Batch(b"x", 3, 1)] * 8)
+    found = frames("t", {"b:1": range(40)}, [Batch(b"x", 3, 1)] * 8)
     assert [frame.records for frame in found] == [48, 48, 24]
 
 
+def test_each_leader_gets_the_batches_of_its_partitions_and_all_partitions_as_many() -> None:
+    found = frames("t", {"a:1": [0, 3], "b:2": [1]}, [Batch(b"x", 5, 1)] * 6)
+    assert [(frame.address, frame.records) for frame in found] == [("a:1", 10), ("b:2", 5)] * 2
+
+
 def test_a_frame_begins_with_its_size() -> None:
-    frame = frames("t", 2, [Batch(b"abc", 1, 1), Batch(b"de", 1, 1)])[0]
+    frame = frames("t", {"b:1": range(2)}, [Batch(b"abc", 1, 1), Batch(b"de", 1, 1)])[0]
     assert int.from_bytes(frame.data[:4], "big") == len(frame.data) - 4
 
 

@@ -51,7 +51,7 @@ def copier(recorder: Recorder, durations: Durations) -> _Copier:
     cluster = SimpleNamespace(client_properties=lambda: {"bootstrap.servers": "127.0.0.1:9092"})
     rig = SimpleNamespace(
         source=cluster,
-        source_address="127.0.0.1:9092",
+        source_addresses="127.0.0.1:9092",
         target=SimpleNamespace(
             client_properties=lambda: {"bootstrap.servers": "127.0.0.1:9093"}, delete_topic=recorder.delete_topic
         ),
