@@ -1,4 +1,4 @@
-"""`make bench`, `python -m benchmarks`: measures this product beside MirrorMaker 2 and writes RESULTS.md (about three hours).
+"""`make bench`, `python -m benchmarks`: measures this product beside MirrorMaker 2 and writes RESULTS.md (three hours).
 
 Each case may be measured alone: RESULTS.md takes it up and keeps the others.
 With --quick everything is short, shown on the console only, and good for nothing but seeing that it works. What else is
