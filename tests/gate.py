@@ -53,7 +53,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[WAITED] = Waited()
     seed()
-    if config.option.outcomes and not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
+        return
+    config.pluginmanager.register(AtOnce(config))
+    if config.option.outcomes:
         config.pluginmanager.register(Outcomes(Path(config.option.outcomes)))
 
 
@@ -152,6 +155,19 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Ite
         terminalreporter.write_line(f"{len(skipped)} skipped{worth}:")
         for where in sorted({f"{report.nodeid.partition('::')[0]}: {_reason(report)}" for report in skipped}):
             terminalreporter.write_line(f"  {where}")
+
+
+class AtOnce:
+    """Names what failed as soon as it has: the whole report comes at the end of a long run, or never if it is stopped."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A phase of a test."""
+        terminal: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            terminal.write_line(f"\nfailed: {report.nodeid}: {_first_line(report)}")
 
 
 class Outcomes:

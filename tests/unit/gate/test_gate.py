@@ -116,6 +116,14 @@ def test_a_wait_that_ran_out_once_is_tried_again_twice_at_once_and_named(planted
     ]
 
 
+@pytest.mark.parametrize("two", [False, True], ids=["one_worker", "two_workers"])
+def test_what_failed_is_named_at_once_and_not_at_the_end_only(planted: Planted, two: bool) -> None:
+    run = planted(DATA, PASSES, two=two)
+    while_it_ran = run.text.partition(" FAILURES ")[0].splitlines()
+    named = [re.sub(r"[^ ]*/", "", line) for line in while_it_ran if line.startswith("failed: ")]
+    assert named == ["failed: test_planted_0.py::test_data: AssertionError: a record is lost"], run.text
+
+
 def test_a_wait_that_runs_out_again_is_red(planted: Planted) -> None:
     run = planted(PASSES, ALWAYS_LATE)
     assert (run.code, run.last_line, run.runs("always_late")) == (1, "1 failed, 1 passed", 3)
