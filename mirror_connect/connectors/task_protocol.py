@@ -7,11 +7,12 @@ they are never logged: `repr` of a TaskSpec shows names only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem
+from mirror_connect.connectors.task_measures import TaskMeasures
 
 STARTING: Final = "STARTING"
 RUNNING: Final = "RUNNING"
@@ -157,6 +158,7 @@ class TaskReport:
     `offset_keys`: of such a task that writes records of its own, the keys of their source offsets, which are always 0.
     `loop_silent_s`: for how many seconds the task's event loop has not answered, 0 for less than one. A task that hangs
     copies nothing, although a separate thread continues its reports.
+    `measures`: what changed of lag, latencies, counts …; None if nothing was measured since the last report.
     """
 
     attempt: str
@@ -175,10 +177,13 @@ class TaskReport:
     loop_silent_s: float = 0.0
     source_offsets: tuple[tuple[Any, ...], ...] = ()
     offset_keys: tuple[str, ...] = ()
+    measures: TaskMeasures | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""
-        return asdict(self)
+        # `asdict` would copy each row of the measures.
+        measures = None if self.measures is None else self.measures.to_json()
+        return {**asdict(replace(self, measures=None)), "measures": measures}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TaskReport:
@@ -186,7 +191,8 @@ class TaskReport:
         lists = {name: tuple(body.get(name, ())) for name in ("topics", "log_lines", "offset_keys")}
         values = {name: tuple(map(Problem.from_json, body.get(name, ()))) for name in ("problems", "events")}
         offsets = tuple(tuple(each) for each in body.get("source_offsets", ()))
-        return cls(**{**body, **lists, **values, "source_offsets": offsets})
+        measures = None if body.get("measures") is None else TaskMeasures.from_json(body["measures"])
+        return cls(**{**body, **lists, **values, "source_offsets": offsets, "measures": measures})
 
 
 @dataclass(frozen=True, slots=True)
