@@ -35,7 +35,13 @@ class DistributedWorker:
         self._process = Process(config.spark, forget_all_but, launched)
         self._url = listeners.url
         backing = GroupBacking(config, self._url)
-        self.worker = Worker(config, self._process.spark, backing, worker_id=listeners.worker_id)
+        self.worker = Worker(
+            config,
+            self._process.spark,
+            backing,
+            worker_id=listeners.worker_id,
+            metrics=self._process.metrics.of_flow(""),
+        )
         self._process.add(self.worker)
         listeners.serve_herder(self._process.http, self.worker.herder)
 

@@ -115,6 +115,13 @@ class NoStatus(NotFound):
         super().__init__(f"No status found for {what}")
 
 
+class LinkNotFound(NotFound):
+    """No connector copies in this direction."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Link {name} not found")
+
+
 class LoggerNotFound(NotFound):
     """Nobody has used or named this logger, so it has no level."""
 

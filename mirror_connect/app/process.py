@@ -1,4 +1,5 @@
-"""What a process has once, whatever it runs: Spark with the internal HTTP, the HTTP servers, the order of start and end.
+"""What a process has once, whatever it runs: Spark with the internal HTTP, HTTP servers, metrics, and how it starts
+and ends.
 
 It runs one worker (distributed.py), or one for each flow (dedicated/). Slots, processes and the log are shared.
 """
@@ -13,6 +14,7 @@ from typing import Final, Protocol
 
 from mirror_connect.app.environment import listen_on
 from mirror_connect.app.errors import StartupError
+from mirror_connect.app.metrics.worker_metrics import ProcessMetrics
 from mirror_connect.app.rest.http_servers import HttpServers
 from mirror_connect.app.steps import ending_by, within
 from mirror_connect.app.supervisor.internal_api import create_internal_application
@@ -67,6 +69,7 @@ class Process:
     ) -> None:
         self.http: Final = HttpServers()
         self.spark: Final = SparkHost(spark, launched=launched)
+        self.metrics: Final = ProcessMetrics()
         self._launched = launched
         self._forget_all_but = forget_all_but
         self._parts: list[Part] = []

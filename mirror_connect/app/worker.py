@@ -18,6 +18,7 @@ from mirror_connect.app.herder.active_topics import TopicTracking
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.validation import ConfigRules
+from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.steps import LEAST_PATIENCE_S, left, within
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
@@ -46,6 +47,7 @@ class Worker:
     """See the module. `worker_id` names it in statuses.
 
     `spark` runs its tasks. `flow`: the name in log lines, in a process with several workers. `standalone`: see Herder.
+    `metrics`: of this worker in its process (ProcessMetrics), where they stay if it starts again.
     The end has three steps, which the process calls for all its workers: `end_tasks`, `leave`, `close`.
     """
 
@@ -58,7 +60,9 @@ class Worker:
         worker_id: str,
         flow: str = "",
         standalone: bool = False,
+        metrics: WorkerMetrics | None = None,
     ) -> None:
+        metrics = metrics or WorkerMetrics()
         self._config = config
         self._spark = spark
         self._until = 0.0
@@ -71,7 +75,7 @@ class Worker:
         specs = TaskSpecs(
             config, config.resolver.resolve, targets, backing.stores, backing.transactional_id, program=program
         )
-        self._supervisor = Supervisor(spark, specs, self._membership.leads_for, flow=flow)
+        self._supervisor = Supervisor(spark, specs, self._membership.leads_for, flow=flow, metrics=metrics)
         self.herder: Final = Herder(
             configs=self.configs,
             statuses=self._statuses,
@@ -92,6 +96,7 @@ class Worker:
                 derived=bool(flow),
             ),
             standalone=standalone,
+            metrics=metrics,
         )
         backing.listen(self.herder.membership_changed)
 

@@ -17,6 +17,7 @@ from mirror_connect.app.herder.active_topics import TopicTracking
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.interfaces import Silence
 from mirror_connect.app.herder.log_levels import LogLevels
+from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.rest.application import Surface, create_application
 from mirror_connect.app.rest.basic_auth import Authenticator
 from mirror_connect.app.rest.http_servers import server_settings
@@ -192,7 +193,9 @@ class FakeWorker:
         membership: FakeMembership | None = None,
         tracking: TopicTracking | None = None,
         log_levels: LogLevels | None = None,
+        metrics: WorkerMetrics | None = None,
     ) -> None:
+        self.metrics = metrics or WorkerMetrics()
         self.config_topic, self.status_topic = configs or FakeTopic(), statuses or FakeTopic()
         self.configs = ConfigStore(FakeTopicLog(self.config_topic))
         self.statuses = StatusStore(FakeTopicLog(self.status_topic))
@@ -215,6 +218,7 @@ class FakeWorker:
             worker_id=WORKER_ID,
             topic_tracking=tracking or TopicTracking(),
             log_levels=log_levels,
+            metrics=self.metrics,
         )
 
     @contextlib.asynccontextmanager

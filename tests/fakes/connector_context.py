@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext
+from mirror_connect.connectors.problems import Problem
 
 
 class FakeContext(ConnectorContext):
-    """`heard`: "started", ("failed", trace), ("problem", line), and the task configs of each request as a list."""
+    """`heard`: "started", ("failed", trace), ("problem", line), and the task configs of each request as a list.
+
+    `problems`: the newest, one by one.
+    """
 
     def __init__(self, name: str = "c") -> None:
         super().__init__(name, self)
         self.heard: list[Any] = []
+        self.problems: tuple[Problem, ...] = ()
 
     @property
     def tasks(self) -> list[Mapping[str, str]]:
@@ -31,6 +36,9 @@ class FakeContext(ConnectorContext):
 
     def connector_problem(self, name: str, line: str | None) -> None:
         self.heard.append(("problem", line))
+
+    def connector_problems(self, name: str, problems: Sequence[Problem], secrets: Collection[str]) -> None:
+        self.problems = tuple(problems)
 
     def task_configs_changed(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         self.heard.append(list(task_configs))

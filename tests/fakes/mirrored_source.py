@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.mirror_maker.client_files import read_sources, read_target
 from mirror_connect.app.mirror_maker.source import MirroredSource
 from mirror_connect.app.mirror_maker.topic_choice import TopicChoice
@@ -72,6 +73,7 @@ class SourceWorld(World):
             commit_interval_ms=60_000,
             skips_oversize=False,
             aborted=self.abort,
+            metrics=WorkerMetrics(),
         )
         self.source.member = self.member  # type: ignore[assignment,misc]
         self.source._commits._member = self.member

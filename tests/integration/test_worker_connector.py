@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 import pytest
@@ -13,6 +13,7 @@ from mirror_connect.app.worker_connectors.connector_context import ConnectorCont
 from mirror_connect.app.worker_connectors.mirror_source import ConnectorConfig, MirrorSourceConnector
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.connectors import connector_definition
+from mirror_connect.connectors.problems import Problem
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.admin.topic_admin import grow_topics
 from tests.fakes.connector_context import no_offsets
@@ -41,6 +42,8 @@ class Host:
 
     def connector_problem(self, name: str, line: str | None) -> None:
         self.trouble = line
+
+    def connector_problems(self, name: str, problems: Sequence[Problem], secrets: Collection[str]) -> None: ...
 
     def task_configs_changed(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         self.tasks = [task["task.assigned.partitions"] for task in task_configs]

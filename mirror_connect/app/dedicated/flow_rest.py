@@ -1,7 +1,8 @@
 """The internal REST of dedicated mode: one herder's resources for each flow, below /SOURCE/TARGET.
 
-Kafka's has only the two resources that its workers call, which are signed. Here everything that reads is served too. A
-connector's config comes from the file, so nothing here changes one: a flow's application has no such routes.
+Kafka's has only the two resources that its workers call, which are signed. Here everything that reads is served too, and
+/admin/links has the links of all flows. A connector's config comes from the file, so nothing here changes one: a flow's
+application has no such routes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from mirror_connect.app.version import COMMIT
 
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
+# Of all flows together.
+LINKS: Final = b"/admin/links"
+
 # The application of a flow's herder; None while the flow is not up.
 ApplicationOf = Callable[[], ASGIApp | None]
 
@@ -34,13 +38,18 @@ def flow_path(source: str, target: str) -> str:
 class FlowsApplication:
     """See the module. `flows`: name → its path and application, as (`A->B`, (`/A/B`, application)).
 
-    Every one of `authenticators` must accept the credentials; a flow's application asks them by itself.
+    Every one of `authenticators` must accept the credentials; a flow's application asks them by itself. `links` serves
+    /admin/links of all flows, and asks them by itself, too.
     """
 
     def __init__(
-        self, flows: Mapping[str, tuple[str, ApplicationOf]], authenticators: Sequence[Authenticator] = ()
+        self,
+        flows: Mapping[str, tuple[str, ApplicationOf]],
+        authenticators: Sequence[Authenticator] = (),
+        links: ASGIApp | None = None,
     ) -> None:
         self._flows = flows
+        self._links = links
         self._authenticators = authenticators
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,6 +64,8 @@ class FlowsApplication:
             if path == own or path.startswith(own + b"/"):
                 application = application_of()
                 return self._not_up(scope, name) if application is None else _below(application, len(own))
+        if self._links is not None and (path == LINKS or path.startswith(LINKS + b"/")):
+            return self._links
         if path != b"/":
             return self._checked(scope, _error(404, f"HTTP 404 Not Found. GET / has the flows' paths. {BY_THE_FILE}"))
         if scope["method"] not in READING:

@@ -22,6 +22,7 @@ from mirror_connect.app.dedicated.stored_configs import (
 )
 from mirror_connect.app.errors import ConnectError, ConnectorNotFound, NotLeader, StartupError, first_cause
 from mirror_connect.app.group_backing import GroupBacking
+from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.steps import within
 from mirror_connect.app.storage.config_view import Change, ConnectorUpdated
 from mirror_connect.app.supervisor.spark_host import SparkHost
@@ -43,7 +44,8 @@ FORESEEN: Final = (ClusterUnreachable, NotAuthorized, GroupRefusedError, ConfigE
 class FlowRunner:
     """See the module. `settled` is called when the flow is up, and when it could not start: see `up` and `problem`.
 
-    `worker_id` names this node in statuses; other nodes get `url`. `path`: of the file, for messages.
+    `worker_id` names this node in statuses; other nodes get `url`. `path`: of the file, for messages. `metrics`: of
+    all its starts.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class FlowRunner:
         worker_id: str,
         url: str,
         path: str,
+        metrics: WorkerMetrics,
     ) -> None:
         self.flow: Final = flow
         self.worker: Worker | None = None
@@ -69,6 +72,7 @@ class FlowRunner:
         self._worker_id = worker_id
         self._url = url
         self._path = path
+        self.metrics: Final = metrics
         self._changed = asyncio.Event()
         self._clock: Callable[[], float] = time.monotonic
         # What was logged about why the flow is not up, and when.
@@ -141,7 +145,9 @@ class FlowRunner:
 
     def _new_worker(self) -> Worker:
         backing = GroupBacking(self._config, self._url)
-        return Worker(self._config, self._spark, backing, worker_id=self._worker_id, flow=self.flow.name)
+        return Worker(
+            self._config, self._spark, backing, worker_id=self._worker_id, flow=self.flow.name, metrics=self.metrics
+        )
 
     def _tell_of(self, cause: Exception) -> None:
         """Each problem when it comes, and every ten minutes: two may alternate, as brokers of a cluster that is away."""

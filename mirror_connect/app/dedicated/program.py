@@ -17,11 +17,12 @@ from typing import Final
 from starlette.types import ASGIApp
 
 from mirror_connect.app.config.worker_config import WorkerConfig
+from mirror_connect.app.dedicated.flow_links import FlowLinks
 from mirror_connect.app.dedicated.flow_rest import FlowsApplication, flow_path
 from mirror_connect.app.dedicated.flow_runner import FlowRunner
 from mirror_connect.app.dedicated.flows import Flow, Mm2Config
 from mirror_connect.app.process import Process
-from mirror_connect.app.rest.application import Surface, create_application, with_headers
+from mirror_connect.app.rest.application import Surface, create_application, create_links_application, with_headers
 from mirror_connect.app.rest_listeners import RestListeners
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.connectors.errors import ClusterUnreachable
@@ -60,7 +61,10 @@ class DedicatedMirrorMaker:
                 each.flow.name: (flow_path(each.flow.source, each.flow.target), _ApplicationOf(each, listeners))
                 for each in self.flows
             }
-            application = FlowsApplication(served, listeners.checks)
+            links = create_links_application(
+                FlowLinks(self.flows, listeners.worker_id), listeners.checks, listeners.surface.budget
+            )
+            application = FlowsApplication(served, listeners.checks, links)
             listeners.serve(self._process.http, with_headers(application, listeners.surface), read_only=True)
 
     def _runner(self, flow: Flow, config: WorkerConfig, path: str, listeners: RestListeners | None) -> FlowRunner:
@@ -80,6 +84,7 @@ class DedicatedMirrorMaker:
             worker_id=worker_id,
             url=url,
             path=path,
+            metrics=self._process.metrics.of_flow(flow.name),
         )
 
     def stop(self) -> None:

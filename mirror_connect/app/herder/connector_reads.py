@@ -66,9 +66,16 @@ class ConnectorReads:
     async def status(self, name: str) -> ConnectorStatus:
         """One connector with its tasks."""
         await self._leadership.until_ready()
-        status = self._statuses.connector(name)
+        status = self.present_status(name)
         if status is None:
             raise NoStatus(name)
+        return status
+
+    def present_status(self, name: str) -> ConnectorStatus | None:
+        """The same, as far as this worker has read; None if there is no status."""
+        status = self._statuses.connector(name)
+        if status is None:
+            return None
         tasks = {
             number: self._state(self._book.shown(TaskId(name, number), task))
             for number, task in self._statuses.tasks(name).items()

@@ -17,6 +17,8 @@ from mirror_connect.app.herder.config_writes import ConfigWrites
 from mirror_connect.app.herder.connector_reads import ConnectorReads
 from mirror_connect.app.herder.interfaces import ConnectorFactory, Membership, Resolver, Supervisor
 from mirror_connect.app.herder.leadership import Leadership
+from mirror_connect.app.herder.link_reads import LinkReads
+from mirror_connect.app.herder.link_watch import LinkWatch
 from mirror_connect.app.herder.log_levels import ClusterLogLevels, LogLevels
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.restarts import Restarts
@@ -26,6 +28,7 @@ from mirror_connect.app.herder.status_book import StatusBook
 from mirror_connect.app.herder.validation import ConfigRules, Validation
 from mirror_connect.app.herder.views import Health, ServerInfo
 from mirror_connect.app.herder.worker_requests import StandaloneRequests, WorkerRequests
+from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.storage.config_view import ConfigSnapshot
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import CONNECT_VERSION, StatusStore
@@ -40,7 +43,7 @@ HEALTH_WAIT_S: Final = 10.0
 class Herder:
     """See the module. `worker_id` is host:port of the advertised REST listener; `offsets_of` opens offset topics.
 
-    `standalone`: a few answers are those of Connect's standalone mode.
+    `standalone`: a few answers are those of Connect's standalone mode. `metrics`: what the supervisor's tasks tell.
     """
 
     def __init__(
@@ -59,7 +62,9 @@ class Herder:
         log_levels: LogLevels | None = None,
         signature_algorithms: Sequence[str] = ("HmacSHA256",),
         standalone: bool = False,
+        metrics: WorkerMetrics | None = None,
     ) -> None:
+        metrics = metrics or WorkerMetrics()
         self._stored_configs = configs
         self._membership = membership
         rules, tracking = rules or ConfigRules(), topic_tracking or TopicTracking()
@@ -77,6 +82,7 @@ class Herder:
             turn=self._turn,
             track_topics=tracking.enabled,
             alone=standalone,
+            metrics=metrics,
         )
         self.leadership: Final = Leadership(membership, configs, statuses, self._reconciler, self._turn)
         self._cluster_id: str | None = None
@@ -104,6 +110,15 @@ class Herder:
             standalone=standalone,
         )
         self.source_offsets: Final = SourceOffsets(configs, self.leadership, self._reconciler, resolver, offsets_of)
+        self.links: Final = LinkReads(
+            configs=configs,
+            connectors=self.connectors,
+            leadership=self.leadership,
+            metrics=metrics,
+            worker_id=worker_id,
+            cluster_id=lambda: self._cluster_id,
+        )
+        self._link_watch = LinkWatch(self.links)
         self.active_topics: Final = ActiveTopics(statuses, self.leadership, tracking)
         self.log_levels: Final = ClusterLogLevels(log_levels or LogLevels(), configs, self.leadership)
         self.worker_requests: Final = (
@@ -121,6 +136,7 @@ class Herder:
         self._reconciler.start()
         self.log_levels.start()
         self.leadership.start()
+        self._link_watch.start()
 
     def membership_changed(self, _: object = None) -> None:
         """Call this whenever the worker's group assignment changes."""
@@ -133,6 +149,7 @@ class Herder:
 
     async def stop_connectors(self) -> None:
         """Shutdown, first half: ends writes and stops connectors. Stop the supervisor after it."""
+        self._link_watch.stop()
         await self.leadership.end()
         await self._reconciler.stop_connectors()
 

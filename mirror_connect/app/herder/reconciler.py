@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from mirror_connect.app.herder.config_notices import ConfigNotices
@@ -18,6 +18,7 @@ from mirror_connect.app.herder.restart_plan import RestartPlan
 from mirror_connect.app.herder.running_connectors import RunningConnectors
 from mirror_connect.app.herder.status_book import StatusBook, Subject
 from mirror_connect.app.herder.views import set_values
+from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.storage.config_records import RestartRequest
 from mirror_connect.app.storage.config_view import (
     Change,
@@ -31,6 +32,7 @@ from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.supervisor.interfaces import STARTING, WantedTask
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.task_protocol import TaskId
 
 log = logging.getLogger(__name__)
@@ -62,6 +64,7 @@ class Reconciler:
         turn: asyncio.Lock,
         track_topics: bool = True,
         alone: bool = False,
+        metrics: WorkerMetrics | None = None,
     ) -> None:
         self._configs = configs
         self._statuses = statuses
@@ -71,6 +74,7 @@ class Reconciler:
         self._turn = turn
         self._track_topics = track_topics
         self._alone = alone
+        self._metrics = metrics or WorkerMetrics()
         self._wanted: dict[TaskId, WantedTask] = {}
         # Tasks that may still write: wanted ones that have not failed, and others until they have ended.
         self._live: set[TaskId] = set()
@@ -321,6 +325,10 @@ class Reconciler:
         state = self._book.state(name)
         if state is not State.FAILED:
             self._book.put(name, state or State.UNASSIGNED, line)
+
+    def connector_problems(self, name: str, problems: Sequence[Problem], secrets: Collection[str]) -> None:
+        """See ConnectorEvents."""
+        self._metrics.connector_problems(name, problems, secrets)
 
     def task_configs_changed(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         """See ConnectorEvents."""

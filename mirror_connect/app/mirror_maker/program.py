@@ -60,6 +60,7 @@ class MirrorMaker:
                 commit_interval_ms=options.commit_interval_ms,
                 skips_oversize=not options.abort_on_send_failure,
                 aborted=self._abort,
+                metrics=self._process.metrics.of_flow(file.name),
             )
             self._process.add(source)
 

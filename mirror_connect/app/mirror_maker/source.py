@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
+from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.mirror_maker.changed_lines import ChangedLines
 from mirror_connect.app.mirror_maker.client_files import SourceFile, TargetFile
 from mirror_connect.app.mirror_maker.failed_tasks import FailedTasks
@@ -84,6 +85,7 @@ class MirroredSource:
         commit_interval_ms: int,
         skips_oversize: bool,
         aborted: Callable[[str], bool],
+        metrics: WorkerMetrics,
     ) -> None:
         self._file = file
         self._targets = targets
@@ -127,7 +129,7 @@ class MirroredSource:
             interval_s=commit_interval_ms / 1000,
             aborted=aborted,
         )
-        self._supervisor = Supervisor(spark, self._specs, self.member.lease_remaining, flow=flow)
+        self._supervisor = Supervisor(spark, self._specs, self.member.lease_remaining, flow=flow, metrics=metrics)
         self._failed_tasks = FailedTasks(self._supervisor, aborted)
         self._membership: asyncio.Task[None] | None = None
 

@@ -31,6 +31,7 @@ from mirror_connect.app.rest.body_budget import BodyBudget
 from mirror_connect.app.rest.connectors import add_connector_routes
 from mirror_connect.app.rest.docs import add_docs_routes
 from mirror_connect.app.rest.jetty_errors import bad_header
+from mirror_connect.app.rest.links import Links, add_link_routes
 from mirror_connect.app.rest.media_types import BadMediaType, accepted, negotiate
 from mirror_connect.app.rest.offsets import add_offset_routes
 from mirror_connect.app.rest.plugins import add_plugin_routes
@@ -88,7 +89,17 @@ def create_admin_application(
     """What separate `admin.listeners` serve: only /admin, without CORS and configured headers, as in Connect."""
     application = _without_routes(authenticators)
     add_admin_routes(application, herder)
+    add_link_routes(application, lambda: herder.links)
     return (budget or BodyBudget()).guard(UriGate(application, herder.connectors.has))
+
+
+def create_links_application(
+    links: Links, authenticators: Sequence[Authenticator] = (), budget: BodyBudget | None = None
+) -> ASGIApp:
+    """The links of all flows of a process."""
+    application = _without_routes(authenticators)
+    add_link_routes(application, lambda: links, read_only=True)
+    return (budget or BodyBudget()).guard(UriGate(application, lambda _: False))
 
 
 def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), surface: Surface = Surface()) -> FastAPI:
@@ -100,6 +111,9 @@ def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), sur
     add_offset_routes(application, herder)
     add_worker_routes(application, herder)
     add_plugin_routes(application, herder)
+    # At `listeners` whatever admin.listeners says: it shows no more than the connectors' statuses there, and page and
+    # command line need both.
+    add_link_routes(application, lambda: herder.links, read_only=surface.read_only)
     if surface.admin:
         add_admin_routes(application, herder)
     if surface.docs:

@@ -48,7 +48,14 @@ class StandaloneWorker:
         self._process = Process(config.spark, forget_all_but, launched)
         backing = FileBacking(config.offsets_file, config.offset_flush_interval_ms, self._url, after_a_kill=killed)
         self._membership = backing.membership
-        self.worker = Worker(config, self._process.spark, backing, worker_id=listeners.worker_id, standalone=True)
+        self.worker = Worker(
+            config,
+            self._process.spark,
+            backing,
+            worker_id=listeners.worker_id,
+            standalone=True,
+            metrics=self._process.metrics.of_flow(""),
+        )
         self._process.add(self.worker)
         listeners.serve_herder(self._process.http, self.worker.herder)
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.supervisor.interfaces import STARTING, SpecSource, TaskEvents, WantedTask
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.supervisor.task_requests import TaskRequests
@@ -27,7 +28,8 @@ log = logging.getLogger(__name__)
 class Supervisor:
     """See the module. `lease` gives the seconds that the worker's tasks may still write; `clock` gives seconds.
 
-    `requests` serves the processes of tasks. `flow`: its name in a process with several flows.
+    `requests` serves the processes of tasks. `flow`: its name in a process with several flows. `metrics` takes what tasks
+    measure.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Supervisor:
         *,
         flow: str = "",
         clock: Callable[[], float] = time.monotonic,
+        metrics: WorkerMetrics | None = None,
     ) -> None:
         self.flow: Final = flow
         self._spark = spark
@@ -45,7 +48,9 @@ class Supervisor:
         self._runs = TaskRuns(spark, clock, self._keep_only)
         self._restarts = TaskRestarts(self._runs, clock)
         self._watch = TaskWatch(self._runs, self._restarts, spark, clock)
-        self.requests: Final = TaskRequests(self._runs, self._restarts, specs, lease, clock)
+        self.requests: Final = TaskRequests(
+            self._runs, self._restarts, specs, lease, clock, metrics=metrics or WorkerMetrics()
+        )
         self._stopping = False
         spark.add(self)
 

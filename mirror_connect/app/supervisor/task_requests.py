@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.supervisor.idleness import UNHEARD_S
 from mirror_connect.app.supervisor.interfaces import SpecSource
 from mirror_connect.app.supervisor.partition_assignment import LANDING_S
@@ -49,7 +50,7 @@ ABANDON: Final = TaskOrders(lease_ms=0, finish=True, abandon=True)
 
 
 class TaskRequests:
-    """See the module. `lease` gives the seconds that the worker's tasks may still write."""
+    """See the module. `lease` gives the seconds that the worker's tasks may still write; `metrics` takes what they tell."""
 
     def __init__(
         self,
@@ -58,12 +59,15 @@ class TaskRequests:
         specs: SpecSource,
         lease: Callable[[], float],
         clock: Callable[[], float],
+        *,
+        metrics: WorkerMetrics,
     ) -> None:
         self._runs = runs
         self._restarts = restarts
         self._specs = specs
         self._lease = lease
         self._clock = clock
+        self._metrics = metrics
 
     async def spec(
         self, run: TaskRun, attempt: str, *, pid: int | None = None, shared: bool = False
@@ -204,6 +208,7 @@ class TaskRequests:
         now = self._clock()
         # A thread reports while the task's loop hangs: the process lives, but copies nothing.
         run.heard, run.report = now - report.loop_silent_s, report
+        self._metrics.take(run.task, report, run.secrets)
         for line in report.log_lines:
             log.warning("Task %s: %s", run.task, redact(line, run.secrets))
         for event in report.events:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 from mirror_connect.connectors.problems import Problem
@@ -25,6 +25,9 @@ class ConnectorEvents(Protocol):
 
     def connector_problem(self, name: str, line: str | None) -> None:
         """The connector continues with this problem; None: it has no problem any more."""
+
+    def connector_problems(self, name: str, problems: Sequence[Problem], secrets: Collection[str]) -> None:
+        """The same problems one by one, and the secrets that no text may show; the empty list: there are none any more."""
 
     def task_configs_changed(self, name: str, task_configs: Sequence[Mapping[str, str]]) -> None:
         """The connector wants tasks with these configs from now on (raw, secrets unresolved)."""
@@ -51,6 +54,8 @@ class ConnectorContext:
 
     def close(self) -> None:
         """Reports nothing from now on."""
+        if not self._closed and any(self._problems):
+            self._events.connector_problems(self.name, (), self.secrets)
         self._closed = True
 
     def started(self) -> None:
@@ -80,6 +85,8 @@ class ConnectorContext:
             if not self._closed:
                 joined = "; ".join(in_one_line(each) for each in self._problems if each)
                 self._events.connector_problem(self.name, redact(joined, self.secrets) or None)
+                every = [each for of_source in self._problems for each in of_source]
+                self._events.connector_problems(self.name, every, self.secrets)
 
         return show
 

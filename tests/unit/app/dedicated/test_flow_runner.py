@@ -14,6 +14,7 @@ from mirror_connect.app.dedicated import flow_runner
 from mirror_connect.app.dedicated.flow_runner import FlowRunner
 from mirror_connect.app.dedicated.flows import Flow
 from mirror_connect.app.errors import BadRequest, InvalidConfig, NotLeader
+from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.steps import STEP_PATIENCE_S
 from mirror_connect.app.storage.config_view import Change, ConnectorUpdated
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError
@@ -127,6 +128,7 @@ class Node:
             worker_id="me/A->B",
             url="http://me/A/B",
             path="mm2.properties",
+            metrics=WorkerMetrics(),
         )
         self.construction_problems: list[Exception] = []
         self.runner._new_worker = self._new_worker  # type: ignore[method-assign, assignment]

@@ -1,0 +1,66 @@
+"""What the task configs of a connector assign: known to every worker, whether or not a task copies it now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mirror_connect.app.storage.config_records import RawConfig
+from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, stored_partitions
+from mirror_connect.connectors.mirror.mirror_checkpoint import assigned_groups
+from mirror_connect.connectors.partitions import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """Source partitions and groups, each with the number of its task; `topics` has the partitions of each topic."""
+
+    partitions: Mapping[TopicPartition, int] = field(default_factory=dict)
+    topics: Mapping[str, Sequence[TopicPartition]] = field(default_factory=dict)
+    groups: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def by(cls, configs: Sequence[RawConfig]) -> Assigned:
+        """By the configs of a connector's tasks, in their order."""
+        partitions: dict[TopicPartition, int] = {}
+        groups: dict[str, int] = {}
+        for task, config in enumerate(configs):
+            partitions |= dict.fromkeys(stored_partitions(config.get(ASSIGNED_PARTITIONS) or ""), task)
+            groups |= dict.fromkeys(_groups(config), task)
+        topics: dict[str, list[TopicPartition]] = {}
+        for partition in partitions:
+            topics.setdefault(partition.topic, []).append(partition)
+        return cls(partitions, topics, groups)
+
+
+def _groups(config: RawConfig) -> list[str]:
+    try:
+        return assigned_groups({name: value for name, value in config.items() if value is not None})
+    except (ValueError, TypeError):
+        return []  # anyone may have written it
+
+
+class AssignedByConnector:
+    """Keeps what was read, as long as the task configs are the same."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[Sequence[RawConfig], Assigned]] = {}
+
+    def of(self, connector: str, configs: Sequence[RawConfig]) -> Assigned:
+        """What these configs of a connector's tasks assign."""
+        known = self._kept.get(connector)
+        # The same objects: to compare ten thousand partitions takes as long as to read them.
+        if (
+            known is not None
+            and len(known[0]) == len(configs)
+            and all(a is b for a, b in zip(known[0], configs, strict=True))
+        ):
+            return known[1]
+        found = Assigned.by(configs)
+        self._kept[connector] = (tuple(configs), found)
+        return found
+
+    def keep(self, connectors: Mapping[str, object]) -> None:
+        """Forgets all others."""
+        for name in [each for each in self._kept if each not in connectors]:
+            del self._kept[name]
