@@ -104,6 +104,8 @@ class Comparer:
         comparison = self._comparison
         if comparison.strays or comparison.missing.any(ours.base_offset, min(ours.last_offset, comparison.done_to - 1)):
             return False  # late, repeated or early records are distinguished one by one
+        if theirs.log_append_time:
+            comparison.check_timestamps()
         self._source.take_batch()
         self._target.take_batch()
         self._findings.by_batch += ours.count

@@ -50,11 +50,9 @@ def same_batch(source: Batch, target: Batch) -> bool:
         source.count == target.count
         and source.magic == target.magic == 2
         and source.base_timestamp == target.base_timestamp
-        and source.max_timestamp == target.max_timestamp
         and source.codec == target.codec
         and source.last_offset - source.base_offset == target.last_offset - target.base_offset
-        and not source.log_append_time
-        and not target.log_append_time
+        and (target.log_append_time or (not source.log_append_time and source.max_timestamp == target.max_timestamp))
         and source.records == target.records
     )
 

@@ -260,6 +260,13 @@ async def test_timestamps_of_a_log_append_time_target_are_not_compared() -> None
     assert "LogAppendTime" in findings.notes[0]
 
 
+async def test_batches_with_append_times_on_both_sides_are_compared_as_a_whole() -> None:
+    source, copy = (packed(RECORDS, attributes=0x08, max_timestamp=at) for at in (1_700_000_000_000, 1_800_000_000_000))
+    findings = await compare(source, copy)
+    assert (findings.faults(), findings.equal) == (0, 300)
+    assert "LogAppendTime" in findings.notes[0]
+
+
 async def test_a_log_append_time_source_gives_its_batches_time_to_the_records() -> None:
     stamped = packed(RECORDS[:10], size=1, attributes=0x08, max_timestamp=77)
     assert (await compare(stamped, packed([r._replace(timestamp=77) for r in RECORDS[:10]]))).faults() == 0

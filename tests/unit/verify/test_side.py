@@ -37,14 +37,24 @@ def test_a_batch_is_the_same_wherever_it_lies(change: dict[str, int]) -> None:
         {"base_timestamp": 4},
         {"max_timestamp": 7},
         {"codec": 0},
-        {"log_append_time": True},
+        {"log_append_time": True, "records": b"Records"},
+        {"log_append_time": True, "base_timestamp": 4},
         {"records": b"Records"},
         {"magic": 1},
     ],
-    ids=lambda change: next(iter(change)),
+    ids=",".join,
 )
 def test_a_batch_with_another_header_or_other_bytes_is_not_the_same(change: dict[str, object]) -> None:
     assert not same_batch(Head(), replace(Head(), **change))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("source", [False, True], ids=["producers_times_at_the_source", "append_times_on_both_sides"])
+def test_times_that_the_targets_broker_set_are_not_compared(source: bool) -> None:
+    assert same_batch(Head(log_append_time=source), Head(log_append_time=True, max_timestamp=7))  # type: ignore[arg-type]
+
+
+def test_append_times_of_the_source_alone_are_not_those_in_the_records() -> None:
+    assert not same_batch(Head(log_append_time=True), Head())  # type: ignore[arg-type]
 
 
 def test_batches_of_old_formats_are_never_called_the_same() -> None:
