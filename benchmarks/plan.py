@@ -35,8 +35,9 @@ class Profile:
 
     `records`: in the source topic, which a fast side copies several times. `least`: how many times the records per CPU
     second of each other side are aimed at; these sides are measured. `append_time`: the source's broker sets the
-    timestamps. `compacted`: the source's broker has removed every other record. `encrypted`: TLS and SCRAM on both sides.
-    `limit`: the target's message.max.bytes, if it is not Kafka's default. `brokers`: of each cluster.
+    timestamps; `config_copied`: and so does the target's, as the link copies that config. `compacted`: the source's broker
+    has removed every other record. `encrypted`: TLS and SCRAM on both sides. `limit`: the target's message.max.bytes, if it
+    is not Kafka's default. `brokers`: of each cluster.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Profile:
     records: int
     least: Mapping[str, float] = field(default_factory=dict)
     append_time: bool = False
+    config_copied: bool = False
     compacted: bool = False
     encrypted: bool = False
     limit: int = 0
@@ -93,6 +95,17 @@ PROFILES: Final = (
         append_time=True,
     ),
     Profile(
+        "append-time-both",
+        "1 KiB records in ~100 KB lz4 batches, LogAppendTime on both sides",
+        1024,
+        100_000,
+        LZ4_CODEC,
+        4_000_000,
+        {MM2: 5.0},
+        append_time=True,
+        config_copied=True,
+    ),
+    Profile(
         "gaps",
         "1 KiB records in ~100 KB lz4 batches, half of them compacted away",
         1024,
@@ -133,7 +146,18 @@ PROFILES: Final = (
     # Not part of a full run: the same with larger records, for looking at where time goes.
     Profile("single-1k", "1 KiB records, one a batch, uncompressed", 1024, 0, NONE_CODEC, 2_000_000),
 )
-FULL_PROFILES: Final = ("1k", "100b", "16k", "single", "append-time", "gaps", "tls", "small-limit", "three-brokers")
+FULL_PROFILES: Final = (
+    "1k",
+    "100b",
+    "16k",
+    "single",
+    "append-time",
+    "append-time-both",
+    "gaps",
+    "tls",
+    "small-limit",
+    "three-brokers",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ REST_S: Final = 2.0
 COMPACTED_S: Final = 180.0
 # Of a source topic.
 APPEND_TIME: Final = {"message.timestamp.type": "LogAppendTime"}
+# By default this one is not among the configs that are copied. What is excluded here, no topic has.
+WITH_ITS_TIME: Final = {"config.properties.exclude": "min.insync.replicas"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,8 @@ class _Copier:
         warm = f"warm-{name}"
         rig.create_source_topic(warm, PARTITIONS, APPEND_TIME if work.profile.append_time else {})
         self._config = config_of(name, connector_config(rig.source, rig.target, name, warm))
+        if work.profile.config_copied:
+            self._config |= WITH_ITS_TIME
         side.put("copy", self._config)
         with SteadyFeed(rig.source_addresses, warm, PARTITIONS, work.pool, WARM_BYTES_PER_SECOND):
             rig.wait_for_first_record(f"{name}.{warm}", PARTITIONS, FIRST_RECORD_S)

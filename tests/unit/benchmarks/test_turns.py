@@ -60,7 +60,7 @@ def copier(recorder: Recorder, durations: Durations) -> _Copier:
     )
     work = SimpleNamespace(
         rig=rig,
-        profile=SimpleNamespace(append_time=False),
+        profile=SimpleNamespace(append_time=False, config_copied=False),
         pool=[],
         fed=SimpleNamespace(records=10),
         durations=durations,
