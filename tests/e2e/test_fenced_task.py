@@ -37,7 +37,7 @@ class OneRecord:
     def waiting(self) -> bool:
         return bool(self.batches)
 
-    def take(self, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
+    def take(self, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
         return self.batches.popleft() if self.batches else None
 
     def acked(self, batch: ProducerBatch, base_offset: int) -> None:

@@ -79,8 +79,8 @@ def fetched(
     )
 
 
-def take(taken_from: PartitionFlow, *, latency_bound: bool = False) -> ProducerBatch | None:
-    return taken_from.take(LIMIT, latency_bound=latency_bound)
+def take(taken_from: PartitionFlow, *, latency_bound: bool = False, append_time: bool = False) -> ProducerBatch | None:
+    return taken_from.take(LIMIT, latency_bound=latency_bound, append_time=append_time)
 
 
 def corrupt(content: bytes) -> bytes:

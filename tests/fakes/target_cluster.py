@@ -97,6 +97,8 @@ class FakeTarget:
         # Topic without leaders → its error in metadata.
         self.missing: dict[str, int] = {}
         self.throttle_ms = 0
+        # Of each answer; -1: topics have CreateTime.
+        self.log_append_time = -1
         self.refreshed: list[set[str]] = []
         self.transactional_id_error = 0
         self.round_trip = 0.0
@@ -163,7 +165,7 @@ class FakeTarget:
         for batch in request.batches:
             payload = b"".join(bytes(part) for part in batch.batch)
             code, base = (error, -1) if error else self.log(batch.topic, batch.partition).append(payload, self.limit)
-            answers.append(ProducedPartition(batch.topic, batch.partition, code, base, -1, 0, ""))
+            answers.append(ProducedPartition(batch.topic, batch.partition, code, base, self.log_append_time, 0, ""))
         late = self.after(request)
         if late:
             answers = [answer._replace(error=late, base_offset=-1) for answer in answers]

@@ -239,12 +239,12 @@ def follow_with(
     extra: dict[PartitionFlow, ProducerBatch] = {}
     done: list[bool] = []
 
-    def taking(self: PartitionFlow, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
+    def taking(self: PartitionFlow, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
         if self in extra:
             following = extra.pop(self)
             self._in_flight.given(following)
             return following
-        taken = take(self, limit, latency_bound=latency_bound)
+        taken = take(self, limit, latency_bound=latency_bound, append_time=append_time)
         chosen = None if taken is None or done else choose(self, taken)
         if taken is not None and chosen is not None:
             done.append(True)

@@ -26,7 +26,7 @@ class Feed:
     def waiting(self) -> bool:
         return self.next < self._there()
 
-    def take(self, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
+    def take(self, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
         # A part of what waits, so that several batches are in flight behind a pause.
         count = -(-(self._there() - self.next) // 3)
         if count <= 0:

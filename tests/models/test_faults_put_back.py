@@ -39,8 +39,10 @@ def counted_batches() -> Iterator[None]:
     acked: dict[PartitionFlow, int] = {}
     take, ack, failed = PartitionFlow.take, PartitionFlow.acked, PartitionFlow.failed
 
-    def counting_take(self: PartitionFlow, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
-        batch = take(self, limit, latency_bound=latency_bound)
+    def counting_take(
+        self: PartitionFlow, limit: int, *, latency_bound: bool, append_time: bool
+    ) -> ProducerBatch | None:
+        batch = take(self, limit, latency_bound=latency_bound, append_time=append_time)
         taken[self] = taken.get(self, 0) + (batch is not None)
         return batch
 
@@ -86,8 +88,8 @@ def a_split_commit_never_ends() -> Iterator[None]:
     given = OwnRecords.take
     counts: dict[tuple[OwnRecords, int], int] = {}
 
-    def take(self: OwnRecords, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
-        batch = given(self, limit, latency_bound=latency_bound)
+    def take(self: OwnRecords, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
+        batch = given(self, limit, latency_bound=latency_bound, append_time=append_time)
         if batch is not None:
             counts[self, batch.last_offset] = batch.count
         return batch

@@ -53,7 +53,7 @@ class OwnRecords:
         """See Feed."""
         return bool(self._waiting)
 
-    def take(self, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
+    def take(self, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
         """See Feed."""
         if not self._waiting:
             return None

@@ -35,13 +35,14 @@ from mirror_connect.kafka_io.producer.write_problems import (
     batch_refused,
     broker_name,
     broker_unreachable,
+    own_times,
     producer_state_lost,
     still_unreachable,
     unwritable,
     write_denied,
 )
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode
-from mirror_connect.kafka_io.protocol.produce import Produce, ProducePartition, ProduceResponse
+from mirror_connect.kafka_io.protocol.produce import Produce, ProducedPartition, ProducePartition, ProduceResponse
 
 # The most bytes of data under way. Over long distances as many as fill so fast a link, up to buffer.memory.
 WIRE_LIMIT: Final = 16 << 20
@@ -91,6 +92,7 @@ class Sender:
         self._closed = False
         self._bump_wanted = False
         self._pump_scheduled = False
+        self._own_times_told: set[str] = set()
         self.wanted = WantedMetadata(
             settings.retry_backoff_s, settings.retry_backoff_max_s, settings.metadata_max_age_s
         )
@@ -270,7 +272,7 @@ class Sender:
                     target.answered(sent, Outcome.RETRY)
                     self._retry(target, NOT_ANSWERED, "the broker did not answer for it", elsewhere=True)
                 else:
-                    self._take_code(target, sent, entry.error, entry.base_offset, entry.message)
+                    self._take_entry(target, sent, entry)
             if node.reported and not still_unreachable(node.node_id, self.partitions.values()):
                 node.reported = False
                 self._problems.resolve(broker_name(node.node_id), ProblemCode.BROKER_UNREACHABLE)
@@ -286,15 +288,16 @@ class Sender:
             self.spawn(self._begin_anew())
         self._schedule_pump()
 
-    def _take_code(
-        self, target: TargetPartition, sent: InFlightBatch, code: int, base_offset: int, message: str
-    ) -> None:
+    def _take_entry(self, target: TargetPartition, sent: InFlightBatch, entry: ProducedPartition) -> None:
+        code = entry.error
         found = outcome(code)
         if found is Outcome.WRITTEN:
             if target.failures_in_row:
                 self._problems.resolve(str(target))
                 self._problems.resolve(target.topic, ProblemCode.PARTITION_WRITE_DENIED)
-            target.answered(sent, found, base_offset)
+            target.answered(sent, found, entry.base_offset, entry.log_append_time)
+            if sent.batch.append_time is not None and entry.log_append_time < 0:
+                self._tell_own_times(target, sent)
             return
         head = target.is_head(sent)
         if found is Outcome.TOO_LARGE and target.failure is None and (head or sent.batch.count > 1):
@@ -314,9 +317,14 @@ class Sender:
                 self._problems.report(producer_state_lost(target, code))
         elif found is Outcome.REFUSED:
             if head:
-                target.fail(batch_refused(target, sent, code, message))
+                target.fail(batch_refused(target, sent, code, entry.message))
         else:
-            self._retry(target, code, message, elsewhere=found is Outcome.RETRY_ELSEWHERE)
+            self._retry(target, code, entry.message, elsewhere=found is Outcome.RETRY_ELSEWHERE)
+
+    def _tell_own_times(self, target: TargetPartition, sent: InFlightBatch) -> None:
+        if target.topic not in self._own_times_told:
+            self._own_times_told.add(target.topic)
+            self._problems.log(own_times(target, sent))
 
     def _retry(self, target: TargetPartition, code: int, message: str, *, elsewhere: bool) -> None:
         refused = code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

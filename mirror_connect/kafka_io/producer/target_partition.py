@@ -40,6 +40,8 @@ NO_SEQUENCE = -1
 MERGE_LIMIT: Final = 1_000_000
 # Half of the brokers' default for producer.id.expiration.ms: their clocks are not ours.
 REMEMBERED_MS: Final = 12 * 3600 * 1000
+# An answer that told of LogAppendTime counts for so long: the config may be changed while nothing is written.
+APPEND_TIME_MS: Final = 5_000
 # A limit learned from a refusal is not smaller than this: each batch of some records fits.
 SMALLEST_LIMIT: Final = 1024
 
@@ -63,10 +65,11 @@ class Feed(Protocol):
     def waiting(self) -> bool:
         """Whether `take` may have something."""
 
-    def take(self, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
+    def take(self, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
         """The next batch, at most `limit` bytes if it was merged; None when there is none at present.
 
         `latency_bound`: what still waits must wait for an answer from far away, so larger batches are merged, too.
+        `append_time`: see TargetPartition.
         """
 
     def acked(self, batch: ProducerBatch, base_offset: int) -> None:
@@ -109,6 +112,7 @@ class TargetPartition:
     `largest`: the largest size of any batch, from refusals or the topic's config; None while nothing was refused.
     `ahead`: its batches go over a connection of their own. `remembered_until`: until then (ms since the epoch) the broker
     keeps its state of this producer, by the newest record that it has acknowledged.
+    `append_time_until`: until then (ms since the epoch) the newest answer counts, which told of LogAppendTime.
     `split_tried`: the last `next_batch` split a batch or tried to, which takes up to a second.
     `problem`: why the target doesn't accept its batches; None while it does. `failing_since`: a try failed then (loop time),
     and nothing was acknowledged since; None: no try failed.
@@ -128,6 +132,7 @@ class TargetPartition:
     again: deque[InFlightBatch] = field(default_factory=deque)
     on_wire: int = 0
     remembered_until: float = 0.0
+    append_time_until: float = 0.0
     recovering: bool = False
     split_tried: bool = False
     closing: bool = False
@@ -147,6 +152,11 @@ class TargetPartition:
     def established(self) -> bool:
         """Whether the broker has state of this producer, and refuses a batch whose predecessor is missing."""
         return time.time() * 1000 < self.remembered_until
+
+    @property
+    def append_time(self) -> bool:
+        """Whether the target's topic has LogAppendTime, as far as known. Then its broker sets the times of all records."""
+        return time.time() * 1000 < self.append_time_until
 
     @property
     def _window(self) -> int:
@@ -178,7 +188,7 @@ class TargetPartition:
 
     def _take(self, producer: ProducerIdAndEpoch, *, latency_bound: bool) -> bool:
         """Moves the feed's next batch to `again`; False when there is none."""
-        batch = self.feed.take(self.limit, latency_bound=latency_bound)
+        batch = self.feed.take(self.limit, latency_bound=latency_bound, append_time=self.append_time)
         if batch is None:
             return False
         stamped = [self._stamped(piece, producer) for piece in self._fitting(batch)]
@@ -211,13 +221,24 @@ class TargetPartition:
         self.next_sequence = next_sequence(sequence, batch.count)
         return InFlightBatch(batch, sequence, _payload(batch, producer, sequence), absent=True)
 
-    def answered(self, sent: InFlightBatch, outcome: Outcome, base_offset: int = -1, *, absent: bool = False) -> None:
-        """Notes the answer for one batch; Outcome.RETRY also for a lost connection. `absent`: see InFlightBatch."""
+    def answered(
+        self,
+        sent: InFlightBatch,
+        outcome: Outcome,
+        base_offset: int = -1,
+        log_append_time: int = -1,
+        *,
+        absent: bool = False,
+    ) -> None:
+        """Notes the answer for one batch; Outcome.RETRY also for a lost connection.
+
+        `log_append_time`: see ProducedPartition. `absent`: see InFlightBatch.
+        """
         sent.on_wire = False
         sent.absent = absent
         self.on_wire -= 1
         if outcome is Outcome.WRITTEN:
-            self.remembered_until = sent.batch.max_timestamp + REMEMBERED_MS
+            self._note_times(sent, log_append_time)
             sent.acked, sent.base_offset = True, base_offset
             self.failures_in_row = 0
             self.problem, self.failing_since = None, None
@@ -228,6 +249,18 @@ class TargetPartition:
         else:
             self.recovering = True
         self._recover()
+
+    def _note_times(self, sent: InFlightBatch, log_append_time: int) -> None:
+        if log_append_time >= 0:
+            newest = log_append_time
+            # For a repetition of what it has already, a broker always answers the time of that batch.
+            if not sent.repeated:
+                self.append_time_until = time.time() * 1000 + APPEND_TIME_MS
+        else:
+            # With CreateTime now, the broker goes by the times in the records, and those aren't known here.
+            newest = sent.batch.max_timestamp if sent.batch.append_time is None else 0
+            self.append_time_until = 0.0
+        self.remembered_until = newest + REMEMBERED_MS
 
     def _acknowledge(self) -> None:
         # In order, even if the answers came in another order: a source offset must never pass a missing batch.
@@ -317,6 +350,8 @@ class TargetPartition:
     def fail(self, error: PartitionRefusedError) -> None:
         """Stops the partition because of its head: informs its feed, and drops its unacknowledged batches."""
         self.failure = error
+        # If the reason is a time, as CreateTime is checked, the batch would be refused again and again as it is.
+        self.append_time_until = 0.0
         if self.unacked:
             head = self.unacked[0]
             error.offset = head.batch.first_offset

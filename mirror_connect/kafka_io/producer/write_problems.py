@@ -73,6 +73,15 @@ def unwritable(target: TargetPartition, code: int, message: str) -> Problem:
     )
 
 
+def own_times(target: TargetPartition, sent: InFlightBatch) -> str:
+    """The log line about a batch that was under way when LogAppendTime ended on the target."""
+    return (
+        f"{target}: the topic has no LogAppendTime on the target any more. Records that were under way, from source offset "
+        f"{sent.batch.first_offset} on, have the times that their producers gave; all later ones have those of the source's "
+        "broker"
+    )
+
+
 def batch_refused(target: TargetPartition, sent: InFlightBatch, code: int, message: str) -> PartitionRefusedError:
     """The error that the target will never accept this batch as it is."""
     return PartitionRefusedError(

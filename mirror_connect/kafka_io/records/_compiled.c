@@ -501,6 +501,8 @@ enum {
     MAX_TIMESTAMP_AT = 35,
     COUNT_AT = 57,
     HEADER_SIZE = 61,
+    /* Of the attributes. */
+    LOG_APPEND_TIME = 0x08,
 };
 
 typedef struct {
@@ -512,13 +514,20 @@ typedef struct {
     const uint8_t *end;
 } Plain;
 
-/* NULL: no uncompressed batch with only dense records and times of their own is at `at`. Otherwise its end. */
-static const uint8_t *read_plain(const uint8_t *at, const uint8_t *stop, int64_t wanted, int64_t largest, Plain *plain)
+/* What `read_plain` takes: offsets from `wanted` on, batches of at most `largest` bytes, these bits of the attributes. */
+typedef struct {
+    int64_t wanted;
+    int64_t largest;
+    uint64_t attributes;
+} Taken;
+
+/* NULL: no uncompressed batch with only dense records is at `at`, or none that is taken. Otherwise its end. */
+static const uint8_t *read_plain(const uint8_t *at, const uint8_t *stop, const Taken *taken, Plain *plain)
 {
     if (stop - at <= HEADER_SIZE || at[MAGIC_AT] != 2)
         return NULL;
     const int64_t length = (int32_t)big_endian(at + LENGTH_AT, 4);
-    if (length < HEADER_SIZE - LENGTH_FROM || length > stop - at - LENGTH_FROM || length > largest - LENGTH_FROM)
+    if (length < HEADER_SIZE - LENGTH_FROM || length > stop - at - LENGTH_FROM || length > taken->largest - LENGTH_FROM)
         return NULL;
     plain->offset = (int64_t)big_endian(at, 8);
     plain->timestamp = (int64_t)big_endian(at + BASE_TIMESTAMP_AT, 8);
@@ -526,9 +535,9 @@ static const uint8_t *read_plain(const uint8_t *at, const uint8_t *stop, int64_t
     plain->count = (int32_t)big_endian(at + COUNT_AT, 4);
     plain->records = at + HEADER_SIZE;
     plain->end = at + LENGTH_FROM + length;
-    const int plain_enough = big_endian(at + CRC_FROM, 2) == 0 && plain->count > 0 &&
+    const int plain_enough = (big_endian(at + CRC_FROM, 2) & ~taken->attributes) == 0 && plain->count > 0 &&
                              (int32_t)big_endian(at + LAST_DELTA_AT, 4) == plain->count - 1 &&
-                             plain->offset >= wanted && plain->offset <= INT64_MAX - plain->count;
+                             plain->offset >= taken->wanted && plain->offset <= INT64_MAX - plain->count;
     return plain_enough ? plain->end : NULL;
 }
 
@@ -548,18 +557,20 @@ static uint64_t size_behind(const Plain *plain, const Stamps *stamps, uint64_t n
 }
 
 PyDoc_STRVAR(merge_plain_doc,
-"merge_plain(buffer, at, limit, wanted, most_records, largest, check_crcs)\n"
+"merge_plain(buffer, at, limit, wanted, most_records, largest, check_crcs, append_time)\n"
 "-> (records, at, batches, count, base_timestamp, max_timestamp, offset ranges) | None\n\n"
 "Writes the records of the uncompressed batches from buffer[at] on, of at most `largest` bytes each, as those of one batch\n"
-"of at most `limit` bytes. It ends at the first other batch. None if there are not two.");
+"of at most `limit` bytes. It ends at the first other batch. None if there are not two. `append_time`: also of batches with\n"
+"LogAppendTime, whose records keep the times that they have in the bytes.");
 
 static PyObject *merge_plain(PyObject *Py_UNUSED(module), PyObject *args)
 {
     Py_buffer buffer;
     Py_ssize_t from;
     long long limit, wanted, most_records, largest;
-    int check_crcs;
-    if (!PyArg_ParseTuple(args, "y*nLLLLp", &buffer, &from, &limit, &wanted, &most_records, &largest, &check_crcs))
+    int check_crcs, append_time = 0;
+    if (!PyArg_ParseTuple(args, "y*nLLLLp|p", &buffer, &from, &limit, &wanted, &most_records, &largest, &check_crcs,
+                          &append_time))
         return NULL;
     PyObject *result = NULL, *records = NULL;
     Plain *plain = NULL;
@@ -576,12 +587,15 @@ static PyObject *merge_plain(PyObject *Py_UNUSED(module), PyObject *args)
     const uint8_t *at = start + from, *following;
     /* One batch alone stays as it is, and costs no look at its records. */
     Plain first, second;
-    following = read_plain(at, stop, wanted, largest, &first);
-    if (following == NULL || read_plain(following, stop, first.offset + first.count, largest, &second) == NULL) {
+    Taken taken = {wanted, largest, append_time ? LOG_APPEND_TIME : 0};
+    following = read_plain(at, stop, &taken, &first);
+    taken.wanted = following == NULL ? wanted : first.offset + first.count;
+    if (following == NULL || read_plain(following, stop, &taken, &second) == NULL) {
         Py_INCREF(Py_None);
         result = Py_None;
         goto done;
     }
+    taken.wanted = wanted;
     /* Nobody else runs meanwhile, so the bytes of the buffer do not change between the two passes. */
     Py_ssize_t batches = 0, room = 0;
     int64_t count = 0, latest = 0;
@@ -597,7 +611,7 @@ static PyObject *merge_plain(PyObject *Py_UNUSED(module), PyObject *args)
             plain = moved;
         }
         Plain *const each = &plain[batches];
-        following = read_plain(at, stop, wanted, largest, each);
+        following = read_plain(at, stop, &taken, each);
         if (following == NULL || count + each->count > most_records ||
             (check_crcs && crc32c(at + CRC_FROM, following - at - CRC_FROM) != big_endian(at + CRC_AT, 4)))
             break;
@@ -612,7 +626,7 @@ static PyObject *merge_plain(PyObject *Py_UNUSED(module), PyObject *args)
         latest = batches == 0 || each->max_timestamp > latest ? each->max_timestamp : latest;
         size += more;
         count += each->count;
-        wanted = each->offset + each->count;
+        taken.wanted = each->offset + each->count;
         at = following;
         batches++;
     }

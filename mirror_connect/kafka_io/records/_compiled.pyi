@@ -39,5 +39,6 @@ def merge_plain(
     most_records: int,
     largest: int,
     check_crcs: bool,
+    append_time: bool = False,
     /,
 ) -> tuple[bytes, int, int, int, int, int, tuple[tuple[int, int], ...]] | None: ...

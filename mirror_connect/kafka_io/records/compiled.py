@@ -14,7 +14,14 @@ from math import inf
 from typing import Final, NamedTuple
 
 from mirror_connect.kafka_io.records.compression import NONE, compress
-from mirror_connect.kafka_io.records.record_batch import LARGEST_OFFSET, BatchReader, BatchView, ProducerBatch
+from mirror_connect.kafka_io.records.record_batch import (
+    ATTRIBUTES_AT,
+    LARGEST_OFFSET,
+    LOG_APPEND_TIME,
+    BatchReader,
+    BatchView,
+    ProducerBatch,
+)
 
 try:
     from mirror_connect.kafka_io.records import _compiled
@@ -195,19 +202,25 @@ def merges_plain(*, check_crcs: bool) -> bool:
 
 
 def merge_plain(
-    reader: BatchReader, wanted: int, limit: int, largest: int, *, check_crcs: bool
+    reader: BatchReader, wanted: int, limit: int, largest: int, *, check_crcs: bool, append_time: bool = False
 ) -> tuple[ProducerBatch, int] | None:
     """Merges the reader's next batches that are uncompressed, dense, without transaction and have CreateTime.
+
+    `append_time`: those with LogAppendTime, too; see record_batch.needs_rewrite.
 
     `wanted`: the lowest source offset that is not copied yet. `limit`: the most bytes of the result; `largest`: of a batch
     that is merged. Returns the result and how many batches are in it; None if there are not two. The reader moves past them
     and no further. Other batches, also corrupt ones, are left to record_rewrite.py.
     """
-    done = functions.merge_plain(reader.data, reader.at, limit, wanted, PLAIN_RECORDS, largest, check_crcs)
+    began = reader.at
+    done = functions.merge_plain(reader.data, began, limit, wanted, PLAIN_RECORDS, largest, check_crcs, append_time)
     if done is None:
         return None
     records, reader.at, batches, count, base, latest, ranges = done
-    return _batch(records, count, _ends(ranges), NONE, (base, latest), ranges=ranges), batches
+    merged = _batch(records, count, _ends(ranges), NONE, (base, latest), ranges=ranges)
+    if reader.data[began + ATTRIBUTES_AT] & LOG_APPEND_TIME:
+        merged.append_time = latest
+    return merged, batches
 
 
 def _ends(ranges: _Ranges) -> tuple[int, int]:

@@ -28,6 +28,8 @@ _MAGIC: Final = 2
 _NO_LEADER_EPOCH: Final = -1
 _SMALLEST_LEGACY: Final = 14
 _CRC_FROM: Final = 21
+# The lower byte of the attributes; the upper one is not used.
+ATTRIBUTES_AT: Final = 22
 _CHECKED: Final = struct.Struct(">hiqqqhii")
 _COUNT: Final = struct.Struct(">i")
 _COUNT_AT: Final = 57
@@ -144,6 +146,8 @@ class ProducerBatch:
     It covers the source offsets `first_offset`..`last_offset`, also those without a record.
     `upstream_offsets`: the source offsets of its records as ranges of (first, count); None if they begin at `first_offset`
     and have no gap.
+    `append_time`: the time that its records have at the source, by the source's broker (LogAppendTime), if the bytes of the
+    records have other times; None if they have the right ones.
     """
 
     records: bytes
@@ -155,6 +159,7 @@ class ProducerBatch:
     max_timestamp: int
     rewritten: bool = False
     upstream_offsets: tuple[tuple[int, int], ...] | None = None
+    append_time: int | None = None
 
     @property
     def size(self) -> int:
@@ -263,19 +268,22 @@ def verify(view: BatchView, *, check_crc: bool = True) -> None:
         raise CorruptBatchError(view.base_offset, f"there is no compression codec {view.codec}")
 
 
-def needs_rewrite(view: BatchView, from_offset: int) -> bool:
-    """Whether the target would refuse or misread the batch as it is, or its first records must be left out."""
+def needs_rewrite(view: BatchView, from_offset: int, *, append_time: bool = False) -> bool:
+    """Whether the target would refuse or misread the batch as it is, or its first records must be left out.
+
+    `append_time`: the target has LogAppendTime. Then its broker sets the times of the records, and theirs don't matter.
+    """
     return (
         view.magic < 2
         or view.count != view.last_offset - view.base_offset + 1
         or view.base_offset < from_offset
-        or bool(view.attributes & (LOG_APPEND_TIME | DELETE_HORIZON))
+        or bool(view.attributes & (DELETE_HORIZON if append_time else LOG_APPEND_TIME | DELETE_HORIZON))
     )
 
 
 def as_is(view: BatchView) -> ProducerBatch:
     """The batch with the bytes of its records untouched."""
-    return ProducerBatch(
+    batch = ProducerBatch(
         view.records,
         view.count,
         view.base_offset,
@@ -284,6 +292,10 @@ def as_is(view: BatchView) -> ProducerBatch:
         view.base_timestamp,
         view.max_timestamp,
     )
+    if view.attributes & LOG_APPEND_TIME:
+        # Brokers refuse this attribute in a request, so `stamped_header` leaves it out.
+        batch.append_time = view.max_timestamp
+    return batch
 
 
 def stamp(

@@ -15,11 +15,13 @@ from mirror_connect.kafka_io.records import compiled, legacy_records, varint
 from mirror_connect.kafka_io.records.compression import CodecError, DecompressesTooMuchError, compress, decompress
 from mirror_connect.kafka_io.records.record_batch import (
     CODEC_MASK,
+    LOG_APPEND_TIME,
     BatchView,
     CorruptBatchError,
     NewRecord,
     ProducerBatch,
     as_is,
+    stamp,
 )
 
 # (source offset, timestamp, what follows the two deltas)
@@ -89,7 +91,16 @@ def _with_the_brokers_time(view: BatchView, data: bytes, from_offset: int) -> Pr
         return None
     batch = as_is(view)
     batch.base_timestamp = view.max_timestamp - delta
+    batch.append_time = None
     return batch
+
+
+def with_append_time(batch: ProducerBatch) -> list[ProducerBatch]:
+    """The batch with its `append_time` on all records, in pieces; for one that `as_is` made. CorruptBatchError."""
+    view = BatchView(memoryview(stamp(batch, -1, -1, -1)))
+    view.base_offset, view.last_offset = batch.first_offset, batch.last_offset
+    view.attributes |= LOG_APPEND_TIME
+    return list(rewrite(view, batch.first_offset))
 
 
 def _common_delta(data: bytes, count: int) -> int | None:
@@ -180,6 +191,7 @@ def merge(batches: Sequence[ProducerBatch]) -> tuple[ProducerBatch, int]:
         max(each.max_timestamp for each in batches[:used]),
         rewritten=True,
         upstream_offsets=None if len(ranges) == 1 and ranges[0][0] == first.first_offset else tuple(ranges),
+        append_time=next((each.append_time for each in batches[:used] if each.append_time is not None), None),
     )
     return merged, used
 
@@ -276,6 +288,8 @@ def split(batch: ProducerBatch, limit: int) -> list[ProducerBatch]:
     if first.upstream_offsets is None and first.first_offset != batch.first_offset:
         first.upstream_offsets = ((first.first_offset, first.count),)
     first.first_offset, pieces[-1].last_offset = batch.first_offset, batch.last_offset
+    for piece in pieces:
+        piece.append_time = batch.append_time
     return pieces
 
 

@@ -6,7 +6,8 @@ backlog. And a fetched megabyte of tiny batches doesn't become thousands of wait
 - Copied unchanged: nearly always.
 - Dropped: control batches, aborted transactions under read_committed, records that are copied already (a fetch may start
   in the middle of a batch, or bring one twice).
-- Re-encoded: if record_batch.needs_rewrite says so, for example if the batch starts below the wanted offset.
+- Re-encoded: if record_batch.needs_rewrite says so, for example if the batch starts below the wanted offset. A batch with
+  LogAppendTime isn't, as long as the target has LogAppendTime, too: its broker sets the times of all records anyway.
 - Merged: small neighbours, when there is a backlog. Merging one compressed record costs about as much CPU as copying a batch
   of some ten records unchanged. So larger batches are merged only if they would wait for an answer from far away, or where
   nothing is compressed and the loops over records are in C.
@@ -39,7 +40,7 @@ from mirror_connect.kafka_io.records.record_batch import (
     needs_rewrite,
     verify,
 )
-from mirror_connect.kafka_io.records.record_rewrite import merge
+from mirror_connect.kafka_io.records.record_rewrite import merge, with_append_time
 from mirror_connect.kafka_io.records.single_records import merge_singles
 from mirror_connect.spark_jobs.copy.rewritten_pieces import InThread, RewrittenPieces
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
@@ -119,6 +120,8 @@ class PartitionFlow:
         # Batches decided on and not sent, as they didn't fit when others were merged.
         self._held: deque[ProducerBatch] = deque()
         self._in_flight = InFlight()
+        # See TargetPartition; as of the last `take`.
+        self._append_time = False
         self._looked_at = LastOffset(NOTHING_YET, None)
 
     def __str__(self) -> str:
@@ -198,8 +201,9 @@ class PartitionFlow:
             return bool(self._held)  # `on_ready` is called when the next piece is made
         return not self.stopped and bool(self._held or self._current or self._fetched)
 
-    def take(self, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
+    def take(self, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
         """The next batch for the target, merged with its neighbours where that pays."""
+        self._append_time = append_time
         first = self._merged_plain(limit) or self._next()
         if first is None:
             return None
@@ -276,7 +280,9 @@ class PartitionFlow:
             return None
         wanted, check_crcs = self.next_offset or 0, self._check_crcs
         if merges_plain(check_crcs=check_crcs):
-            found = merge_plain(self._reader, wanted, limit, SMALL_BYTES, check_crcs=check_crcs)
+            found = merge_plain(
+                self._reader, wanted, limit, SMALL_BYTES, check_crcs=check_crcs, append_time=self._append_time
+            )
             merged, batches = found or (None, 0)
         else:
             merged = merge_singles(self._reader, wanted, limit, check_crcs=check_crcs)
@@ -289,7 +295,7 @@ class PartitionFlow:
     def _next(self) -> ProducerBatch | None:
         """The next batch that is not dropped; None at the end of what was fetched."""
         if self._held:
-            return self._held.popleft()
+            return self._next_held()
         try:
             while True:
                 batch = self._next_piece()
@@ -307,6 +313,18 @@ class PartitionFlow:
             self.clear()
             self._on_corrupt(self, error)
             return None
+
+    def _next_held(self) -> ProducerBatch:
+        batch = self._held.popleft()
+        if batch.append_time is None or self._append_time:
+            return batch
+        # It was decided on while the target had LogAppendTime, and that has ended since.
+        try:
+            first, *others = with_append_time(batch)
+        except CorruptBatchError:
+            return batch  # the target refuses it, and says why
+        self._held.extendleft(reversed(others))
+        return first
 
     def _next_intact(self) -> int | None:
         """The first offset of the batch after a corrupt one, if it is intact. The corrupt header is not trusted."""
@@ -378,7 +396,7 @@ class PartitionFlow:
             return None
         if aborted or view.is_control:
             batch = None
-        elif needs_rewrite(view, wanted):
+        elif needs_rewrite(view, wanted, append_time=self._append_time):
             self._pieces = RewrittenPieces(view, wanted, self._in_thread, self._made)
             self._counters["reencoded"] = self._counters.get("reencoded", 0) + 1
             return self._next_piece()

@@ -40,7 +40,7 @@ class Merging(Feed):
         super().__init__(batches)
         self.taken: list[int] = []
 
-    def take(self, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
+    def take(self, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
         if not self.batches:
             return None
         self.taken.append(len(self.batches) if latency_bound else 1)
@@ -168,7 +168,7 @@ class Backlog(Feed):
     def waiting(self) -> bool:
         return True
 
-    def take(self, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
+    def take(self, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
         many = 10 if latency_bound else 1
         self.taken += many
         if latency_bound:

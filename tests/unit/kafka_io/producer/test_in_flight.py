@@ -160,9 +160,9 @@ def test_a_topic_made_again_begins_after_a_split() -> None:
     target = target_of(flow)
     refuse_as_too_large(target, sent_by(target))
     flow.put(fetched(0, batch(0), topic_id=b"new"))
-    assert flow.take(1_000_000, latency_bound=False) is None
+    assert flow.take(1_000_000, latency_bound=False, append_time=False) is None
     acknowledge_pieces(target)
-    assert flow.take(1_000_000, latency_bound=False) is not None
+    assert flow.take(1_000_000, latency_bound=False, append_time=False) is not None
     assert flow.topic_id == b"new"
 
 
@@ -179,7 +179,7 @@ class Row:
     def waiting(self) -> bool:
         return bool(self.batches)
 
-    def take(self, limit: int, *, latency_bound: bool) -> ProducerBatch | None:
+    def take(self, limit: int, *, latency_bound: bool, append_time: bool) -> ProducerBatch | None:
         return self.batches.popleft() if self.batches else None
 
     def acked(self, batch: ProducerBatch, base_offset: int) -> None:

@@ -53,8 +53,8 @@ async def test_batches_of_several_writes_have_offsets_that_rise(rig: Rig) -> Non
     taken = []
     give = own.take
 
-    def take(limit: int, *, latency_bound: bool) -> object:
-        found = give(limit, latency_bound=latency_bound)
+    def take(limit: int, *, latency_bound: bool, append_time: bool) -> object:
+        found = give(limit, latency_bound=latency_bound, append_time=append_time)
         taken.append((found.first_offset, found.last_offset) if found else None)
         return found
 
@@ -78,7 +78,7 @@ async def test_a_batch_that_was_split_is_acknowledged_with_its_last_piece(rig: R
     own = OwnRecords(rig.producer, TOPIC, 0)
     writing = asyncio.create_task(own.write(records(b"1", b"2", b"3")))
     await asyncio.sleep(0)
-    given = own.take(1_000, latency_bound=False)
+    given = own.take(1_000, latency_bound=False, append_time=False)
     assert given is not None
     for first, last, done in ((0, 1, False), (2, 2, True)):
         piece = batch(first, [1] * (last - first + 1))

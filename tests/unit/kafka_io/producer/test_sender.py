@@ -38,6 +38,25 @@ async def test_batches_of_a_partition_arrive_in_order_with_dense_sequences(rig: 
     assert sequences(rig.target) == list(range(0, 60, 3))
 
 
+async def test_records_that_keep_the_times_of_their_producers_are_logged_once_for_a_topic(rig: Rig) -> None:
+    feeds = [Feed(batches(6)), Feed(batches(3))]
+    for each in (one for feed in feeds for one in feed.batches):
+        each.append_time = each.max_timestamp + 5
+    target, _ = (rig.feed(feed, number) for number, feed in enumerate(feeds))
+    rig.target.log_append_time = 1_790_000_000_000
+    await until(lambda: all(not feed.batches and not target.unacked for feed in feeds))
+    assert (rig.notices, target.append_time) == ([], True)
+    rig.target.log_append_time = -1
+    for feed, number in zip(feeds, (4, 2), strict=True):
+        feed.batches += batches(number)
+        for each in feed.batches:
+            each.append_time = each.max_timestamp + 5
+    rig.producer.wake(target)
+    await until(lambda: not feeds[0].batches and not target.unacked)
+    assert ["a.orders-0" in line and "LogAppendTime" in line for line in rig.notices] == [True]
+    assert not target.append_time
+
+
 async def test_not_more_than_five_requests_are_in_flight_to_a_broker(rig: Rig) -> None:
     rig.target.delay = lambda: 0.01
     feed = Feed(batches(20))

@@ -242,6 +242,22 @@ def test_the_merge_of_batches_ends_before_one_that_is_not_plain(stop: bytes) -> 
     assert alone.at == 0
 
 
+@pytest.mark.parametrize("stop", [3, TRANSACTIONAL, DELETE_HORIZON])
+def test_batches_of_the_brokers_time_are_merged_for_a_target_that_sets_the_times_itself(stop: int) -> None:
+    by_broker = {"attributes": LOG_APPEND_TIME, "max_timestamp": NOW + 5}
+    parts = [small(3, 4, **by_broker), small(5, base=2, **by_broker), small(6, base=3)]
+    behind = small(1, base=4, attributes=LOG_APPEND_TIME | stop)
+    reader = BatchReader(b"".join(parts) + behind)
+    found = compiled.merge_plain(reader, 0, 1 << 20, 800, check_crcs=True, append_time=True)
+    assert found is not None
+    assert (found[0].count, found[0].append_time, found[1]) == (4, NOW + 5, 3)
+    assert reader.at == len(b"".join(parts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "functions", None)
+        views = list(split_fetch(b"".join(parts)))
+        assert plain(merge([as_is(view) for view in views])[0]) == plain(found[0])
+
+
 def test_a_batch_that_is_cut_off_is_not_merged() -> None:
     whole = small(5) + small(5, base=1)
     assert compiled.merge_plain(BatchReader(whole), 0, 1 << 20, 800, check_crcs=True) is not None
