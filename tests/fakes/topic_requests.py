@@ -16,6 +16,8 @@ class TopicRequests:
     """ClusterAdmin.each with a client that calls `create_topic` and `grow_topic`; what these raise is the topic's answer."""
 
     requests = 0
+    # How many of them only validated.
+    validations = 0
 
     def create_topic(self, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str]) -> None:
         """One topic."""
@@ -39,8 +41,13 @@ class TopicRequests:
                 found[thing] = error
         return found
 
-    def create_topics(self, new: Sequence[NewTopic], **_: float) -> dict[str, Future[None]]:
+    def create_topics(
+        self, new: Sequence[NewTopic], *, validate_only: bool = False, **_: float
+    ) -> dict[str, Future[None]]:
         """As librdkafka's client has it."""
+        if validate_only:
+            self.validations += 1
+            return {each.topic: _answered(lambda: None) for each in new}
         return {
             each.topic: _answered(
                 self.create_topic, each.topic, each.num_partitions, each.replication_factor, each.config
@@ -48,8 +55,13 @@ class TopicRequests:
             for each in new
         }
 
-    def create_partitions(self, new: Sequence[NewPartitions], **_: float) -> dict[str, Future[None]]:
+    def create_partitions(
+        self, new: Sequence[NewPartitions], *, validate_only: bool = False, **_: float
+    ) -> dict[str, Future[None]]:
         """As librdkafka's client has it."""
+        if validate_only:
+            self.validations += 1
+            return {each.topic: _answered(lambda: None) for each in new}
         return {each.topic: _answered(self.grow_topic, each.topic, each.new_total_count) for each in new}
 
 

@@ -9,8 +9,9 @@ removes a binding that somebody made on the target by hand, unless the source ha
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
-from typing import Protocol
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from mirror_connect.app.worker_connectors.config_sync import Links
 from mirror_connect.connectors.acls import AclBinding, Resource
@@ -34,6 +35,27 @@ class AclMemory(Protocol):
         """Stores the copies of these resources. ClusterUnreachable, NotAuthorized."""
 
 
+@dataclass(frozen=True, slots=True)
+class AclChanges:
+    """What a sync has to do. `copies`: source binding → its bindings on the target; None: there is nothing to do at all.
+
+    `add` and `remove` on the target; `revoked`: copies that the source no longer has. `nothing`: a line on why nothing is
+    copied, if that may surprise.
+    """
+
+    copies: Mapping[AclBinding, Collection[AclBinding]] | None = None
+    add: Sequence[AclBinding] = ()
+    revoked: Collection[AclBinding] = ()
+    remove: Sequence[AclBinding] = ()
+    nothing: str | None = None
+
+
+_NO_AUTHORIZER: Final = (
+    "the target has no authorizer: ACLs of topics are not copied, and everybody may read the remote topics "
+    "(set sync.topic.acls.enabled=false if this is intended)"
+)
+
+
 class AclSync:
     """For one thread at a time."""
 
@@ -48,6 +70,28 @@ class AclSync:
         self._seen: SeenBindings | None = None
         self._logged: set[str] = set()
 
+    def decide(
+        self, source: ClusterAdmin, target: ClusterAdmin, links: Links, reserved: Collection[str] = frozenset()
+    ) -> AclChanges:
+        """What a sync has to do; blocking. It reads the memory, and stores nothing. Errors as of `sync`."""
+        self._selection = self._selection.with_reserved(reserved)
+        given = topic_acls(source)
+        if given is None:
+            return AclChanges(nothing="the source has no authorizer: there are no ACLs of topics to copy")
+        self._selection.judge({binding.name for binding in given})
+        copies = {binding: self._remote([binding], links) for binding in given}
+        wanted = set().union(*copies.values())
+        existing = topic_acls(target)
+        if existing is None:
+            return AclChanges(nothing=_NO_AUTHORIZER if wanted else None)
+        revoked: Collection[AclBinding] = ()
+        if self._removes:
+            if self._seen is None:
+                self._seen = SeenBindings(self._restored())
+            # What the source has now is not revoked, so it makes no difference that `copies` are noted later.
+            revoked = self._seen.revoked(given)
+        return AclChanges(copies, to_add(wanted, existing), revoked, to_remove(revoked, wanted, existing))
+
     def sync(
         self, source: ClusterAdmin, target: ClusterAdmin, links: Links, reserved: Collection[str] = frozenset()
     ) -> list[str]:
@@ -56,33 +100,19 @@ class AclSync:
         `reserved`: topics on the target that no copy may be written to; no ACLs are copied to them either.
         If bindings are removed with their source, none is created that could not be stored before.
         """
-        self._selection = self._selection.with_reserved(reserved)
-        given = topic_acls(source)
-        if given is None:
-            self._log_once("the source has no authorizer: there are no ACLs of topics to copy")
+        decided = self.decide(source, target, links, reserved)
+        if decided.nothing is not None:
+            self._log_once(decided.nothing)
+        if decided.copies is None:
             return []
-        self._selection.judge({binding.name for binding in given})
-        copies = {binding: self._remote([binding], links) for binding in given}
-        wanted = set().union(*copies.values())
-        existing = topic_acls(target)
-        if existing is None:
-            if wanted:
-                self._log_once(
-                    "the target has no authorizer: ACLs of topics are not copied, and everybody may read the remote topics "
-                    "(set sync.topic.acls.enabled=false if this is intended)"
-                )
-            return []
-        if self._removes:
-            if self._seen is None:
-                self._seen = SeenBindings(self._restored())
-            self._store(self._seen, self._seen.note(copies))
-        missing = to_add(wanted, existing)
-        refused = create_acls(target, missing) if missing else {}
-        self._log_bindings("created", [binding for binding in missing if binding not in refused])
+        if self._seen is not None:
+            self._store(self._seen, self._seen.note(decided.copies))
+        refused = create_acls(target, decided.add) if decided.add else {}
+        self._log_bindings("created", [binding for binding in decided.add if binding not in refused])
         problems = list(refused.values())
         # If a binding is refused, nothing is removed: it may be a DENY that replaces another binding.
         if self._seen is not None and not refused:
-            problems += self._remove(self._seen, target, self._seen.revoked(given), wanted, existing)
+            problems += self._remove(self._seen, target, decided)
         return problems
 
     def _store(self, seen: SeenBindings, changed: Collection[Resource]) -> None:
@@ -105,18 +135,11 @@ class AclSync:
                 restored[copy] = of_today
         return restored
 
-    def _remove(
-        self,
-        seen: SeenBindings,
-        target: ClusterAdmin,
-        revoked: Collection[AclBinding],
-        wanted: Collection[AclBinding],
-        existing: Collection[AclBinding],
-    ) -> list[str]:
-        going = to_remove(revoked, wanted, existing)
-        refused = delete_acls(target, going) if going else {}
-        self._log_bindings("deleted, as at the source,", [binding for binding in going if binding not in refused])
-        self._store(seen, seen.forget(set(revoked) - set(refused)))
+    def _remove(self, seen: SeenBindings, target: ClusterAdmin, decided: AclChanges) -> list[str]:
+        refused = delete_acls(target, decided.remove) if decided.remove else {}
+        gone = [binding for binding in decided.remove if binding not in refused]
+        self._log_bindings("deleted, as at the source,", gone)
+        self._store(seen, seen.forget(set(decided.revoked) - set(refused)))
         return list(refused.values())
 
     def _remote(self, bindings: Collection[AclBinding], links: Links) -> set[AclBinding]:

@@ -35,6 +35,19 @@ class NewConfigs:
     unreadable: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigChanges:
+    """What a sync has to do. `changes`: remote topic → steps; `now`: remote topic → its configs.
+
+    `unknown`: remote topic → configs that the target's brokers don't know. `unreadable`: one line for each topic.
+    """
+
+    changes: dict[str, list[ConfigChange]]
+    now: Mapping[str, Sequence[TopicConfig]]
+    unknown: dict[str, dict[str, str]]
+    unreadable: list[str]
+
+
 class ConfigSync:
     """For one thread at a time; all methods block. ClusterUnreachable; ConfigError for an expression that takes too long."""
 
@@ -58,30 +71,39 @@ class ConfigSync:
             {topic: new_topic_configs(configs, self._rule) for topic, configs in described.configs.items()}, lines
         )
 
-    def sync(self, source: ClusterAdmin, target: ClusterAdmin, links: Links) -> list[str]:
-        """Syncs remote topics with their sources once; one line for each refused topic."""
+    def decide(self, source: ClusterAdmin, target: ClusterAdmin, links: Links) -> ConfigChanges:
+        """What makes the configs of remote topics equal to those of their sources."""
         there = describe_topic_configs(source, links.keys())
         here = describe_topic_configs(target, [links[topic] for topic in there.configs])
         self._judge(there.configs.values())
         # The topic refresh reports topics that were deleted meanwhile.
-        changes = {
-            links[topic]: steps
+        on_both = {
+            links[topic]: (configs, here.configs[links[topic]])
             for topic, configs in there.configs.items()
-            if (remote := here.configs.get(links[topic])) is not None
-            and (steps := config_changes(configs, remote, self._rule))
+            if links[topic] in here.configs
         }
-        for topic, configs in there.configs.items():
-            if (remote := here.configs.get(links[topic])) is not None:
-                self._log_unknown(links[topic], unknown_configs(configs, remote, self._rule))
-        refused = alter_topic_configs(target, changes) if changes else {}
-        for topic, steps in changes.items():
+        changes = {
+            topic: steps
+            for topic, (configs, remote) in on_both.items()
+            if (steps := config_changes(configs, remote, self._rule))
+        }
+        unknown = {
+            topic: names
+            for topic, (configs, remote) in on_both.items()
+            if (names := unknown_configs(configs, remote, self._rule))
+        }
+        return ConfigChanges(changes, here.configs, unknown, [*there.refused.values(), *here.refused.values()])
+
+    def sync(self, source: ClusterAdmin, target: ClusterAdmin, links: Links) -> list[str]:
+        """Syncs remote topics with their sources once; one line for each refused topic."""
+        decided = self.decide(source, target, links)
+        for topic, configs in decided.unknown.items():
+            self._log_unknown(topic, configs)
+        refused = change_configs(target, decided)
+        for topic, steps in decided.changes.items():
             if topic not in refused:
                 log.info("Connector %s: configs of topic %s: %s", self._connector, topic, _changes_text(steps))
-        return [
-            *there.refused.values(),
-            *here.refused.values(),
-            *(f"{line}; wanted: {_changes_text(changes[topic])}" for topic, line in refused.items()),
-        ]
+        return [*decided.unreadable, *refused.values()]
 
     def _log_unknown(self, topic: str, configs: Mapping[str, str]) -> None:
         for name in sorted(configs.keys() - self._logged_unknown):
@@ -94,6 +116,12 @@ class ConfigSync:
 
     def _judge(self, topics: Collection[Sequence[TopicConfig]]) -> None:
         self._rule.judge([config for configs in topics for config in configs])
+
+
+def change_configs(target: ClusterAdmin, decided: ConfigChanges, *, validate_only: bool = False) -> dict[str, str]:
+    """Alters the configs; one line by topic for each one that was refused. `validate_only`: the brokers only check."""
+    refused = alter_topic_configs(target, decided.changes, validate_only=validate_only) if decided.changes else {}
+    return {topic: f"{line}; wanted: {_changes_text(decided.changes[topic])}" for topic, line in refused.items()}
 
 
 def config_sync_every_s(settings: Settings) -> float:

@@ -7,10 +7,12 @@ somebody else creates it. Unlike there, a cluster with fewer brokers than the re
 from __future__ import annotations
 
 import logging
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.connectors.records.heartbeats import HEARTBEATS_TOPIC
 from mirror_connect.connectors.records.offset_syncs import offset_syncs_place
 from mirror_connect.connectors.replication_policy import replication_policy
 from mirror_connect.connectors.translation.offset_ranges import offset_ranges_topic
@@ -64,21 +66,52 @@ def make_internal_topic(admin: ClusterAdmin, connector: str, topic: str, setting
 REPLICAS: Final = "offset-syncs.topic.replication.factor"
 
 
-def make_mapping_topics(settings: Settings, source: ClusterAdmin, target: ClusterAdmin) -> list[str]:
-    """Creates both unless they exist; blocking. One line for each refusal that may pass.
+@dataclass(frozen=True, slots=True)
+class InternalTopic:
+    """A topic that a connector needs: on the `cluster` source or target. `setting`: the name of the one for `replicas`."""
 
-    ClusterUnreachable; NotAuthorized for credentials. With emit.offset-syncs.enabled=false it creates none, as MirrorMaker.
-    """
+    cluster: Literal["source", "target"]
+    name: str
+    setting: str
+    replicas: int
+
+
+def mapping_topics(settings: Settings) -> list[InternalTopic]:
+    """Those of a source connector's offset syncs and ranges; none with emit.offset-syncs.enabled=false, as MirrorMaker."""
     if not settings.boolean("emit.offset-syncs.enabled"):
         return []
-    connector, replicas = settings.originals.get("name", ""), settings.integer(REPLICAS)
+    replicas = settings.integer(REPLICAS)
     policy, alias = replication_policy(settings.originals), settings.text("source.cluster.alias")
     place = offset_syncs_place(
         policy, settings.text("offset-syncs.topic.location"), alias, settings.text("target.cluster.alias")
     )
-    syncs_admin = source if place.cluster == "source" else target
+    syncs = InternalTopic("source" if place.cluster == "source" else "target", place.topic, REPLICAS, replicas)
+    return [syncs, InternalTopic("target", offset_ranges_topic(policy, alias), REPLICAS, replicas)]
+
+
+def checkpoints_topic(settings: Settings) -> InternalTopic:
+    """That of a checkpoint connector."""
+    setting = "checkpoints.topic.replication.factor"
+    topic = replication_policy(settings.originals).checkpoints_topic(settings.text("source.cluster.alias"))
+    return InternalTopic("target", topic, setting, settings.integer(setting))
+
+
+def heartbeats_topic(settings: Settings) -> InternalTopic:
+    """That of a heartbeat connector."""
+    setting = "heartbeats.topic.replication.factor"
+    return InternalTopic("target", HEARTBEATS_TOPIC, setting, settings.integer(setting))
+
+
+def make_mapping_topics(settings: Settings, source: ClusterAdmin, target: ClusterAdmin) -> list[str]:
+    """Creates both unless they exist; blocking. One line for each refusal that may pass.
+
+    ClusterUnreachable; NotAuthorized for credentials.
+    """
+    connector = settings.originals.get("name", "")
     lines = [
-        make_internal_topic(syncs_admin, connector, place.topic, REPLICAS, replicas),
-        make_internal_topic(target, connector, offset_ranges_topic(policy, alias), REPLICAS, replicas),
+        make_internal_topic(
+            source if each.cluster == "source" else target, connector, each.name, each.setting, each.replicas
+        )
+        for each in mapping_topics(settings)
     ]
     return [line for line in lines if line is not None]

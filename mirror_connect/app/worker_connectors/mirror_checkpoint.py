@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext
 from mirror_connect.app.worker_connectors.empty_selections import nothing_translated
-from mirror_connect.app.worker_connectors.internal_topics import make_internal_topic
+from mirror_connect.app.worker_connectors.internal_topics import checkpoints_topic, make_internal_topic
 from mirror_connect.app.worker_connectors.scheduler import RefreshScheduler
 from mirror_connect.app.worker_connectors.source_groups import SeenGroups, see_groups
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
@@ -25,7 +25,6 @@ from mirror_connect.connectors.mirror.mirror_checkpoint import (
 )
 from mirror_connect.connectors.mirror.settings import admin_timeout_s, client_id, required_source_admin
 from mirror_connect.connectors.problems import Problem, ProblemCode
-from mirror_connect.connectors.replication_policy import replication_policy
 from mirror_connect.connectors.rights import SOURCE_USER, TARGET_USER
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 
@@ -140,11 +139,10 @@ class MirrorCheckpointConnector:
         settings = self._settings
         what = f"target cluster {settings.text('target.cluster.alias')}"
         admin = ClusterAdmin(self._targets.choose(settings.originals, timeout).admin, what, timeout, user=TARGET_USER)
-        topic = replication_policy(settings.originals).checkpoints_topic(settings.text("source.cluster.alias"))
-        setting = "checkpoints.topic.replication.factor"
-        refused = make_internal_topic(admin, self._context.name, topic, setting, settings.integer(setting))
+        topic = checkpoints_topic(settings)
+        refused = make_internal_topic(admin, self._context.name, topic.name, topic.setting, topic.replicas)
         self._topic_made = refused is None
-        return [Problem(topic, ProblemCode.TOPIC_NOT_CREATED, refused)] if refused else []
+        return [Problem(topic.name, ProblemCode.TOPIC_NOT_CREATED, refused)] if refused else []
 
 
 def _names(groups: Sequence[str]) -> str:

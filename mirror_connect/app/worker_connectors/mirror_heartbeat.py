@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext
-from mirror_connect.app.worker_connectors.internal_topics import make_internal_topic
+from mirror_connect.app.worker_connectors.internal_topics import heartbeats_topic, make_internal_topic
 from mirror_connect.app.worker_connectors.scheduler import RefreshScheduler
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.mirror.mirror_heartbeat import task_configs
 from mirror_connect.connectors.mirror.settings import admin_timeout_s
 from mirror_connect.connectors.problems import Problem, ProblemCode
-from mirror_connect.connectors.records.heartbeats import HEARTBEATS_TOPIC
 from mirror_connect.connectors.rights import TARGET_USER
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 
@@ -58,6 +57,6 @@ class MirrorHeartbeatConnector:
         timeout = admin_timeout_s(settings)
         what = f"target cluster {settings.text('target.cluster.alias')}"
         admin = ClusterAdmin(self._targets.choose(settings.originals, timeout).admin, what, timeout, user=TARGET_USER)
-        setting = "heartbeats.topic.replication.factor"
-        refused = make_internal_topic(admin, self._context.name, HEARTBEATS_TOPIC, setting, settings.integer(setting))
-        return Found([Problem(HEARTBEATS_TOPIC, ProblemCode.TOPIC_NOT_CREATED, refused)] if refused else [])
+        topic = heartbeats_topic(settings)
+        refused = make_internal_topic(admin, self._context.name, topic.name, topic.setting, topic.replicas)
+        return Found([Problem(topic.name, ProblemCode.TOPIC_NOT_CREATED, refused)] if refused else [])

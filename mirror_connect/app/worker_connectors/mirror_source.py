@@ -10,9 +10,10 @@ from mirror_connect.app.worker_connectors.config_sync import ConfigSync, Links
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext
 from mirror_connect.app.worker_connectors.empty_selections import nothing_copied
 from mirror_connect.app.worker_connectors.internal_topics import make_mapping_topics
-from mirror_connect.app.worker_connectors.remote_topics import FreshTopics, bring_up_to_date
+from mirror_connect.app.worker_connectors.remote_topics import FreshTopics, make_changes
 from mirror_connect.app.worker_connectors.sampling_verification import OffsetsOf, SamplingVerification
 from mirror_connect.app.worker_connectors.scheduler import RefreshScheduler
+from mirror_connect.app.worker_connectors.source_topics import decide_topics
 from mirror_connect.app.worker_connectors.stored_acls import StoredAcls
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.app.worker_connectors.topic_syncs import Known, TopicSyncs
@@ -131,32 +132,19 @@ class MirrorSourceConnector:
         # First of all, as in MirrorMaker: tasks write to them.
         unmade = [] if self._mapping_topics_made else make_mapping_topics(settings, self._source, self._target)
         self._mapping_topics_made = not unmade
-        alias = settings.text("source.cluster.alias")
-        policy = self._selection.policy
         found = self._source.topics()
         self._selection.judge(found)
-        source = {topic: count for topic, count in found.items() if self._selection.should_replicate(topic)}
         existing = self._fresh.added_to(self._target.topics())
-        remote, doubled = _one_to_one({topic: policy.remote_topic(alias, topic) for topic in sorted(source)})
-        source = {topic: source[topic] for topic in remote}
-        wanted = {remote[topic]: count for topic, count in source.items()}
-        new = self._configs.for_new_topics(self._source, [topic for topic in source if remote[topic] not in existing])
-        configs = {remote[topic]: each for topic, each in new.configs.items()}
-        changes = bring_up_to_date(self._target, wanted, existing, settings.integer("replication.factor"), configs)
+        topics = decide_topics(settings, self._selection, self._configs, self._source, existing=existing, found=found)
+        changes = make_changes(self._target, topics.changes)
         self._fresh.made({topic: count for topic, count in changes.there.items() if count > existing.get(topic, 0)})
-        refused = new.unreadable | changes.refused | doubled
         for line in changes.made:
             log.info("Connector %s: %s", self._context.name, line)
-        # A partition that the target does not have yet waits: its task would fail, with all its other partitions.
-        partitions = [
-            TopicPartition(topic, partition)
-            for topic, count in sorted(source.items())
-            for partition in range(min(count, changes.there[remote[topic]]))
-        ]
-        links = {topic: name for topic, name in remote.items() if changes.there[name] > 0}
+        partitions, links = topics.partitions(changes.there), topics.links(changes.there)
         nothing = nothing_copied(settings, self._selection, found)
         reserved = _reserved_line(self._selection.reserved_topics(found))
         problems = [Problem("mapping topics", ProblemCode.TOPIC_NOT_CREATED, line) for line in unmade]
+        refused = {**topics.refused, **changes.refused}
         problems += [Problem(topic, ProblemCode.TOPIC_NOT_COPIED, line) for topic, line in sorted(refused.items())]
         return Found(partitions, problems, links, nothing, reserved)
 
@@ -172,19 +160,3 @@ def _reserved_line(remote: Mapping[str, str]) -> str | None:
         "not copied, because on the target they would be internal topics of the worker or of MirrorMaker: "
         f"{shown} ({first}). Add them to topics.exclude, or choose a policy or an alias that gives them other names"
     )
-
-
-def _one_to_one(remote: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Source topic → remote topic, and a line for each topic whose remote topic another topic has already.
-
-    A user's policy may do that. Nobody could tell the records of two topics in one remote topic apart.
-    """
-    first: dict[str, str] = {}
-    for topic, name in remote.items():
-        first.setdefault(name, topic)
-    lines = {
-        topic: f"topic {topic} is not copied: replication.policy.class names it {name} on the target, like {first[name]}"
-        for topic, name in remote.items()
-        if first[name] != topic
-    }
-    return {topic: name for topic, name in remote.items() if topic not in lines}, lines

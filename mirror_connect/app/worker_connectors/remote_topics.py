@@ -28,55 +28,97 @@ _UNKNOWN_CONFIG: Final = re.compile(r"Unknown topic config name: ([\w.-]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
-    """What one refresh did. `made`: one line each; `refused`: topic → one line; `there`: topic → its partitions now."""
+class Decided:
+    """What is to be done: topics to create, and topics to grow with their present and their new number of partitions.
 
-    made: list[str] = field(default_factory=list)
+    `existing`: topic → its partitions at present, 0 for none. `replication_factor`: of new topics.
+    """
+
+    new: Mapping[str, NewRemote]
+    larger: Mapping[str, tuple[int, int]]
+    existing: Mapping[str, int]
+    replication_factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What was done: topics `created` and `grown`, `refused` ones with one line each; `there`: topic → its partitions now.
+
+    `left_out`: topic → configs that it was created without, because the target's brokers don't know them.
+    """
+
+    created: dict[str, NewRemote] = field(default_factory=dict)
+    grown: dict[str, tuple[int, int]] = field(default_factory=dict)
+    left_out: dict[str, dict[str, str]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     there: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def made(self) -> list[str]:
+        """One line for each topic that was created or grown."""
+        lines = []
+        for topic, each in self.created.items():
+            without = ", ".join(f"{name}={value}" for name, value in self.left_out.get(topic, {}).items())
+            lines.append(
+                f"created remote topic {topic} with {each.partitions} partition{'s' if each.partitions > 1 else ''}"
+                + (f", without {without}: the brokers of the target know no such config" if without else "")
+            )
+        return lines + [
+            f"grew remote topic {topic} from {before} to {now} partitions"
+            for topic, (before, now) in self.grown.items()
+        ]
 
-def bring_up_to_date(
-    target: ClusterAdmin,
+
+def decide_changes(
     wanted: Mapping[str, int],
     existing: Mapping[str, int],
     replication_factor: int,
     configs: Mapping[str, Mapping[str, str]],
-) -> Changes:
-    """Creates and grows remote topics on `target`; blocking. `wanted`: remote topic → partitions of its source topic.
+) -> Decided:
+    """What is missing on the target. `wanted`: remote topic → partitions of its source topic.
 
     `configs`: remote topic → its configs. A topic without an entry is not created; the caller knows the reason.
     """
-    changes = Changes(there={topic: existing.get(topic, 0) for topic in wanted})
     new = {
         topic: NewRemote(partitions, replication_factor, configs[topic])
         for topic, partitions in sorted(wanted.items())
         if topic not in existing and topic in configs
     }
     larger = {
-        topic: partitions for topic, partitions in sorted(wanted.items()) if 0 < existing.get(topic, 0) < partitions
+        topic: (existing[topic], partitions)
+        for topic, partitions in sorted(wanted.items())
+        if 0 < existing.get(topic, 0) < partitions
     }
+    return Decided(new, larger, {topic: existing.get(topic, 0) for topic in wanted}, replication_factor)
+
+
+def make_changes(target: ClusterAdmin, decided: Decided, *, validate_only: bool = False) -> Changes:
+    """Creates and grows remote topics on `target`; blocking.
+
+    `validate_only`: the brokers check everything and change nothing; the result is what would have been done.
+    """
+    changes = Changes(there=dict(decided.existing))
     # A missing right to one topic concerns only that topic; wrong credentials fail earlier.
-    refused, left_out = _create(target, new)
-    refused |= grow_topics(target, larger)
+    refused, left_out = _create(target, decided.new, validate_only=validate_only)
+    totals = {topic: now for topic, (_, now) in decided.larger.items()}
+    refused |= grow_topics(target, totals, validate_only=validate_only)
     for topic, partitions in _made_by_others(target, refused).items():
         # Brokers report a new topic a moment after the controller made it, and another client may have been quicker.
         changes.there[topic] = partitions
         del refused[topic]
     for topic, error in refused.items():
-        changes.refused[topic] = f"{error}{_remedy(error, replication_factor, configs.get(topic, {}))}"
-    for topic, each in new.items():
+        configs = decided.new[topic].configs if topic in decided.new else {}
+        changes.refused[topic] = f"{error}{_remedy(error, decided.replication_factor, configs)}"
+    for topic, each in decided.new.items():
         if topic not in refused and not changes.there[topic]:
-            without = ", ".join(f"{name}={value}" for name, value in left_out.get(topic, {}).items())
-            changes.made.append(
-                f"created remote topic {topic} with {each.partitions} partition{'s' if each.partitions > 1 else ''}"
-                + (f", without {without}: the brokers of the target know no such config" if without else "")
-            )
+            changes.left_out.update({topic: left_out[topic]} if topic in left_out else {})
+            kept = {name: value for name, value in each.configs.items() if name not in left_out.get(topic, {})}
+            changes.created[topic] = replace(each, configs=kept)
             changes.there[topic] = each.partitions
-    for topic, partitions in larger.items():
+    for topic, (before, now) in decided.larger.items():
         if topic not in refused:
-            changes.made.append(f"grew remote topic {topic} from {existing[topic]} to {partitions} partitions")
-            changes.there[topic] = partitions
+            changes.grown[topic] = before, now
+            changes.there[topic] = now
     return changes
 
 
@@ -88,10 +130,10 @@ def _made_by_others(target: ClusterAdmin, refused: Refused) -> dict[str, int]:
 
 
 def _create(
-    target: ClusterAdmin, new: Mapping[str, NewRemote]
+    target: ClusterAdmin, new: Mapping[str, NewRemote], *, validate_only: bool
 ) -> tuple[dict[str, AdminError | NotAuthorized], dict[str, dict[str, str]]]:
     """The refused topics; and the configs that new topics don't have, because brokers of another release don't know them."""
-    refused = dict(create_topics(target, new))
+    refused = dict(create_topics(target, new, validate_only=validate_only))
     left_out: dict[str, dict[str, str]] = {}
     while again := {topic: name for topic, error in refused.items() if (name := _unknown(error)) in new[topic].configs}:
         for topic, name in again.items():
@@ -103,7 +145,8 @@ def _create(
             for topic in again
         }
         new = {**new, **less}
-        refused = {topic: error for topic, error in refused.items() if topic not in less} | create_topics(target, less)
+        refused = {topic: error for topic, error in refused.items() if topic not in less}
+        refused |= create_topics(target, less, validate_only=validate_only)
     return refused, left_out
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Final, Protocol
 
 from mirror_connect.connectors.errors import ConfigError
@@ -151,6 +152,16 @@ def user_names(setting: str, config: Mapping[str, str]) -> UserNames | None:
     return UserNames(UserClass(setting, config[setting], config), next(iter(INTERFACES[SETTINGS[setting]])))
 
 
+class LeftOut(StrEnum):
+    """Why a topic of the source is not copied."""
+
+    NOT_SELECTED = "not_selected"  # topics, or a user's class, does not accept it
+    EXCLUDED = "excluded"  # topics.exclude
+    INTERNAL = "internal"  # it is internal to a cluster, by its name at the source
+    CYCLE = "cycle"  # it came from the target
+    RESERVED = "reserved"  # its copy would be a topic of the worker or of MirrorMaker
+
+
 @dataclass(frozen=True, slots=True)
 class TopicSelection:
     """Which topics of a source are copied to a target: filter, naming policy, heartbeats, internal topics, cycles.
@@ -182,16 +193,27 @@ class TopicSelection:
 
     def should_replicate(self, topic: str) -> bool:
         """Whether a topic found on the source is copied (MirrorSourceConnector.shouldReplicateTopic)."""
-        return self._wanted(topic) and not self._is_reserved(topic)
+        return self.left_out(topic) is None
+
+    def left_out(self, topic: str) -> LeftOut | None:
+        """Why a topic found on the source is not copied; None if it is."""
+        filtered = None
+        if not self.topics.matches(topic):
+            filtered = LeftOut.NOT_SELECTED
+        elif self.excluded.matches(topic):
+            filtered = LeftOut.EXCLUDED
+        if filtered is not None and not (self.heartbeats and self.policy.is_heartbeats(topic)):
+            return filtered
+        if self.policy.is_internal(topic):
+            return LeftOut.INTERNAL
+        if self.policy.is_cycle(topic, self.target_alias):
+            return LeftOut.CYCLE
+        return LeftOut.RESERVED if self._is_reserved(topic) else None
 
     def reserved_topics(self, topics: Collection[str]) -> dict[str, str]:
         """Topics that would be copied if their names on the target were not reserved: source topic → that name."""
-        found = sorted(topic for topic in topics if self._wanted(topic) and self._is_reserved(topic))
+        found = sorted(topic for topic in topics if self.left_out(topic) is LeftOut.RESERVED)
         return {topic: self.policy.remote_topic(self.source_alias or "", topic) for topic in found}
-
-    def _wanted(self, topic: str) -> bool:
-        wanted = self.accepts(topic) or (self.heartbeats and self.policy.is_heartbeats(topic))
-        return wanted and not self.policy.is_internal(topic) and not self.policy.is_cycle(topic, self.target_alias)
 
     def _is_reserved(self, topic: str) -> bool:
         alias = self.source_alias

@@ -34,8 +34,8 @@ class NewRemote:
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
-def create_topics(admin: ClusterAdmin, wanted: Mapping[str, NewRemote]) -> Refused:
-    """Creates these topics, by name; returns those that were refused."""
+def create_topics(admin: ClusterAdmin, wanted: Mapping[str, NewRemote], *, validate_only: bool = False) -> Refused:
+    """Creates these topics, by name; returns those that were refused. `validate_only`: the brokers only check."""
 
     def ask(client: AdminClient, some: Mapping[str, NewRemote], left: float) -> Mapping[str, Future[Any]]:
         new = [
@@ -47,7 +47,9 @@ def create_topics(admin: ClusterAdmin, wanted: Mapping[str, NewRemote]) -> Refus
             )
             for name, each in some.items()
         ]
-        futures: Mapping[str, Future[Any]] = client.create_topics(new, operation_timeout=left, request_timeout=left)
+        futures: Mapping[str, Future[Any]] = client.create_topics(
+            new, operation_timeout=left, request_timeout=left, validate_only=validate_only
+        )
         return futures
 
     return _in_requests(
@@ -60,12 +62,17 @@ def create_topics(admin: ClusterAdmin, wanted: Mapping[str, NewRemote]) -> Refus
     )
 
 
-def grow_topics(admin: ClusterAdmin, totals: Mapping[str, int]) -> Refused:
-    """Adds partitions to topics (name → new number of partitions); returns those that were refused."""
+def grow_topics(admin: ClusterAdmin, totals: Mapping[str, int], *, validate_only: bool = False) -> Refused:
+    """Adds partitions to topics (name → new number of partitions); returns those that were refused.
+
+    `validate_only`: the brokers only check.
+    """
 
     def ask(client: AdminClient, some: Mapping[str, int], left: float) -> Mapping[str, Future[Any]]:
         new = [NewPartitions(name, total) for name, total in some.items()]
-        futures: Mapping[str, Future[Any]] = client.create_partitions(new, operation_timeout=left, request_timeout=left)
+        futures: Mapping[str, Future[Any]] = client.create_partitions(
+            new, operation_timeout=left, request_timeout=left, validate_only=validate_only
+        )
         return futures
 
     return _in_requests(

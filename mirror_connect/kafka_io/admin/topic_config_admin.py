@@ -52,15 +52,22 @@ def describe_topic_configs(admin: ClusterAdmin, topics: Collection[str]) -> Desc
     return found
 
 
-def alter_topic_configs(admin: ClusterAdmin, changes: Mapping[str, Sequence[ConfigChange]]) -> dict[str, str]:
-    """Alters only the configs in `changes` (by topic). Returns one line for each topic that was refused."""
+def alter_topic_configs(
+    admin: ClusterAdmin, changes: Mapping[str, Sequence[ConfigChange]], *, validate_only: bool = False
+) -> dict[str, str]:
+    """Alters only the configs in `changes` (by topic). Returns one line for each topic that was refused.
+
+    `validate_only`: the brokers only check.
+    """
 
     def alter(client: AdminClient, topics: Sequence[str], left: float) -> Mapping[ConfigResource, Future[Any]]:
         asked = [
             ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[_entry(each) for each in changes[topic]])
             for topic in topics
         ]
-        futures: Mapping[ConfigResource, Future[Any]] = client.incremental_alter_configs(asked, request_timeout=left)
+        futures: Mapping[ConfigResource, Future[Any]] = client.incremental_alter_configs(
+            asked, request_timeout=left, validate_only=validate_only
+        )
         return futures
 
     refused: dict[str, str] = {}

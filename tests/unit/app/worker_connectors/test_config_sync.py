@@ -50,7 +50,7 @@ def describe(cluster: Cluster, topics: Collection[str]) -> Described:
     return found
 
 
-def alter(cluster: Cluster, changes: Mapping[str, Sequence[ConfigChange]]) -> dict[str, str]:
+def alter(cluster: Cluster, changes: Mapping[str, Sequence[ConfigChange]], **_: bool) -> dict[str, str]:
     cluster.altered.update(changes)
     return {topic: f"topic {topic} may not be altered" for topic in changes if topic == cluster.fixed}
 

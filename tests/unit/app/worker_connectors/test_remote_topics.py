@@ -7,7 +7,13 @@ from typing import cast
 
 import pytest
 
-from mirror_connect.app.worker_connectors.remote_topics import FRESH_S, Changes, FreshTopics, bring_up_to_date
+from mirror_connect.app.worker_connectors.remote_topics import (
+    FRESH_S,
+    Changes,
+    FreshTopics,
+    decide_changes,
+    make_changes,
+)
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
 from mirror_connect.kafka_io.admin.admin_errors import AdminError
@@ -34,6 +40,16 @@ class FakeAdmin(TopicRequests):
         if topic in self.failures:
             raise self.failures[topic]
         self.made.append((topic, partitions, factor))
+
+
+def bring_up_to_date(
+    admin: ClusterAdmin,
+    wanted: Mapping[str, int],
+    existing: Mapping[str, int],
+    factor: int,
+    configs: Mapping[str, Mapping[str, str]],
+) -> Changes:
+    return make_changes(admin, decide_changes(wanted, existing, factor, configs))
 
 
 def changes(
@@ -177,3 +193,10 @@ def test_one_that_nobody_ever_tells_of_is_not_believed_in_for_ever() -> None:
     fresh.made({"t": 3})
     clock.now += FRESH_S
     assert fresh.added_to({}) == {}
+
+
+def test_what_is_only_validated_is_not_made() -> None:
+    admin = FakeAdmin({})
+    decided = decide_changes({"new": 3, "grown": 2}, {"grown": 1}, 2, {"new": {}})
+    found = make_changes(cast("ClusterAdmin", admin), decided, validate_only=True)
+    assert (admin.made, admin.validations, found.there) == ([], 2, {"new": 3, "grown": 2})
