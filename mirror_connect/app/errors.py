@@ -239,6 +239,12 @@ class ShuttingDown(ConnectError):
         super().__init__("The worker is shutting down")
 
 
+class ClusterAway(ConnectError):
+    """A cluster that a config names does not answer, or refuses the login, and no answer is possible without it."""
+
+    status = 502
+
+
 class NotInStandaloneMode(ConnectError):
     """A request between workers of a group; a standalone worker has none."""
 

@@ -19,6 +19,7 @@ from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.validation import ConfigRules
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
+from mirror_connect.app.planning.planner import Planner
 from mirror_connect.app.steps import LEAST_PATIENCE_S, left, within
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
@@ -97,6 +98,7 @@ class Worker:
             ),
             standalone=standalone,
             metrics=metrics,
+            planner=Planner(targets, specs.offsets_of, config.offset_topic),
         )
         backing.listen(self.herder.membership_changed)
 

@@ -20,6 +20,7 @@ from mirror_connect.app.herder.leadership import Leadership
 from mirror_connect.app.herder.link_reads import LinkReads
 from mirror_connect.app.herder.link_watch import LinkWatch
 from mirror_connect.app.herder.log_levels import ClusterLogLevels, LogLevels
+from mirror_connect.app.herder.plans import Planner, Plans
 from mirror_connect.app.herder.reconciler import Reconciler
 from mirror_connect.app.herder.restarts import Restarts
 from mirror_connect.app.herder.source_offsets import SourceOffsets, StoreOf
@@ -63,6 +64,7 @@ class Herder:
         signature_algorithms: Sequence[str] = ("HmacSHA256",),
         standalone: bool = False,
         metrics: WorkerMetrics | None = None,
+        planner: Planner | None = None,
     ) -> None:
         metrics = metrics or WorkerMetrics()
         self._stored_configs = configs
@@ -90,6 +92,7 @@ class Herder:
         self.creating = False
 
         self.validation: Final = Validation(resolver, rules, notices)
+        self.plans: Final = Plans(configs, self.leadership, self.validation, planner)
         self.connectors: Final = ConnectorReads(
             configs=configs,
             statuses=statuses,

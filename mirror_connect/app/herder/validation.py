@@ -90,17 +90,36 @@ class Validation:
             answer["error_count"] += len(errors)
         return answer
 
+    async def errors(self, config: Config) -> list[str]:
+        """Every error of a config that a request wants to store. BadRequest."""
+        definition, resolved = await self._resolved(config)
+        return await self._errors(definition, resolved, config)
+
     async def check(self, config: Config) -> None:
         """Raises InvalidConfig with every error of a config that a request wants to store."""
         definition, resolved = await self._resolved(config)
+        errors = await self._errors(definition, resolved, config)
+        if errors:
+            raise InvalidConfig(errors)
+        # Not on the loop: to find similar names takes time.
+        await asyncio.to_thread(
+            self._notices.log_once, config.get("name") or "", definition, set_values(resolved), config
+        )
 
-        def judge() -> dict[str, ValidatedKey]:
+    async def accepted(self, config: Mapping[str, str]) -> Mapping[str, str]:
+        """The config with its references replaced. From here on clients log in with it, so the log hides its secrets."""
+        return await self._accepted.resolve(config)
+
+    async def _errors(self, definition: ConnectorDefinition, resolved: Config, config: Config) -> list[str]:
+        def judge() -> dict[str, ValidatedKey] | list[str]:
             refused = _of_another_version(definition, resolved, config)
             if refused is not None:
-                raise InvalidConfig([error for result in refused.values() for error in result.errors])
+                return [error for result in refused.values() for error in result.errors]
             return _judged(definition, resolved, config, self._of_clients(resolved, config))
 
         judged = await asyncio.get_running_loop().run_in_executor(self._judging, judge)
+        if isinstance(judged, list):
+            return judged
         errors = [error for result in judged.values() for error in result.errors]
         errors += [error for each in (await self._of_user_classes(judged, resolved, config)).values() for error in each]
         # Connect would store a config with nulls, and could never start the connector.
@@ -110,15 +129,9 @@ class Validation:
             # Refused, not ignored: no worker copies exactly once yet.
             errors.append(NO_EXACTLY_ONCE)
         if not errors:
-            # From here on clients log in with this config, so the log hides its secrets.
-            await self._accepted.resolve(set_values(config))
+            await self.accepted(set_values(config))
             errors.extend(await self._rules.target_errors(set_values(resolved)))
-        if errors:
-            raise InvalidConfig(errors)
-        # Not on the loop: to find similar names takes time.
-        await asyncio.to_thread(
-            self._notices.log_once, config.get("name") or "", definition, set_values(resolved), config
-        )
+        return errors
 
     def _of_clients(self, resolved: Config, config: Config) -> dict[str, ValidatedKey]:
         return check_client_properties(resolved, config, self._rules.override_policy)

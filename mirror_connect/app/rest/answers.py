@@ -21,6 +21,7 @@ _ERRORS = {
     413: "The body is too large",
     415: "The body must be application/json",
     500: "The request failed; the message says why",
+    502: "A cluster that the config names does not answer, or refuses the login",
     503: "The worker is starting or ending",
 }
 _ALWAYS = (400, 401, 406, 415, 500, 503)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from mirror_connect.app.herder.log_levels import LoggerLevel
+from mirror_connect.app.herder.plans import Planned
 from mirror_connect.app.herder.views import (
     Config,
     ConnectorInfo,
@@ -20,6 +21,7 @@ from mirror_connect.app.herder.views import (
     ServerInfo,
     StateInfo,
 )
+from mirror_connect.app.planning.plan import Plan
 from mirror_connect.connectors.task_protocol import TaskId
 
 
@@ -277,6 +279,20 @@ class ValidationBody(Body):
     error_count: int
     groups: list[str]
     configs: list[ValidatedSettingBody]
+
+
+class PlanBody(Body):
+    """PUT …/config/plan. `errors`: all for which the config would be refused; `plan` is null if there are any."""
+
+    validation: ValidationBody
+    errors: list[str]
+    plan: Plan | None
+
+    @classmethod
+    def json_of(cls, planned: Planned) -> dict[str, Any]:
+        """The answer. A plan of 10,000 partitions is not validated again."""
+        plan = None if planned.plan is None else planned.plan.as_json()
+        return {"validation": planned.validation, "errors": planned.errors, "plan": plan}
 
 
 # A small config to copy from the page: people try this first.

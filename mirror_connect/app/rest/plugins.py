@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
 from starlette.responses import JSONResponse
 
+from mirror_connect.app.errors import BadRequest
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.herder.plugins import plugin_settings, plugins
 from mirror_connect.app.rest.answers import answer, errors
-from mirror_connect.app.rest.bodies import DefinitionBody, PluginsBody, ValidationBody
+from mirror_connect.app.rest.bodies import DefinitionBody, PlanBody, PluginsBody, ValidationBody
 from mirror_connect.app.rest.connectors import CONFIG_BODY, json_body
 from mirror_connect.app.rest.json_bodies import config_from
 
@@ -46,3 +48,29 @@ def add_plugin_routes(application: FastAPI, herder: Herder) -> None:
         judged = await herder.validation.infos(plugin, config_from(await json_body(request)))
         # To encode the answer for a config of megabytes takes seconds.
         return await asyncio.to_thread(JSONResponse, judged)
+
+    @application.put(
+        "/connector-plugins/{plugin}/config/plan",
+        openapi_extra=CONFIG_BODY,
+        responses={200: {"model": PlanBody}, **errors(400, 413, 502)},
+    )
+    async def plan(
+        plugin: str,
+        request: Request,
+        speed: Annotated[str | None, Query(description="Bytes per second, to tell when the copy has caught up")] = None,
+    ) -> Response:
+        """What a connector with this config would do; nothing is stored or changed. An extension of mirror-connect."""
+        planned = await herder.plans.plan(plugin, config_from(await json_body(request)), _bytes_per_second(speed))
+        return await asyncio.to_thread(lambda: JSONResponse(PlanBody.json_of(planned)))
+
+
+def _bytes_per_second(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = 0.0
+    if not 0 < speed < math.inf:
+        raise BadRequest(f"Invalid speed {text}: give a number of bytes per second, above 0")
+    return speed

@@ -27,40 +27,64 @@ INVALID_REPLICATION_FACTOR: Final = 38
 _CONFIGS: Final = {"cleanup.policy": "compact"}
 
 
-def make_internal_topic(admin: ClusterAdmin, connector: str, topic: str, setting: str, replicas: int) -> str | None:
-    """Creates the topic unless it exists; blocking. `setting`: the name of the setting of `replicas`.
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """The outcome: the replicas of the new topic, None if none was created; or a line on why it was refused.
 
-    Returns one line if it was refused for a reason that may pass or that the user can fix. ClusterUnreachable;
-    NotAuthorized only for credentials.
+    `left_to_others`: why this login can't create it, which others may do.
+    """
+
+    replicas: int | None = None
+    refused: str | None = None
+    left_to_others: str | None = None
+
+
+def create_internal_topic(admin: ClusterAdmin, topic: str, replicas: int, *, validate_only: bool = False) -> Creation:
+    """Creates the topic unless it exists; blocking. `validate_only`: the brokers only check.
+
+    ClusterUnreachable; NotAuthorized only for credentials.
     """
     admin.cluster_id()
     try:
         try:
-            admin.create_topic(topic, 1, replicas, _CONFIGS)
+            admin.create_topic(topic, 1, replicas, _CONFIGS, validate_only=validate_only)
         except AdminError as error:
             if error.code != INVALID_REPLICATION_FACTOR:
                 raise
             fewer = admin.broker_count()
             if not 0 < fewer < replicas:
                 raise
-            admin.create_topic(topic, 1, fewer, _CONFIGS)
-            log.warning(
-                "Connector %s: topic %s is created with %d replica%s instead of %d (%s): the cluster has no more brokers",
-                connector,
-                topic,
-                fewer,
-                "" if fewer == 1 else "s",
-                replicas,
-                setting,
-            )
-            return None
+            admin.create_topic(topic, 1, fewer, _CONFIGS, validate_only=validate_only)
+            return Creation(fewer)
     except AdminError as error:
-        return None if error.code in (TOPIC_ALREADY_EXISTS, UNSUPPORTED_VERSION) else str(error)
+        return Creation() if error.code in (TOPIC_ALREADY_EXISTS, UNSUPPORTED_VERSION) else Creation(refused=str(error))
     except NotAuthorized as error:
-        log.info("Connector %s: topic %s is not created, as others may create it: %s", connector, topic, error)
-        return None
-    log.info("Connector %s: created topic %s", connector, topic)
-    return None
+        return Creation(left_to_others=str(error))
+    return Creation(replicas)
+
+
+def make_internal_topic(admin: ClusterAdmin, connector: str, topic: str, setting: str, replicas: int) -> str | None:
+    """The same, logged. `setting`: the name of the setting of `replicas`.
+
+    Returns one line if it was refused for a reason that may pass or that the user can fix.
+    """
+    outcome = create_internal_topic(admin, topic, replicas)
+    if outcome.left_to_others is not None:
+        why = outcome.left_to_others
+        log.info("Connector %s: topic %s is not created, as others may create it: %s", connector, topic, why)
+    elif outcome.replicas is not None and outcome.replicas != replicas:
+        log.warning(
+            "Connector %s: topic %s is created with %d replica%s instead of %d (%s): the cluster has no more brokers",
+            connector,
+            topic,
+            outcome.replicas,
+            "" if outcome.replicas == 1 else "s",
+            replicas,
+            setting,
+        )
+    elif outcome.replicas is not None:
+        log.info("Connector %s: created topic %s", connector, topic)
+    return outcome.refused
 
 
 REPLICAS: Final = "offset-syncs.topic.replication.factor"

@@ -14,7 +14,7 @@ from mirror_connect.app.worker_connectors.connector_context import ConnectorCont
 from mirror_connect.app.worker_connectors.empty_selections import nothing_translated
 from mirror_connect.app.worker_connectors.internal_topics import checkpoints_topic, make_internal_topic
 from mirror_connect.app.worker_connectors.scheduler import RefreshScheduler
-from mirror_connect.app.worker_connectors.source_groups import SeenGroups, see_groups
+from mirror_connect.app.worker_connectors.source_groups import SeenGroups, groups_to_assign, see_groups
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.mirror.mirror_checkpoint import (
@@ -88,8 +88,6 @@ class MirrorCheckpointConnector:
             level = logging.WARNING if seen.listed else logging.INFO
             log.log(level, "Connector %s: %s", self._context.name, found.nothing)
         self._nothing = found.nothing
-        # Groups that were read before but can't be read now stay: to drop and add them again would restart tasks twice.
-        still_assigned = {group for group in self._assigned if group in seen.unreadable}
         gone = [group for group in self._assigned if group not in seen.listed]
         if gone:
             log.warning(
@@ -99,7 +97,7 @@ class MirrorCheckpointConnector:
                 "it" if len(gone) == 1 else "them",
                 _names(gone),
             )
-        self._assigned = sorted({*seen.wanted, *still_assigned})
+        self._assigned = groups_to_assign(seen, self._assigned)
         assigned = assign_groups(self._assigned, self._settings.integer("tasks.max"))
         self._context.request_task_reconfiguration(task_configs(self._raw, assigned))
 

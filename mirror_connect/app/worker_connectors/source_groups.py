@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from mirror_connect.connectors.errors import ClusterUnreachable
@@ -62,3 +62,11 @@ async def _see(properties: Mapping[str, str], client_id: str, selection: Checkpo
     )
     others = {name: kind.value for name, kind in accepted.items() if kind in (GroupKind.SHARE, GroupKind.STREAMS)}
     return SeenGroups(wanted, frozenset(listed), read.problems, others)
+
+
+def groups_to_assign(seen: SeenGroups, assigned: Collection[str]) -> list[str]:
+    """The groups to translate. `assigned`: those until now.
+
+    Of these, groups that can't be read now stay: to drop and add them again would restart tasks twice.
+    """
+    return sorted({*seen.wanted, *(group for group in assigned if group in seen.unreadable)})

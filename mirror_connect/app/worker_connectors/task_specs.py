@@ -14,6 +14,7 @@ from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_connectors.first_addresses import FirstAddresses
 from mirror_connect.app.worker_connectors.offset_stores import Reported, Stores
 from mirror_connect.app.worker_connectors.resolved_task_configs import ResolvedTaskConfigs
+from mirror_connect.app.worker_connectors.source_positions import stored_source_offsets
 from mirror_connect.app.worker_connectors.target_choice import BOOTSTRAP, Target, TargetChooser
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.config.table import RefusedConfig
@@ -24,14 +25,12 @@ from mirror_connect.connectors.mirror.mirror_heartbeat import HEARTBEAT_TASK_CLA
 from mirror_connect.connectors.mirror.settings import source_admin, source_consumer
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.records.heartbeats import ALWAYS_ZERO
-from mirror_connect.connectors.records.internal_json import is_integer
 from mirror_connect.connectors.records.source_offsets import (
-    MAX_OFFSET,
     source_offset_headers,
     source_offset_key,
     source_offset_value,
 )
-from mirror_connect.connectors.records.topic_ids import parse_topic_id, topic_id_text
+from mirror_connect.connectors.records.topic_ids import parse_topic_id
 from mirror_connect.connectors.replication_policy import DefaultReplicationPolicy, replication_policy
 from mirror_connect.connectors.task_protocol import CONNECT, SourceOffset, TaskId, TaskPartition, TaskSpec
 
@@ -121,17 +120,7 @@ class TaskSpecs:
     async def source_offsets(self, spec: TaskSpec, partitions: Sequence[TopicPartition]) -> list[SourceOffset]:
         """See supervisor.SpecSource."""
         store = (await self._stores.of(self._target_of_task[TaskId(spec.connector, spec.task)])).store
-        # The order of the members is part of the key's identity (Java's HashMap order).
-        keys = [{"cluster": spec.source_alias, "partition": p, "topic": topic} for topic, p in partitions]
-        found = await store.source_offsets(spec.connector, keys)
-        # No await in between: they belong to the records that were found.
-        origins = store.origins(spec.connector, keys)
-        return [
-            SourceOffset(
-                topic, partition, _last_replicated(offset), topic_id_text(topic_id) if topic_id else None, epoch
-            )
-            for (topic, partition), offset, (topic_id, epoch) in zip(partitions, found, origins, strict=True)
-        ]
+        return await stored_source_offsets(store, spec.connector, spec.source_alias, partitions)
 
     def copied(self, task: TaskId, offsets: Sequence[SourceOffset]) -> None:
         """See supervisor.SpecSource."""
@@ -166,8 +155,3 @@ def _assigned(
         for each in parse_assigned_partitions(config.get(ASSIGNED_PARTITIONS, ""))
     )
     return tuple(each for each in partitions if not is_reserved(each.remote_topic, policy, reserved))
-
-
-def _last_replicated(offset: Mapping[str, object] | None) -> int | None:
-    value = offset.get("offset") if offset else None
-    return value if is_integer(value) and 0 <= value <= MAX_OFFSET else None

@@ -105,15 +105,26 @@ class ClusterAdmin:
         return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.partitions}
 
     def create_topic(
-        self, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str] | None = None
+        self,
+        topic: str,
+        partitions: int,
+        replication_factor: int,
+        configs: Mapping[str, str] | None = None,
+        *,
+        validate_only: bool = False,
     ) -> None:
-        """Creates a topic; -1 for the broker's default of either number. AdminError also if it exists."""
+        """Creates a topic; -1 for the broker's default of either number. AdminError also if it exists.
+
+        `validate_only`: the brokers only check whether they would.
+        """
         new = NewTopic(
             topic, num_partitions=partitions, replication_factor=replication_factor, config=dict(configs or {})
         )
         self._answer(
             f"topic {topic} was not created",
-            lambda left: self._client.create_topics([new], operation_timeout=left, request_timeout=left)[topic],
+            lambda left: self._client.create_topics(
+                [new], operation_timeout=left, request_timeout=left, validate_only=validate_only
+            )[topic],
             to_create(topic),
         )
 

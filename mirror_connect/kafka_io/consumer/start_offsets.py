@@ -30,16 +30,17 @@ async def start_offsets(
         return {}
     await cluster.refresh({partition.topic for partition in partitions})
     timestamp = reset.timestamp if reset.ago_ms is None else int(time.time() * 1000) - reset.ago_ms
-    found = await _listed(cluster, partitions, timestamp, settings)
+    found = await listed_offsets(cluster, partitions, timestamp, settings)
     # No record is so young: the end, as Java's consumer takes it.
     late = [partition for partition, offset in found.items() if offset == UNKNOWN]
-    found |= await _listed(cluster, late, LATEST, settings)
+    found |= await listed_offsets(cluster, late, LATEST, settings)
     return {partition: offset for partition, offset in found.items() if offset != UNKNOWN}
 
 
-async def _listed(
+async def listed_offsets(
     cluster: Cluster, partitions: Collection[TopicPartition], timestamp: int, settings: FetchSettings
 ) -> dict[TopicPartition, int]:
+    """The offsets at a timestamp, EARLIEST or LATEST, by the leaders in the last metadata. Others are left out."""
     by_leader: dict[int, dict[TopicPartition, tuple[int, int]]] = {}
     for partition in partitions:
         if (leader := cluster.leader(*partition)) is not None:

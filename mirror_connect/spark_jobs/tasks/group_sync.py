@@ -9,34 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from mirror_connect.connectors.partitions import CommittedOffsets, TopicPartition
 from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.records.checkpoints import CheckpointMemory
 from mirror_connect.connectors.rights import TARGET_USER, MissingRight, on_topic
 from mirror_connect.connectors.translation.offset_translation import offsets_to_commit
-from mirror_connect.kafka_io.admin.consumer_groups import (
-    GroupKind,
-    ListedGroup,
-    Read,
-)
+from mirror_connect.kafka_io.admin.consumer_groups import ListedGroup, Read
+from mirror_connect.kafka_io.admin.movable_groups import ACTIVE, Obstacle, obstacle_of
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, error_name
 
 _SHOWN = 5
-
-
-class Obstacle(NamedTuple):
-    """The reason why a group can't be moved. In lines, `text` follows the group's name and a colon."""
-
-    code: ProblemCode
-    text: str
-
-
-ACTIVE = Obstacle(
-    ProblemCode.GROUP_ACTIVE,
-    "active on the target, left alone until idle",
-)
 
 
 class TargetGroups(Protocol):
@@ -77,7 +61,7 @@ class GroupSync:
         if not wanted:
             return 0
         listed = await self._groups.listed()
-        obstacles = {group: found for group in wanted if (found := _untouchable(listed.get(group))) is not None}
+        obstacles = {group: found for group in wanted if (found := obstacle_of(listed.get(group))) is not None}
         idle = [group for group in wanted if group not in obstacles]
         read = await self._groups.read(idle)
         obstacles |= {
@@ -131,18 +115,6 @@ class GroupSync:
         self._logged.update(obstacles)
         for (_, text), groups in new.items():
             self._log(f"Group {groups[0]}: {text}" if len(groups) == 1 else f"Groups {_in_short(groups)}: {text}")
-
-
-def _untouchable(listed: ListedGroup | None) -> Obstacle | None:
-    if listed is None:
-        return None
-    if listed.kind is not GroupKind.CONSUMER:
-        what = f"{listed.kind.value} group"
-        if listed.kind is GroupKind.OTHER:
-            what = f"protocol type {listed.protocol_type}"
-        text = f"not a consumer group on the target ({what}): left alone"
-        return Obstacle(ProblemCode.GROUP_NO_CONSUMER_GROUP, text)
-    return ACTIVE if listed.active else None
 
 
 def _why(code: int, topic: str) -> str:

@@ -31,6 +31,7 @@ from mirror_connect.connectors.translation.offset_ranges import offset_ranges_to
 from mirror_connect.connectors.translation.offset_translation import OffsetTranslator
 from mirror_connect.connectors.wording import counted
 from mirror_connect.kafka_io.admin.consumer_groups import ConsumerGroups
+from mirror_connect.kafka_io.admin.movable_groups import Obstacle
 from mirror_connect.kafka_io.client.client_keys import Kind
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.connection import ConnectionLost
@@ -38,7 +39,7 @@ from mirror_connect.kafka_io.consumer.record_reading import ReadRecord
 from mirror_connect.kafka_io.consumer.topic_reader import TopicReader
 from mirror_connect.kafka_io.records.record_batch import NewRecord
 from mirror_connect.spark_jobs.task_context import WorkerLink
-from mirror_connect.spark_jobs.tasks.group_sync import GroupSync, Obstacle
+from mirror_connect.spark_jobs.tasks.group_sync import GroupSync
 from mirror_connect.spark_jobs.tasks.writing_task import WritingTask, every, together
 
 RETRY_S: Final = 1.0

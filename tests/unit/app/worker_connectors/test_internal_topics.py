@@ -7,7 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from mirror_connect.app.worker_connectors.internal_topics import make_internal_topic, make_mapping_topics
+from mirror_connect.app.worker_connectors.internal_topics import (
+    Creation,
+    create_internal_topic,
+    make_internal_topic,
+    make_mapping_topics,
+)
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
 from mirror_connect.kafka_io.admin.admin import ClusterAdmin
@@ -27,12 +32,15 @@ class Admin:
     def broker_count(self) -> int:
         return self.brokers
 
-    def create_topic(self, topic: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> None:
+    def create_topic(
+        self, topic: str, partitions: int, replicas: int, configs: Mapping[str, str], *, validate_only: bool
+    ) -> None:
         if self.refusal is not None:
             raise self.refusal
         if replicas > self.brokers:
             raise AdminError("too many", 38)
-        self.created.append((topic, partitions, replicas, dict(configs)))
+        if not validate_only:
+            self.created.append((topic, partitions, replicas, dict(configs)))
 
 
 def made(admin: Admin, replicas: int = 3) -> str | None:
@@ -56,6 +64,13 @@ def test_a_cluster_of_fewer_brokers_has_fewer_replicas_and_one_warning(caplog: p
         "Connector c: topic heartbeats is created with 1 replica instead of 3 (a.replication.factor): the cluster has no "
         "more brokers"
     ]
+
+
+@pytest.mark.parametrize("brokers", [3, 1])
+def test_what_is_only_validated_is_not_created(brokers: int) -> None:
+    admin = Admin(brokers)
+    outcome = create_internal_topic(cast("ClusterAdmin", admin), "heartbeats", 3, validate_only=True)
+    assert (outcome, admin.created) == (Creation(brokers), [])
 
 
 @pytest.mark.kafka_test("MirrorUtilsTest.testCreateCompactedTopicAlreadyExists")
@@ -101,13 +116,16 @@ class MappingAdmin:
     def broker_count(self) -> int:
         return self.brokers
 
-    def create_topic(self, topic: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> None:
+    def create_topic(
+        self, topic: str, partitions: int, replicas: int, configs: Mapping[str, str], *, validate_only: bool
+    ) -> None:
         if self.refusal is not None:
             raise self.refusal
         if replicas > self.brokers:
             raise AdminError("too many", 38)
         assert (partitions, configs) == (1, {"cleanup.policy": "compact"})
-        self.created[topic] = replicas
+        if not validate_only:
+            self.created[topic] = replicas
 
 
 def made_for_mapping(source: MappingAdmin, target: MappingAdmin, **config: str) -> list[str]:
