@@ -8,10 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from deploy.local import Listener, LocalCluster
 from mirror_connect.app.config.worker_config import WorkerConfig
+from mirror_connect.app.planning.plan import Plan
+from mirror_connect.app.planning.planner import Planner
 from mirror_connect.app.storage.offsets import OffsetStore
 from mirror_connect.app.worker_connectors.config_sync import ConfigSync
 from mirror_connect.app.worker_connectors.mirror_source import ConnectorConfig, MirrorSourceConnector
@@ -85,6 +88,23 @@ class Worker:
         )
 
 
+def config_of(source_broker: LocalCluster, topics: str, user: str = ADMIN, **more: str) -> dict[str, str]:
+    client = source_broker.client_properties(user)
+    return {
+        "name": "c",
+        "connector.class": CLASS,
+        "source.cluster.alias": "A",
+        "topics": topics,
+        "replication.factor": "1",
+        "refresh.topics.interval.seconds": "1",
+        "sync.topic.configs.interval.seconds": "1",
+        "sync.topic.acls.interval.seconds": "1",
+        "emit.offset-syncs.enabled": "false",
+        **{f"source.cluster.{name}": value for name, value in client.items()},
+        **{name.replace("__", "."): value for name, value in more.items()},
+    }
+
+
 @pytest.fixture
 async def start(source_broker: LocalCluster, target_broker: LocalCluster) -> AsyncIterator[Started]:
     parts: list[MirrorSourceConnector] = []
@@ -95,20 +115,7 @@ async def start(source_broker: LocalCluster, target_broker: LocalCluster) -> Asy
         return store
 
     def started(topics: str, user: str = ADMIN, **more: str) -> FakeContext:
-        client = source_broker.client_properties(user)
-        config = {
-            "name": "c",
-            "connector.class": CLASS,
-            "source.cluster.alias": "A",
-            "topics": topics,
-            "replication.factor": "1",
-            "refresh.topics.interval.seconds": "1",
-            "sync.topic.configs.interval.seconds": "1",
-            "sync.topic.acls.interval.seconds": "1",
-            "emit.offset-syncs.enabled": "false",
-            **{f"source.cluster.{name}": value for name, value in client.items()},
-            **{name.replace("__", "."): value for name, value in more.items()},
-        }
+        config = config_of(source_broker, topics, user, **more)
         host = FakeContext()
         settings = connector_definition(CLASS).settings(config)
         targets = TargetChooser(cast("WorkerConfig", Worker(target_broker)))
@@ -231,7 +238,7 @@ async def test_nothing_is_sent_where_both_sides_agree(
     sent: list[Mapping[str, Any]] = []
     monkeypatch.setattr(
         "mirror_connect.app.worker_connectors.config_sync.alter_topic_configs",
-        lambda admin, changes: sent.append(changes) or {},
+        lambda admin, changes, **_: sent.append(changes) or {},
     )
     sync = ConfigSync(connector_definition(CLASS).settings(config))
     assert (await asyncio.to_thread(sync.sync, source, target, {topic: f"A.{topic}"}), sent) == ([], [])
@@ -364,3 +371,111 @@ async def test_a_missing_right_to_acls_is_told_and_the_topics_are_copied(
 
 def test_a_cluster_without_an_authorizer_has_no_acls_to_tell(one_broker: LocalCluster) -> None:
     assert topic_acls(ClusterAdmin(one_broker.client_properties(), "source cluster")) is None
+
+
+def everything(admin: ClusterAdmin) -> tuple[dict[str, int], dict[str, dict[str, str | None]], set[AclBinding]]:
+    """The topics, what is set on each of them, and the ACLs."""
+    topics = admin.topics()
+    return topics, {topic: own(admin, topic) for topic in topics}, topic_acls(admin) or set()
+
+
+async def planned(target_broker: LocalCluster, config: Mapping[str, str], speed: float | None = None) -> Plan:
+    """The plan of a connector that has no source offsets yet."""
+    store = OffsetStore(FakeTopicLog())
+    await store.start()
+
+    async def offsets_of(_: Mapping[str, str]) -> OffsetStore:
+        return store
+
+    targets = TargetChooser(cast("WorkerConfig", Worker(target_broker)))
+    try:
+        return await Planner(targets, offsets_of, "connect-offsets").plan(config, config, speed=speed)
+    finally:
+        await store.stop()
+
+
+async def test_every_line_of_a_plan_comes_true_and_nothing_else(  # noqa: PLR0917 — both brokers and their admins
+    start: Started,
+    source_broker: LocalCluster,
+    target_broker: LocalCluster,
+    source: ClusterAdmin,
+    target: ClusterAdmin,
+    topic_name: Callable[[str], str],
+) -> None:
+    prefix = topic_name("planned")
+    new, grown, equal, excluded, cycle = (f"{name}{prefix}" for name in ("new-", "grown-", "equal-", "not-", "B."))
+    for topic, partitions in ((new, 3), (grown, 2), (equal, 1), (excluded, 1), (cycle, 1)):
+        source.create_topic(topic, partitions, 1, {"retention.ms": "12345"} if topic == new else {})
+    for topic in (grown, equal):
+        target.create_topic(f"A.{topic}", 1, 1, {"flush.ms": "9"} if topic == grown else {})
+    await grant(source, [acl(new), acl(new, principal="User:w", operation="WRITE"), acl(excluded)])
+    producer = Producer(librdkafka_config(source_broker.client_properties(ADMIN), "producer", None))
+    for number in range(200):
+        producer.produce(new, bytes(1000), partition=number % 3)
+    assert producer.flush(60) == 0
+    await until(lambda: {new, grown, equal, excluded, cycle} <= source.topics().keys())
+    await until(lambda: own(target, f"A.{grown}") == {"flush.ms": "9"})
+    more = {
+        "topics__exclude": "not-.*",
+        "target__cluster__alias": "B",
+        "tasks__max": "2",
+        "emit__offset-syncs__enabled": "true",
+        "replication__policy__internal__topic__separator__enabled": "false",
+    }
+    config = config_of(source_broker, f".*{prefix}", **more)
+    before = [await asyncio.to_thread(everything, admin) for admin in (source, target)]
+
+    plan = await planned(target_broker, config, speed=1e6)
+    after = [await asyncio.to_thread(everything, admin) for admin in (source, target)]
+    assert after == before
+    assert {each.topic: (each.action, each.remote_partitions, each.partitions) for each in plan.topics} == {
+        new: ("create", 0, 3),
+        grown: ("grow", 1, 2),
+        equal: ("keep", 1, 1),
+    }
+    assert {each.topic: each.reason for each in plan.excluded} == {excluded: "excluded", cycle: "cycle"}
+    assert plan.refused == []
+    (created,) = [each for each in plan.topics if each.topic == new]
+    assert (created.replication_factor, created.configs, created.records) == (1, {"retention.ms": "12345"}, 200)
+    logs = [source_broker.partition_directory(new, number) for number in range(3)]
+    assert created.bytes == sum(log.stat().st_size for each in logs for log in each.glob("*.log"))
+    amount = plan.amount
+    assert amount is not None
+    assert (amount.records, amount.bytes, amount.records_per_s) == (200, created.bytes, 0.0)
+    assert amount.seconds == round((created.bytes or 0) / 1e6, 1)
+
+    host = start(f".*{prefix}", **more)
+    await host.task_requests()
+    remote = {f"A.{new}": 3, f"A.{grown}": 2}
+    made = {
+        cluster: {each.topic: 1 for each in plan.internal_topics if each.cluster == cluster}
+        for cluster in ("source", "target")
+    }
+    assert [each.action for each in plan.internal_topics] == ["create", "create"]
+    await until(lambda: target.topics() == {**before[1][0], **remote, **made["target"]})
+    await until(lambda: source.topics() == {**before[0][0], **made["source"]})
+    changes = {(each.remote_topic, each.name): each.then for each in plan.topic_configs}
+    assert changes == {(f"A.{grown}", "flush.ms"): None}
+    await until(lambda: (own(target, f"A.{grown}"), own(target, f"A.{new}")) == ({}, created.configs))
+    assert list(plan.acls.add) == [acl(f"A.{new}")]
+    await until(lambda: topic_acls(target) == before[1][2] | set(plan.acls.add))
+    assert (len(host.tasks), plan.tasks.then, plan.tasks.added) == (2, 2, 6)
+
+
+async def test_a_plan_says_what_the_brokers_would_refuse(
+    source_broker: LocalCluster,
+    target_broker: LocalCluster,
+    source: ClusterAdmin,
+    target: ClusterAdmin,
+    topic_name: Callable[[str], str],
+) -> None:
+    topic = topic_name("toomany")
+    source.create_topic(topic, 1, 1)
+    await until(lambda: topic in source.topics())
+    before = await asyncio.to_thread(target.topics)
+    config = config_of(source_broker, topic, replication__factor="7", **{"emit.offset-syncs.enabled": "true"})
+    plan = await planned(target_broker, config)
+    assert [each.action for each in plan.topics] == ["refused"]
+    assert [each.subject for each in plan.refused] == [f"A.{topic}"]
+    assert plan.refused[0].line.endswith("; set replication.factor of the connector, which is 7")
+    assert await asyncio.to_thread(target.topics) == before
