@@ -66,6 +66,16 @@ class Forbidden(ConnectError):
     status = 403
 
 
+class ReadOnly(Forbidden):
+    """A request would change something, and the worker's settings allow no such request."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This worker's REST changes nothing: its properties have rest.read.only=true. Ask a worker without it, or "
+            "change the property and start the worker again"
+        )
+
+
 class NotFound(ConnectError):
     """Something named in the request does not exist."""
 

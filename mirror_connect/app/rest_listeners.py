@@ -43,6 +43,7 @@ class RestListeners:
         self.surface = Surface(
             admin=config.admin_listeners is None,
             docs=config.rest_docs_enabled,
+            refuses_writes=config.rest_read_only,
             header_rules=config.response_headers,
             cross_origins=config.cross_origins,
             budget=BodyBudget(),
@@ -53,7 +54,8 @@ class RestListeners:
         self.serve(
             http,
             create_application(herder, self.checks, self.surface),
-            create_admin_application(herder, self.checks, self.surface.budget),
+            create_admin_application(herder, self.checks, self.surface),
+            read_only=self.surface.refuses_writes,
         )
 
     def serve(

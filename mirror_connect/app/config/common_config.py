@@ -53,6 +53,7 @@ class CommonConfig:
     rest_advertised_listener: str | None
     rest_extension_classes: tuple[str, ...]
     rest_docs_enabled: bool
+    rest_read_only: bool
     cross_origins: CrossOrigins | None
     response_headers: tuple[HeaderRule, ...]
     offset_flush_interval_ms: int
@@ -156,6 +157,7 @@ def common_config(settings: Settings, resolver: Resolver, resolved: Resolved) ->
         rest_advertised_listener=_advertised_scheme(settings),
         rest_extension_classes=tuple(settings.texts("rest.extension.classes")),
         rest_docs_enabled=settings.boolean("rest.docs.enabled"),
+        rest_read_only=settings.boolean("rest.read.only"),
         cross_origins=CrossOrigins.of(
             settings.text("access.control.allow.origin"), settings.text("access.control.allow.methods")
         ),

@@ -136,6 +136,8 @@ _REST_KEYS: Final = ConfigTable(
         validator=valid_header_rules),
     Key("rest.docs.enabled", BOOLEAN, True, LOW,
         "Whether /docs shows the REST contract to try out, and /openapi.json the contract. Of our own."),
+    Key("rest.read.only", BOOLEAN, False, LOW,
+        "Whether REST refuses every request that changes something, with 403. Of our own."),
 )
 
 _SPARK_KEYS: Final = ConfigTable(

@@ -54,7 +54,7 @@ def add_admin_routes(application: FastAPI, herder: Herder) -> None:
         responses={
             200: {"model": list[str], "description": "The loggers whose level has changed"},
             204: {"description": "All workers get the change"},
-            **errors(404, 413),
+            **errors(403, 404, 413),
         },
     )
     async def set_logger(

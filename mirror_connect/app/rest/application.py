@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 
 from mirror_connect.app.config.cross_origins import CrossOrigins
 from mirror_connect.app.config.response_headers import HeaderRule
-from mirror_connect.app.errors import ConnectError, Unauthorized
+from mirror_connect.app.errors import ConnectError, ReadOnly, Unauthorized
 from mirror_connect.app.herder.herder import Herder
 from mirror_connect.app.rest.added_headers import ConfiguredHeaders, CrossOrigin
 from mirror_connect.app.rest.admin import add_admin_routes
@@ -43,6 +43,11 @@ from mirror_connect.app.version import API_VERSION
 log = logging.getLogger(__name__)
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
+# Whatever their method. What Connect's workers call is refused anyway.
+_CHANGE_NOTHING: Final = SIGNED_PATHS | {
+    "/connector-plugins/{plugin}/config/validate",
+    "/connector-plugins/{plugin}/config/plan",
+}
 # Dedicated mode.
 BY_THE_FILE: Final = (
     "A file configures the connectors, and REST only reads: change the file, or start the process again"
@@ -55,11 +60,13 @@ class Surface:
     """What the main listeners serve besides Connect's resources, and what they add to every answer.
 
     `read_only`: no route changes anything. What Connect's workers call stays: its signature is checked, and it is refused.
+    `refuses_writes`: such routes are there, and answer 403.
     """
 
     admin: bool = True
     docs: bool = True
     read_only: bool = False
+    refuses_writes: bool = False
     header_rules: tuple[HeaderRule, ...] = ()
     cross_origins: CrossOrigins | None = None
     # Shared with the other listeners; None: a budget of its own.
@@ -84,13 +91,13 @@ def with_headers(application: ASGIApp, surface: Surface) -> ASGIApp:
 
 
 def create_admin_application(
-    herder: Herder, authenticators: Sequence[Authenticator] = (), budget: BodyBudget | None = None
+    herder: Herder, authenticators: Sequence[Authenticator] = (), surface: Surface = Surface()
 ) -> ASGIApp:
     """What separate `admin.listeners` serve: only /admin, without CORS and configured headers, as in Connect."""
-    application = _without_routes(authenticators)
+    application = _without_routes(authenticators, refuses_writes=surface.refuses_writes)
     add_admin_routes(application, herder)
-    add_link_routes(application, lambda: herder.links)
-    return (budget or BodyBudget()).guard(UriGate(application, herder.connectors.has))
+    add_link_routes(application, lambda: herder.links, read_only=surface.refuses_writes)
+    return (surface.budget or BodyBudget()).guard(UriGate(application, herder.connectors.has))
 
 
 def create_links_application(
@@ -105,7 +112,7 @@ def create_links_application(
 def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), surface: Surface = Surface()) -> FastAPI:
     """The routes, without the gate before them; openapi.yaml is made from this."""
     left_out: list[BaseRoute] = []
-    application = _without_routes(authenticators, left_out)
+    application = _without_routes(authenticators, left_out, refuses_writes=surface.refuses_writes)
     add_server_routes(application, herder)
     add_connector_routes(application, herder)
     add_offset_routes(application, herder)
@@ -113,7 +120,7 @@ def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), sur
     add_plugin_routes(application, herder)
     # At `listeners` whatever admin.listeners says: it shows no more than the connectors' statuses there, and page and
     # command line need both.
-    add_link_routes(application, lambda: herder.links, read_only=surface.read_only)
+    add_link_routes(application, lambda: herder.links, read_only=surface.read_only or surface.refuses_writes)
     if surface.admin:
         add_admin_routes(application, herder)
     if surface.docs:
@@ -128,17 +135,24 @@ def _changes_nothing(route: BaseRoute) -> bool:
     return isinstance(route, Route) and ((route.methods or set()) <= _READING or route.path in SIGNED_PATHS)
 
 
-def _without_routes(authenticators: Sequence[Authenticator], left_out: Sequence[BaseRoute] = ()) -> FastAPI:
+def _without_routes(
+    authenticators: Sequence[Authenticator], left_out: Sequence[BaseRoute] = (), *, refuses_writes: bool = False
+) -> FastAPI:
     """`left_out`: routes that are not served, as a file configures the connectors; an error says so."""
 
     async def authenticate(request: Request) -> None:
         await _authenticate(authenticators, request)
 
+    async def only_reads(request: Request) -> None:
+        # Behind the credentials: nobody else need know what this worker allows.
+        if refuses_writes and request.method not in _READING and request.scope["route"].path not in _CHANGE_NOTHING:
+            raise ReadOnly
+
     application = FastAPI(
         title="mirror-connect",
         description="Kafka Connect's REST interface: connectors that mirror topics between Kafka clusters.",
         version=API_VERSION,
-        dependencies=[Depends(whole_names), Depends(negotiate), Depends(authenticate)],
+        dependencies=[Depends(whole_names), Depends(negotiate), Depends(authenticate), Depends(only_reads)],
         docs_url=None,
         redoc_url=None,
         openapi_url=None,

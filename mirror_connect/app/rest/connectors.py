@@ -75,7 +75,7 @@ def add_connector_routes(application: FastAPI, herder: Herder) -> None:  # noqa:
         "/connectors",
         status_code=201,
         openapi_extra=_CREATE_BODY,
-        responses={201: {"model": ConnectorInfoBody}, **errors(409, 413)},
+        responses={201: {"model": ConnectorInfoBody}, **errors(403, 409, 413)},
     )
     async def create_connector(request: Request) -> Response:
         """Creates a connector."""
@@ -97,7 +97,7 @@ def add_connector_routes(application: FastAPI, herder: Herder) -> None:  # noqa:
         """A connector as configured."""
         return answer(ConnectorInfoBody.of(await herder.connectors.info(name)))
 
-    @application.delete("/connectors/{name}", status_code=204, response_class=Response, responses=errors(404, 409))
+    @application.delete("/connectors/{name}", status_code=204, response_class=Response, responses=errors(403, 404, 409))
     async def delete_connector(name: str) -> Response:
         """Deletes a connector; its source offsets stay."""
         await herder.configs.delete(name)
@@ -114,7 +114,7 @@ def add_connector_routes(application: FastAPI, herder: Herder) -> None:  # noqa:
         responses={
             200: {"model": ConnectorInfoBody},
             201: {"model": ConnectorInfoBody, "description": "The connector is new"},
-            **errors(409, 413),
+            **errors(403, 409, 413),
         },
     )
     async def put_config(name: str, request: Request) -> Response:
@@ -127,7 +127,7 @@ def add_connector_routes(application: FastAPI, herder: Herder) -> None:  # noqa:
     @application.patch(
         "/connectors/{name}/config",
         openapi_extra=_PATCH_BODY,
-        responses={200: {"model": ConnectorInfoBody}, **errors(404, 409, 413)},
+        responses={200: {"model": ConnectorInfoBody}, **errors(403, 404, 409, 413)},
     )
     async def patch_config(name: str, request: Request) -> Response:
         """Changes some settings of a connector; null removes one."""
@@ -157,7 +157,10 @@ def add_connector_routes(application: FastAPI, herder: Herder) -> None:  # noqa:
         return answer(TaskStateBody.of(number, await herder.connectors.task_status(name, number)))
 
     @application.post(
-        "/connectors/{name}/tasks/{task}/restart", status_code=204, response_class=Response, responses=errors(404, 409)
+        "/connectors/{name}/tasks/{task}/restart",
+        status_code=204,
+        response_class=Response,
+        responses=errors(403, 404, 409),
     )
     async def restart_task(name: str, task: str) -> Response:
         """Starts a task again."""
@@ -169,7 +172,7 @@ def add_connector_routes(application: FastAPI, herder: Herder) -> None:  # noqa:
         status_code=204,
         responses={
             202: {"model": ConnectorStatusBody, "description": "What is being restarted"},
-            **errors(404, 409),
+            **errors(403, 404, 409),
         },
     )
     async def restart_connector(
@@ -185,19 +188,25 @@ def add_connector_routes(application: FastAPI, herder: Herder) -> None:  # noqa:
         await herder.restarts.connector(name)
         return no_body(204)
 
-    @application.put("/connectors/{name}/pause", status_code=202, response_class=Response, responses=errors(404, 409))
+    @application.put(
+        "/connectors/{name}/pause", status_code=202, response_class=Response, responses=errors(403, 404, 409)
+    )
     async def pause_connector(name: str) -> Response:
         """Asks for a pause; the status shows when it is reached."""
         await herder.configs.pause(name)
         return no_body(202)
 
-    @application.put("/connectors/{name}/resume", status_code=202, response_class=Response, responses=errors(404, 409))
+    @application.put(
+        "/connectors/{name}/resume", status_code=202, response_class=Response, responses=errors(403, 404, 409)
+    )
     async def resume_connector(name: str) -> Response:
         """Asks a paused or stopped connector to run."""
         await herder.configs.resume(name)
         return no_body(202)
 
-    @application.put("/connectors/{name}/stop", status_code=204, response_class=Response, responses=errors(404, 409))
+    @application.put(
+        "/connectors/{name}/stop", status_code=204, response_class=Response, responses=errors(403, 404, 409)
+    )
     async def stop_connector(name: str) -> Response:
         """Stops a connector and removes its tasks."""
         await herder.configs.stop(name)

@@ -59,7 +59,7 @@ def add_offset_routes(application: FastAPI, herder: Herder) -> None:
     @application.patch(
         "/connectors/{name}/offsets",
         openapi_extra=_ALTER_BODY,
-        responses={200: {"model": MessageBody}, **errors(404, 409, 413)},
+        responses={200: {"model": MessageBody}, **errors(403, 404, 409, 413)},
     )
     async def alter_offsets(name: str, request: Request) -> Response:
         """Sets source offsets of a stopped connector; a null offset removes one. All of them or none."""
@@ -67,7 +67,7 @@ def add_offset_routes(application: FastAPI, herder: Herder) -> None:
         await herder.source_offsets.alter(name, changes)
         return answer(MessageBody(message="The offsets for this connector have been altered successfully"))
 
-    @application.delete("/connectors/{name}/offsets", responses={200: {"model": MessageBody}, **errors(404, 409)})
+    @application.delete("/connectors/{name}/offsets", responses={200: {"model": MessageBody}, **errors(403, 404, 409)})
     async def reset_offsets(name: str) -> Response:
         """Removes all source offsets of a stopped connector."""
         await herder.source_offsets.reset(name)
