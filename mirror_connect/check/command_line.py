@@ -11,6 +11,7 @@ from typing import Final, NoReturn
 import typer
 
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.log_format import one_line
 
 PASSWORD: Final = "MIRROR_CONNECT_PASSWORD"
 WRONG_USAGE: Final = 2
@@ -57,7 +58,7 @@ def run(
 
 def say(line: str) -> None:
     """One line on standard error."""
-    print(f"mirror-connect: {' '.join(line.split())}", file=sys.stderr, flush=True)
+    print(f"mirror-connect: {one_line(' '.join(line.split()))}", file=sys.stderr, flush=True)
 
 
 def login(user: str | None) -> tuple[str, str] | None:

@@ -74,7 +74,9 @@ def _of_json(path: Path, content: bytes) -> list[Document]:
 def _of_yaml(path: Path, content: bytes) -> list[Document]:
     try:
         found = [each for node in read_yaml(content.decode("utf-8")) for each in strimzi_documents(node)]
-    except ValueError as error:  # also an encoding
+    except UnicodeDecodeError as error:
+        raise UnreadableFile("the file", path, f"it isn't UTF-8 at byte {error.start}") from None
+    except ValueError as error:
         raise UnreadableFile("the file", path, str(error)) from None
     if not found:
         raise UnknownDocument(

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from mirror_connect.check.judgement import Verdict
 from mirror_connect.check.report import PROGRAM, Finding, Part, Report
+from mirror_connect.connectors.log_format import one_line
 from mirror_connect.connectors.wording import counted
 
 WIDTH: Final = 100
@@ -31,9 +32,9 @@ _COLOURS: Final = {
 def print_report(report: Report, console: Console, *, quiet: bool = False, program: Sequence[str] = PROGRAM) -> None:
     """`quiet`: without what is the same. `program`: the words that start `mirror-connect`."""
     # By lines of its own, for rich would break a long path or URL.
-    console.print(Text(report.checked, style="bold"), soft_wrap=True)
+    console.print(Text(one_line(report.checked), style="bold"), soft_wrap=True)
     for note in report.notes:
-        console.print(escape(note))
+        console.print(_plain(note))
     for part in report.parts:
         _print_part(part, console, quiet=quiet)
     console.print()
@@ -41,13 +42,13 @@ def print_report(report: Report, console: Console, *, quiet: bool = False, progr
     for link in report.links:
         console.print()
         if link.impossible:
-            console.print(escape(f"{link.name}: {link.impossible}"))
+            console.print(_plain(f"{link.name}: {link.impossible}"))
             continue
-        console.print(f"Compare what MirrorMaker has copied with its source ({escape(link.name)}):")
+        console.print(f"Compare what MirrorMaker has copied with its source ({_plain(link.name)}):")
         if link.note:
-            console.print(escape(link.note))
+            console.print(_plain(link.note))
         # A command is one line, to be copied.
-        console.print(Text(f"  {link.command(program)}"), soft_wrap=True)
+        console.print(Text(f"  {one_line(link.command(program))}"), soft_wrap=True)
 
 
 def _print_part(part: Part, console: Console, *, quiet: bool) -> None:
@@ -56,7 +57,7 @@ def _print_part(part: Part, console: Console, *, quiet: bool) -> None:
     same = [finding for finding in told if finding.verdict is Verdict.SAME]
     others = told[: len(told) - len(same)]
     console.print()
-    console.print(f"{escape(part.name)}: {escape(part.kind)}")
+    console.print(_plain(f"{part.name}: {part.kind}"))
     if others:
         console.print(_table(others, console.width, explained=True))
     else:
@@ -81,7 +82,7 @@ def _table(findings: Sequence[Finding], width: int, *, explained: bool) -> Table
             Text(name_and_value),
         ]
         if explained:
-            cells.append(Text(" ".join(filter(None, (finding.text, finding.instead)))))
+            cells.append(Text(one_line(" ".join(filter(None, (finding.text, finding.instead))))))
         table.add_row(*cells)
     return table
 
@@ -90,11 +91,16 @@ def _named(finding: Finding, most: int) -> str:
     """Name and value. A name that is longer than the column goes on behind a dot: rich would cut it anywhere."""
     value = "" if finding.value is None else f" = {_shortened(finding.value)}"
     lines = [""]
-    for part in re.findall(r"[^.>]*[.>]?", finding.name):
+    for part in re.findall(r"[^.>]*[.>]?", one_line(finding.name)):
         if lines[-1] and len(lines[-1]) + len(part) > most:
             lines.append("")
         lines[-1] += part
     return "\n".join(lines) + value
+
+
+def _plain(text: str) -> str:
+    """Without rich's markup, and without control characters: a name in a file could write anything to the terminal."""
+    return escape(one_line(text))
 
 
 def _width(named: Sequence[str], most: int) -> int:
@@ -107,5 +113,5 @@ def _summary(report: Report) -> str:
 
 
 def _shortened(value: str) -> str:
-    whole = " ".join(value.split())
+    whole = one_line(" ".join(value.split()))
     return whole if len(whole) <= _LONGEST_VALUE else f"{whole[: _LONGEST_VALUE - 1]}…"

@@ -26,7 +26,6 @@ MOST_BYTES: Final = 16 << 20
 
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _BLANKS: Final = " \t\f"
-_BACKSLASHES: Final = re.compile(r"\\*\Z")
 # Key and value of a logical line. Only in the key a backslash protects a separator.
 _ENTRY: Final = re.compile(r"((?:[^\\=: \t\f]|\\.)*)[ \t\f]*+(?:[=:][ \t\f]*+)?(.*)", re.DOTALL)
 
@@ -94,7 +93,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
             if not part or part[0] in "#!":
                 continue
             begun = number
-        continued = len(_BACKSLASHES.search(part)[0]) % 2 == 1  # type: ignore[index]  # it matches everywhere
+        continued = (len(part) - len(part.rstrip("\\"))) % 2 == 1
         line += part[:-1] if continued else part
         if not continued or number == len(natural):
             yield begun, line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,19 @@ def test_an_unreadable_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="not valid JSON: Expecting value at line 1, column 7") as caught:
         read_documents(tmp_path / "bad.json")
     assert "hush" not in str(caught.value)
+
+
+def test_aliases_of_yaml_that_stand_for_more_than_memory_holds_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "laughs.yaml"
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"{name}: &{name} [{', '.join([f'*{former}'] * 10)}]" for former, name in pairwise("abcdefghijklm")]
+    path.write_text("\n".join(lines))
+    with pytest.raises(UnreadableFile, match="its aliases make more than 1,000,000 values of it"):
+        read_documents(path)
+
+
+def test_yaml_that_is_no_utf_8_is_refused_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "file.yml"
+    path.write_bytes(b"kind: \xa7")
+    with pytest.raises(UnreadableFile, match=r"it isn't UTF-8 at byte 6$"):
+        read_documents(path)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +106,13 @@ def test_a_broken_escape_in_a_located_file_is_reported_by_line(tmp_path: Path) -
     with pytest.raises(UnreadableFile, match="line 3 has a") as caught:
         read_located_properties(file)
     assert "secret" not in str(caught.value)
+
+
+def test_a_line_of_many_backslashes_is_read_at_once() -> None:
+    begun = time.process_time()
+    assert len(parse_properties(f"a={BACKSLASHES}b")["a"]) == len(BACKSLASHES) // 2 + 1
+    # A search for those at its end that begins at each of them takes minutes.
+    assert time.process_time() - begun < 5
+
+
+BACKSLASHES = "\\" * 200_000
