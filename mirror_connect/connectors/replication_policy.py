@@ -6,6 +6,7 @@ of Kafka 4.3.1 (connect-mirror-client); tests/fixtures/replication-policy-vector
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,6 +19,12 @@ from mirror_connect.connectors.user_code.user_class import UserClass, is_user_cl
 HEARTBEATS_TOPIC: Final = "heartbeats"
 # A topic that came over more clusters than this has names that lead in a circle.
 HOPS_MAX: Final = 250
+_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def is_topic_name(name: str) -> bool:
+    """Whether Kafka can have a topic of this name."""
+    return _TOPIC_NAME.fullmatch(name) is not None and name not in (".", "..")
 
 
 @dataclass(frozen=True, slots=True)

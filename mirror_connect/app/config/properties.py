@@ -24,6 +24,7 @@ Encoding = Literal["iso-8859-1", "utf-8"]
 # As much as REST takes. An endless pipe, or /dev/zero, would fill the memory.
 MOST_BYTES: Final = 16 << 20
 
+_MARKS: Final[Mapping[bytes, str]] = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _BLANKS: Final = " \t\f"
 # Key and value of a logical line. Only in the key a backslash protects a separator.
@@ -117,6 +118,7 @@ def read_located_properties(path: str | Path, *, what: str = "the properties fil
 
 def located_properties_of(content: bytes, path: str | Path, *, what: str = "the properties file") -> LocatedProperties:
     """As `properties_of`, with the keys' lines."""
+    _check_marks(content, path, what)
     try:
         return locate_properties(content.decode("iso-8859-1"))
     except ValueError as error:
@@ -141,9 +143,20 @@ def properties_of(
     content: bytes, path: str | Path, *, what: str = "the properties file", encoding: Encoding = "iso-8859-1"
 ) -> dict[str, str]:
     """The properties in a file's content. UnreadableFile names `what`, the path and the reason, but shows no content."""
+    if encoding == "iso-8859-1":
+        _check_marks(content, path, what)
     try:
         return parse_properties(content.decode(encoding))
     except UnicodeDecodeError as error:
         raise UnreadableFile(what, path, f"it isn't UTF-8 at byte {error.start}") from None
     except ValueError as error:
         raise UnreadableFile(what, path, str(error)) from None
+
+
+def _check_marks(content: bytes, path: str | Path, what: str) -> None:
+    """UnreadableFile for what some editors write in front of a text. Java takes it for a part of the first name."""
+    mark = next((each for each in _MARKS if content.startswith(each)), None)
+    # A comment in the first line is spoilt, and nothing else.
+    if mark is not None and content[len(mark) : len(mark) + 1] not in (b"#", b"!", b"\n", b"\r"):
+        reason = f"it begins with the byte order mark of {_MARKS[mark]}"
+        raise UnreadableFile(what, path, f"{reason}: save it as ISO-8859-1, or as UTF-8 without that mark")

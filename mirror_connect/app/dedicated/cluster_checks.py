@@ -100,6 +100,28 @@ def check_brokers(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Fin
         yield file.error(FindingCode.BOOTSTRAP_MISSING, at, text, remedy)
 
 
+def check_same_brokers(file: Mm2Properties, flows: Sequence[Flow]) -> Iterator[Mm2Finding]:
+    """Whether a flow leads from a cluster to itself: it copies its copies again, each time with one more prefix."""
+    for flow in flows:
+        if not flow.enabled:
+            continue
+        config = _resolved(file, flow)
+        source = parsed_list(client_properties(config, "source", "consumer").get("bootstrap.servers", ""))
+        target = parsed_list(client_properties(config, "target", "producer").get("bootstrap.servers", ""))
+        both = [address for address in source if address and address in target]
+        if not both:
+            continue
+        at = file.origin_in_connectors(flow.source, flow.target, "target.cluster.bootstrap.servers") or ""
+        text = f"{flow.source} and {flow.target} have the same broker {both[0]}"
+        remedy = f"correct the bootstrap.servers of {flow.source} or {flow.target}"
+        if config.get("replication.policy.class", "").strip() == IDENTITY_POLICY:
+            text = f"{text}: with this policy each record would be copied to where it is, for ever"
+            yield file.error(FindingCode.ENDLESS_COPIES, at, text, remedy)
+        else:
+            text = f"{text}: if they are one cluster, {flow.name} copies its own copies again and again"
+            yield file.warning(FindingCode.SAME_BROKERS, at, text, f"{remedy}, or name the topics in topics")
+
+
 def _meant(wanted: str, file: Mm2Properties) -> str | None:
     """A property of a cluster that is not in `clusters`, and was probably meant to be this one."""
     _, _, ending = wanted.rpartition(".bootstrap")

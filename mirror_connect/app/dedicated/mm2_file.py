@@ -21,12 +21,14 @@ from mirror_connect.app.dedicated.cluster_checks import (
     check_clusters,
     check_flow_names,
     check_flows,
+    check_same_brokers,
 )
 from mirror_connect.app.dedicated.findings import FindingCode, Mm2Finding, RefusedFile, Severity
 from mirror_connect.app.dedicated.flows import Mm2Config
 from mirror_connect.app.dedicated.mm2_properties import Mm2Properties
 from mirror_connect.app.dedicated.name_checks import check_names, check_repeated
 from mirror_connect.app.dedicated.property_places import INTERNAL_REST
+from mirror_connect.app.dedicated.topic_name_checks import check_topic_names
 from mirror_connect.app.dedicated.value_checks import (
     check_checkpoints,
     check_comments,
@@ -127,6 +129,8 @@ def _of_values(file: Mm2Properties) -> Iterator[Mm2Finding]:
     flows = file.flows()
     yield from check_flows(file, flows)
     yield from check_brokers(file, flows)
+    yield from check_same_brokers(file, flows)
+    yield from check_topic_names(file, flows)
     wrong = list(check_values(file, flows))
     yield from wrong
     if not any(finding.code is FindingCode.EXPRESSION_INVALID for finding in wrong):

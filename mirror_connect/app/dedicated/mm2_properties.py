@@ -44,6 +44,8 @@ class Mm2Properties:
     resolved: Mapping[str, str] = field(repr=False)
     only: Sequence[str] = ()
     unreadable: Sequence[UnreadableReference] = ()
+    # Asked for each property of each flow.
+    _origins: dict[tuple[str, ...], dict[str, str]] = field(init=False, default_factory=dict, repr=False)
 
     @property
     def unread(self) -> frozenset[str]:
@@ -99,11 +101,15 @@ class Mm2Properties:
 
     def origin_in_connectors(self, source: str, target: str, name: str) -> str | None:
         """The property of the file that gives the connectors of a flow a property; None if it is a default."""
-        return given_to_connectors(self._names, source, target).get(name)
+        if (source, target) not in self._origins:
+            self._origins[source, target] = given_to_connectors(self._names, source, target)
+        return self._origins[source, target].get(name)
 
     def origin_in_worker(self, target: str, name: str) -> str | None:
         """The property of the file that gives the workers on a cluster a property; None if it is a default."""
-        return given_to_worker(self._names, target).get(name)
+        if (target,) not in self._origins:
+            self._origins[target,] = given_to_worker(self._names, target)
+        return self._origins[target,].get(name)
 
     @property
     def _names(self) -> dict[str, str]:

@@ -5,16 +5,16 @@ Bytes after the last field are ignored, as Java's Schema does.
 
 from __future__ import annotations
 
-import re
 import struct
 from typing import Final
+
+from mirror_connect.connectors.replication_policy import is_topic_name
 
 INT16: Final = struct.Struct(">h")
 INT32: Final = struct.Struct(">i")
 INT64: Final = struct.Struct(">q")
 _LONGEST_TEXT: Final = 0x7FFF
 _LONGEST_VARINT: Final = 10  # bytes of a number below 2**70
-_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _SHOWN: Final = 50
 
 
@@ -87,7 +87,7 @@ class Reader:
     def topic(self) -> str:
         """STRING that is a valid topic name. Other names must not get to users' expressions, where matching costs time."""
         name = self.text()
-        if _TOPIC_NAME.fullmatch(name) is None or name in (".", ".."):
+        if not is_topic_name(name):
             more = "…" if len(name) > _SHOWN else ""
             raise self.unreadable(f"no topic can be called {name[:_SHOWN]!a}{more}")
         return name

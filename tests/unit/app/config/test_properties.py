@@ -116,3 +116,18 @@ def test_a_line_of_many_backslashes_is_read_at_once() -> None:
 
 
 BACKSLASHES = "\\" * 200_000
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_mark_of_an_editor_that_would_be_part_of_the_first_name_is_refused(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "worker.properties"
+    file.write_bytes("group.id=g\nx=y\n".encode(encoding))
+    for read in (read_properties, read_located_properties):
+        with pytest.raises(UnreadableFile, match="begins with the byte order mark of UTF-"):
+            read(file)
+
+
+def test_a_mark_in_front_of_a_comment_is_ignored_with_the_comment(tmp_path: Path) -> None:
+    file = tmp_path / "worker.properties"
+    file.write_bytes("# mine\ngroup.id=g\n".encode("utf-8-sig"))
+    assert read_properties(file)["group.id"] == "g"

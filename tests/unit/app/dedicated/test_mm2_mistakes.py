@@ -73,10 +73,19 @@ from tests.unit.app.dedicated.mm2_files import BROKERS, IDENTITY, ONE_FLOW, show
             "take the blanks out",
             id="a_blank_behind_true",
         ),
+        pytest.param(
+            "clusters=a b,C\na\\ b.bootstrap.servers=a:1\nC.bootstrap.servers=c:1\na\\ b->C.enabled=true\n",
+            "ERROR :1: clusters=a b,C: the cluster “a b” would make the topic mm2-configs.a b.internal, but names of topics "
+            "have letters, digits, dots, _ and - only, at most 249 of them; give “a b” another name",
+            id="a_blank_in_a_clusters_name",
+        ),
     ],
 )
 def test_a_file_that_names_nothing_to_run_is_refused_with_one_line(tmp_path: Path, text: str, line: str) -> None:
     assert shown(tmp_path, text) == [line] or line in shown(tmp_path, text)
+
+
+NAMES = "names of topics have letters, digits, dots, _ and - only, at most 249 of them"
 
 
 @pytest.mark.parametrize(
@@ -165,6 +174,23 @@ def test_a_file_that_names_nothing_to_run_is_refused_with_one_line(tmp_path: Pat
             "disable one of them, give them lists of different names in topics, or leave the policy out, so that copies "
             "get the prefix of their source",
             id="both_ways_with_the_names_kept",
+        ),
+        pytest.param(
+            "replication.policy.separator=/\n",
+            f"ERROR :5: replication.policy.separator=/: it would make the topic A/topic, but {NAMES}; "
+            "choose a separator of these, such as - or _",
+            id="a_separator_that_no_topic_may_have",
+        ),
+        pytest.param(
+            "B.offset.storage.topic=mm2 offsets\n",
+            f"ERROR :5: B.offset.storage.topic=mm2 offsets: {NAMES}; correct the name, or leave it out",
+            id="a_name_of_no_topic",
+        ),
+        pytest.param(
+            f"{IDENTITY}B.bootstrap.servers=x:1, a:9092\n",
+            "ERROR :6: B.bootstrap.servers=x:1, a:9092: A and B have the same broker a:9092: with this policy each record "
+            "would be copied to where it is, for ever; correct the bootstrap.servers of A or B",
+            id="a_cluster_copied_to_itself_with_the_names_kept",
         ),
     ],
 )
@@ -368,7 +394,7 @@ def test_flows_in_a_circle_may_keep_names_if_no_topic_is_of_both(
 
 def test_a_circle_over_three_clusters_is_found_once(tmp_path: Path) -> None:
     flows = "A->B.enabled=true\nB->C.enabled=true\nC->A.enabled=true\n"
-    found = findings(written(tmp_path, f"clusters=A,B,C\nbootstrap.servers=x:1\n{flows}{IDENTITY}"))
+    found = findings(written(tmp_path, f"clusters=A,B,C\n{BROKERS}C.bootstrap.servers=c:1\n{flows}{IDENTITY}"))
     assert [each.text for each in found] == [
         "with this policy A->B and B->C and C->A would copy each record in a circle for ever"
     ]

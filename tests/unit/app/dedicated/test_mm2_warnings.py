@@ -10,7 +10,7 @@ import pytest
 from mirror_connect.app.dedicated.findings import FindingCode
 from mirror_connect.app.dedicated.mm2_file import findings
 from tests.paths import ROOT
-from tests.unit.app.dedicated.mm2_files import BROKERS, ONE_FLOW, shown, written
+from tests.unit.app.dedicated.mm2_files import BROKERS, IDENTITY, ONE_FLOW, shown, written
 
 FORMER = "a name of earlier releases of Kafka, so it has no effect"
 NO_CHECKPOINTS = "no checkpoints are written and no group offsets synced: MirrorMaker refuses the connector, too"
@@ -71,6 +71,47 @@ def test_what_has_no_effect_is_a_warning_with_the_likely_name_and_its_line(
     assert shown(tmp_path, f"{ONE_FLOW}{added}\n") == [f"WARNING :5: {added}: {text}"]
 
 
+@pytest.mark.parametrize(
+    ("source", "added", "line"),
+    [
+        pytest.param(
+            "us.east",
+            "",
+            "WARNING :1: clusters=us.east,B: the separator “.” is in the name of the cluster us.east, so its copies on B "
+            "are taken for those of “us” and may be copied back; {remedy}",
+            id="a_separator_in_a_clusters_name",
+        ),
+        pytest.param(
+            "east",
+            "replication.policy.separator=\n",
+            "WARNING :6: replication.policy.separator=: without a separator, so its copies on B are taken for those of “e” "
+            "and may be copied back; {remedy}",
+            id="no_separator_behind_a_long_name",
+        ),
+        pytest.param("e", "replication.policy.separator=\n", None, id="no_separator_behind_one_letter"),
+        pytest.param("us.east", "replication.policy.separator=_\n", None, id="another_separator"),
+        pytest.param("us.east", IDENTITY + "B->us.east.topics=b.*\nus.east->B.topics=a.*\n", None, id="no_prefix"),
+    ],
+)
+def test_copies_that_the_flow_back_would_not_recognize_are_a_warning(
+    tmp_path: Path, source: str, added: str, line: str | None
+) -> None:
+    text = (
+        f"clusters={source},B\n{source}.bootstrap.servers=e:1\nB.bootstrap.servers=b:1\n"
+        f"{source}->B.enabled=true\nB->{source}.enabled=true\n{added}"
+    )
+    remedy = f"give {source} another name, or choose another separator, before the first start"
+    assert shown(tmp_path, text) == ([] if line is None else [line.format(remedy=remedy)])
+
+
+def test_a_broker_of_both_clusters_is_a_warning(tmp_path: Path) -> None:
+    text = "clusters=A,B\nA.bootstrap.servers=a:1, x:1\nB.bootstrap.servers=x:1\nA->B.enabled=true\n"
+    assert shown(tmp_path, text) == [
+        "WARNING :3: B.bootstrap.servers=x:1: A and B have the same broker x:1: if they are one cluster, A->B copies its "
+        "own copies again and again; correct the bootstrap.servers of A or B, or name the topics in topics"
+    ]
+
+
 def test_a_cluster_listed_twice_is_a_warning_as_mirror_maker_runs_it(tmp_path: Path) -> None:
     lines = shown(tmp_path, ONE_FLOW.replace("A,B", "A,B,A"))
     assert lines == ["WARNING :1: clusters=A,B,A: A is listed twice; name each cluster once"]
@@ -83,10 +124,10 @@ def test_a_file_with_no_flow_but_heartbeats_runs_with_a_warning(tmp_path: Path) 
 
 
 def test_a_config_topic_of_several_flows_is_a_warning(tmp_path: Path) -> None:
-    text = "clusters=A,B,C\nbootstrap.servers=x:1\nA->C.enabled=true\nB->C.enabled=true\nC.config.storage.topic=mine\n"
-    lines = shown(tmp_path, f"{text}emit.heartbeats.enabled=false\n")
+    text = f"clusters=A,B,C\n{BROKERS}C.bootstrap.servers=c:1\nA->C.enabled=true\nB->C.enabled=true\n"
+    lines = shown(tmp_path, f"{text}C.config.storage.topic=mine\nemit.heartbeats.enabled=false\n")
     assert lines == [
-        "WARNING :5: C.config.storage.topic=mine: the workers of A->C, B->C share the topic mine on C; "
+        "WARNING :7: C.config.storage.topic=mine: the workers of A->C, B->C share the topic mine on C; "
         "leave it out: each overwrites the connectors of the others, which have the same names"
     ]
 
