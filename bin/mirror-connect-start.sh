@@ -50,7 +50,7 @@ start() {
     echo "$0: its output can't be written to $out: set LOG_DIR to a directory where you may write" >&2
     exit 1
   fi
-  nohup "$python" -P -m "$module" "$@" > "$out" 2>&1 < /dev/null &
+  nohup "$python" -P -m "$module" "$@" >> "$out" 2>&1 < /dev/null &
   # Kafka's scripts say nothing, and who starts a worker for the first time looks for both. nohup becomes the process.
   echo "$name starts in the background as process $!; its log is $out"
 }

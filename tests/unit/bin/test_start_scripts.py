@@ -113,6 +113,15 @@ def test_no_module_comes_from_the_directory_where_the_user_is(home: Path, tmp_pa
     assert done.returncode == 2, done.stderr
 
 
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_it_may_be_started_by_any_shell(home: Path, script: str, shell: str) -> None:
+    done = subprocess.run(
+        [shell, f"bin/{script}", "a file"], capture_output=True, text=True, timeout=20, check=False, cwd=home
+    )
+    assert (done.returncode, done.stdout) == (7, f"-P -m {SCRIPTS[script][2]} a file\n"), done.stderr
+
+
 def test_a_link_to_a_script_finds_its_checkout(home: Path, tmp_path: Path) -> None:
     link = tmp_path / "linked.sh"
     link.symlink_to(home / "bin" / "connect-distributed.sh")
@@ -183,6 +192,22 @@ def test_it_returns_while_the_process_runs_which_ignores_that_its_terminal_goes(
     assert log.read_text() == ""
     end.touch()
     _wait_text(log, "ended\n")
+
+
+def test_two_with_one_log_do_not_overwrite_each_others_lines(home: Path, tmp_path: Path) -> None:
+    end = tmp_path / "end"
+    _tells = f'#!/bin/sh\necho "$$ begins"\nwhile [ ! -e "{end}" ]; do sleep 0.05; done\necho "$$ ends"\n'
+    (home / ".venv" / "bin" / "python").write_text(_tells)
+    log = home / "logs" / "connectDistributed.out"
+    ids = []
+    for _ in range(2):
+        ids.append(_process_id(_run(home / "bin" / "connect-distributed.sh", "-daemon", "f").stdout))
+        _wait_text(log, f"{ids[-1]} begins\n")
+    end.touch()
+    for each in ids:
+        _wait_text(log, f"{each} ends\n")
+    # The second start has emptied the file.
+    assert sorted(log.read_text().splitlines()) == sorted([f"{ids[1]} begins", *(f"{each} ends" for each in ids)])
 
 
 def test_a_log_directory_that_cannot_be_made_is_named(home: Path, tmp_path: Path) -> None:
