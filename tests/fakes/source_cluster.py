@@ -10,6 +10,7 @@ from typing import Any
 from mirror_connect.connectors.errors import ClusterUnreachable
 from mirror_connect.kafka_io.client.cluster import Leader
 from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.client.request_totals import RequestTotals
 from mirror_connect.kafka_io.protocol.connection_setup import ApiVersions
 from mirror_connect.kafka_io.protocol.fetch import Fetch, FetchedPartition, FetchPartition, FetchResponse
 from mirror_connect.kafka_io.protocol.log_offsets import (
@@ -78,6 +79,7 @@ class FakeSource:
     POLL_S = 0.002
 
     def __init__(self) -> None:
+        self.totals, self.connections = RequestTotals(), 1
         self.logs: dict[Key, Log] = {}
         self.known: dict[Key, Log] = {}
         self.ids: dict[str, bytes] = {}

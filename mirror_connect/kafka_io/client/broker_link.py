@@ -14,6 +14,7 @@ from mirror_connect.connectors.errors import NotAuthorized
 from mirror_connect.kafka_io.client.client_settings import ConnectionSettings
 from mirror_connect.kafka_io.client.connecting import Login, open_connection
 from mirror_connect.kafka_io.client.connection import Connection, ConnectionLost
+from mirror_connect.kafka_io.client.request_totals import RequestTotals
 from mirror_connect.kafka_io.protocol.codec import Request
 
 T = TypeVar("T")
@@ -22,13 +23,17 @@ _JITTER: Final = 0.2
 
 
 class BrokerLink:
-    """A connection to one broker for one purpose. `backs_off_until`: none is opened before (time.monotonic())."""
+    """A connection to one broker for one purpose. `backs_off_until`: none is opened before (time.monotonic()).
 
-    def __init__(self, host: str, port: int, settings: ConnectionSettings) -> None:
+    `totals`: gets what there is to count of its requests.
+    """
+
+    def __init__(self, host: str, port: int, settings: ConnectionSettings, totals: RequestTotals | None = None) -> None:
         self.backs_off_until = 0.0
         self._host = host
         self._port = port
         self._settings = settings
+        self._totals = totals or RequestTotals()
         self._login = _login(settings)
         self._connection: Connection | None = None
         self._turn = asyncio.Lock()
@@ -64,6 +69,7 @@ class BrokerLink:
                 connection = await self._ready()
                 answer = connection.start(request)
             except (ConnectionLost, NotAuthorized):
+                self._totals.of(request).errors += 1
                 self._breaks += 1
                 raise
             connection.awaited += 1
@@ -75,6 +81,7 @@ class BrokerLink:
         if throttle_ms > 0:
             # KIP-219: the broker has answered already, and does not read from this connection for so long.
             self._throttled_until = time.monotonic() + throttle_ms / 1000
+            self._totals.of(request).throttled_ms += throttle_ms
         return received
 
     def close_idle(self) -> None:
@@ -130,6 +137,7 @@ class BrokerLink:
                 setup_timeout=self._setup_timeout(),
                 send_buffer=settings.send_buffer_bytes,
                 receive_buffer=settings.receive_buffer_bytes,
+                totals=self._totals,
             )
         except BaseException:
             pause_ms = min(settings.reconnect_backoff_ms * 2**self._failures, settings.reconnect_backoff_max_ms)

@@ -30,6 +30,7 @@ from mirror_connect.kafka_io.client.broker_link import BrokerLink
 from mirror_connect.kafka_io.client.client_keys import Kind
 from mirror_connect.kafka_io.client.client_settings import connection_settings
 from mirror_connect.kafka_io.client.connection import ConnectionLost
+from mirror_connect.kafka_io.client.request_totals import RequestTotals
 from mirror_connect.kafka_io.protocol.codec import Request
 from mirror_connect.kafka_io.protocol.error_codes import COORDINATOR_MOVED, ErrorCode, error_name
 from mirror_connect.kafka_io.protocol.metadata import (
@@ -60,11 +61,13 @@ class Cluster:
 
     `kind`: the kind of Java client that they are for. Reads key stores; raises ConfigError for a wrong property.
     `nodes`: the brokers in the last metadata, with host, port and rack. `cluster_id`: None before `connect`.
+    `totals`: of all requests so far.
     """
 
     def __init__(self, settings: Mapping[str, str], client_id: str, kind: Kind = "consumer") -> None:
         self.cluster_id: str | None = None
         self.nodes: Mapping[int, BrokerEntry] = {}
+        self.totals = RequestTotals()
         self._settings = connection_settings(settings, client_id, kind)
         # None: their names must be looked up.
         self._bootstrap: tuple[tuple[str, int], ...] | None = None
@@ -83,6 +86,11 @@ class Cluster:
         """Requests the metadata of these topics (none: only brokers). Raises ClusterUnreachable, NotAuthorized."""
         wanted = sorted(set(topics))
         self._update(await self.any_node(Metadata(wanted)))
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return sum(link.is_open for link in self._links.values())
 
     def leader(self, topic: str, partition: int) -> Leader | None:
         """The leader in the last metadata; None if unknown or if there is none."""
@@ -195,7 +203,7 @@ class Cluster:
             raise ConnectionLost("the connections to the cluster are closed")
         key = (host, port, purpose)
         if key not in self._links:
-            self._links[key] = BrokerLink(host, port, self._settings)
+            self._links[key] = BrokerLink(host, port, self._settings, self.totals)
         return self._links[key]
 
     async def _bootstrap_servers(self) -> tuple[tuple[str, int], ...]:

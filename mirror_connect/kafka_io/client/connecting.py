@@ -17,6 +17,7 @@ from aiokafka.conn import OAuthAuthenticator, SaslPlainAuthenticator
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.kafka_io.client import wrong_protocol
 from mirror_connect.kafka_io.client.connection import Connection, ConnectionLost
+from mirror_connect.kafka_io.client.request_totals import RequestTotals
 from mirror_connect.kafka_io.client.scram import BoundedScram, ScramProblem
 from mirror_connect.kafka_io.protocol.connection_setup import ApiVersions, SaslAuthenticate, SaslHandshake
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, error_name
@@ -56,10 +57,11 @@ async def open_connection(
     setup_timeout: float,
     send_buffer: int | None = None,
     receive_buffer: int | None = None,
+    totals: RequestTotals | None = None,
 ) -> Connection:
     """Connects to the first address of the host that accepts it, asks for versions, logs in. Times in seconds.
 
-    `send_buffer`, `receive_buffer`: bytes of the socket's buffers; None: the system's choice.
+    `send_buffer`, `receive_buffer`: bytes of the socket's buffers; None: the system's choice. `totals`: see Connection.
 
     Raises ConnectionLost with the reason of the last address tried, NotAuthorized.
     """
@@ -72,7 +74,7 @@ async def open_connection(
         raise ConnectionLost(f"the name can't be resolved ({error.strerror or error})", address) from None
     reason = "no address"
     for family, _, _, _, where in dict.fromkeys(found):
-        connection = Connection(address, client_id, request_timeout, protocol)
+        connection = Connection(address, client_id, request_timeout, protocol, totals)
         try:
             async with asyncio.timeout(setup_timeout):
                 name = host if tls else None

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar, cast
 
 from mirror_connect.kafka_io.client import wrong_protocol
 from mirror_connect.kafka_io.client.frame_buffers import FrameBuffers
+from mirror_connect.kafka_io.client.request_totals import RequestTotals
 from mirror_connect.kafka_io.protocol.codec import (
     Buffer,
     Reader,
@@ -141,10 +142,17 @@ class Connection:
 
     `protocol`: the security.protocol, for texts. `largest_frame`: the most bytes of a response. `versions`: by API key, the
     lowest and highest version that the broker supports. `awaited`: how many callers have not yet seen the result of their
-    request; the owner counts them.
+    request; the owner counts them. `totals`: gets what there is to count.
     """
 
-    def __init__(self, address: str, client_id: str, request_timeout: float, protocol: str = "PLAINTEXT") -> None:
+    def __init__(
+        self,
+        address: str,
+        client_id: str,
+        request_timeout: float,
+        protocol: str = "PLAINTEXT",
+        totals: RequestTotals | None = None,
+    ) -> None:
         self.address = address
         self.protocol = protocol
         self.largest_frame = _LARGEST_FIRST_FRAME
@@ -155,6 +163,7 @@ class Connection:
         self.last_used = time.monotonic()
         self.login_expires: float | None = None
         self.awaited = 0
+        self.totals = totals or RequestTotals()
         self._client_id = client_id.encode()
         self._timeout = request_timeout
         self._loop = asyncio.get_running_loop()
@@ -204,8 +213,9 @@ class Connection:
                 b"\0" if flexible else b"",
             )
         )
-        size = (len(head) + sum(map(len, buffers))).to_bytes(4, "big")
-        self._write([size + head + buffers[0], *buffers[1:]])
+        size = len(head) + sum(map(len, buffers))
+        self._write([size.to_bytes(4, "big") + head + buffers[0], *buffers[1:]])
+        self.totals.of(request).sent += size
         answer: asyncio.Future[T] = self._loop.create_future()
         timer = self._loop.call_later(self._timeout, self._timed_out, correlation)
         self._in_flight.append(_InFlightRequest(correlation, request, version, answer, timer))
@@ -238,6 +248,7 @@ class Connection:
             return
         self._in_flight.popleft()
         waiting.timer.cancel()
+        self.totals.of(waiting.request).answered(self.last_used - waiting.written, len(frame))
         if not waiting.answer.done():
             waiting.answer.set_result(answer)
 
@@ -268,6 +279,7 @@ class Connection:
         while self._in_flight:
             waiting = self._in_flight.popleft()
             waiting.timer.cancel()
+            self.totals.of(waiting.request).errors += 1
             if not waiting.answer.done():
                 waiting.answer.set_exception(error(self.broken, self.address))
                 # Counts as retrieved: asyncio must not log an exception that no caller waits for any more.
