@@ -120,7 +120,7 @@ class ClusterReader:
                 return False
             if part.error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
                 raise CannotCompareError(self._refused(*key, part.error))
-            size, following, _ = whole_batches(part.records)
+            size, following = whole_batches(part.records)[:2]
             if not size and not hidden_too and 0 <= part.last_stable_offset <= offset < part.high_watermark:
                 raise CannotCompareError(
                     f"{self.role} partition {key}: an open transaction hides what is there from offset {offset} on"

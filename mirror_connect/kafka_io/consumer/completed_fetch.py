@@ -9,10 +9,11 @@ from typing import Final, NamedTuple
 
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
-from mirror_connect.kafka_io.records.record_batch import LARGEST_OFFSET
+from mirror_connect.kafka_io.records.record_batch import LARGEST_OFFSET, NO_TIMESTAMP
 
 _BATCH_HEAD: Final = struct.Struct(">qiib")
-_LAST_OFFSET_DELTA: Final = struct.Struct(">i")
+# The delta of the last offset, the first and the newest timestamp.
+_LAST_OFFSET_DELTA: Final = struct.Struct(">iqq")
 _LAST_OFFSET_DELTA_AT: Final = 23
 _V2_HEADER: Final = 61
 _LENGTH_AT: Final = 12
@@ -49,6 +50,8 @@ class CompletedFetch:
     `topic_id`: a topic that is created again under the same name has another one; None from brokers without topic ids.
     `epochs`: as in WholeBatches. If the fetch begins below an earlier one, the log was truncated there.
     `epoch_before`: of the record before `fetch_offset`, NO_EPOCH if it isn't known.
+    `arrived_ms`: when it came, in ms since 1970. `oldest_ms`, `newest_ms`: timestamps of about its first and its newest
+    record; `following_ms`: of the first one in the batch that was cut off behind them. NO_TIMESTAMP where they aren't known.
     """
 
     partition: TopicPartition
@@ -63,6 +66,10 @@ class CompletedFetch:
     epochs: Sequence[tuple[int, int]] = ()
     epoch_before: int = NO_EPOCH
     _released: Callable[[int], None] | None = field(default=None, repr=False)
+    arrived_ms: int = 0
+    oldest_ms: int = NO_TIMESTAMP
+    newest_ms: int = NO_TIMESTAMP
+    following_ms: int = NO_TIMESTAMP
 
     def release(self) -> None:
         """Frees room for further fetches: the bytes are no longer needed. `buffer` is empty afterwards.
@@ -79,12 +86,13 @@ class WholeBatches(NamedTuple):
     """The whole batches at the front of some bytes. `size`: of all of them; `next_offset`: one past the last of them.
 
     `epochs`: (offset, leader epoch) of the first batch, and of each batch whose epoch differs from the one before it;
-    NO_EPOCH for formats without epochs.
+    NO_EPOCH for formats without epochs. `newest_ms`: the newest timestamp in the last of them, NO_TIMESTAMP if unknown.
     """
 
     size: int
     next_offset: int
     epochs: list[tuple[int, int]]
+    newest_ms: int = NO_TIMESTAMP
 
 
 def whole_batches(records: memoryview) -> WholeBatches:
@@ -109,8 +117,9 @@ def whole_batches(records: memoryview) -> WholeBatches:
         last, magic, at = at, version, after
     if last < 0:
         return WholeBatches(0, -1, [])
-    offset = _BATCH_HEAD.unpack_from(records, last)[0]
+    offset, newest = _BATCH_HEAD.unpack_from(records, last)[0], NO_TIMESTAMP
     if magic >= 2 and at - last >= _V2_HEADER:
-        offset += _LAST_OFFSET_DELTA.unpack_from(records, last + _LAST_OFFSET_DELTA_AT)[0]
+        delta, _, newest = _LAST_OFFSET_DELTA.unpack_from(records, last + _LAST_OFFSET_DELTA_AT)
+        offset += delta
     # A corrupt one must not break the next request for all other partitions; the reader finds the corruption.
-    return WholeBatches(at, min(offset + 1, LARGEST_OFFSET), epochs)
+    return WholeBatches(at, min(offset + 1, LARGEST_OFFSET), epochs, newest)

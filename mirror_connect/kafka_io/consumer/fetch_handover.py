@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch, Share, whole_batches
 from mirror_connect.kafka_io.consumer.fetch_budget import FetchBudget
 from mirror_connect.kafka_io.consumer.fetch_state import PartitionFetchState
 from mirror_connect.kafka_io.protocol.fetch import FetchedPartition
+from mirror_connect.kafka_io.records.record_batch import first_timestamp
 
 
 class FetchHandover:
@@ -33,10 +35,11 @@ class FetchHandover:
         budget = self._budget
         copied = budget.is_tight and len(brought) > 1
         common = Share(frame_size, len(brought), budget.free)
+        now_ms = int(time.time() * 1000)
         if not copied:
             budget.take(frame_size)
         for state, part in brought:
-            whole, next_offset, epochs = whole_batches(part.records)
+            whole, next_offset, epochs, newest_ms = whole_batches(part.records)
             if state.without_epochs:
                 epochs = []
             # Without one whole batch the length is corrupt: the reader must see it, as another fetch would bring the same.
@@ -62,6 +65,10 @@ class FetchHandover:
                 epochs,
                 state.last_epoch,
                 self._release_of(state, share),
+                now_ms,
+                first_timestamp(part.records),
+                newest_ms,
+                first_timestamp(part.records, size),
             )
             state.position = max(next_offset, position)
             state.epochs.read(epochs)

@@ -13,6 +13,7 @@ divided among two connections, see fetch_distances.py.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -30,17 +31,19 @@ QUIET_AFTER_S: Final = 20.0
 BUSY_AGAIN_S: Final = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class FetchQueue:
     """One connection to one broker, with one fetch at a time, for the partitions in this lane.
 
-    `plan`: what to fetch. `waker` is set when the plan may have changed.
+    `plan`: what to fetch. `waker` is set when the plan may have changed. `answered_at`: when the broker last told all that
+    had changed (time.monotonic()).
     """
 
     node: int
     lane: Lane
-    plan: FetchPlan = field(default_factory=FetchPlan, compare=False)
-    waker: asyncio.Event = field(default_factory=asyncio.Event, compare=False)
+    plan: FetchPlan = field(default_factory=FetchPlan)
+    waker: asyncio.Event = field(default_factory=asyncio.Event)
+    answered_at: float = -math.inf
 
 
 class FetchQueues:
@@ -106,7 +109,7 @@ class FetchQueues:
         if state.node != node:
             self.mark_dirty(state)
             self._at_node.get(state.node, {}).pop(state.key, None)
-            state.node = node
+            state.node, state.log_end.queue = node, None
             if state.lane is not Lane.QUIET:
                 state.lane = self._busy_lane(state)
             if node != NOWHERE:
@@ -157,5 +160,5 @@ class FetchQueues:
     def _change(self, state: PartitionFetchState, lane: Lane) -> None:
         # If the other connection still brings an answer for it, that answer is dropped.
         self.mark_dirty(state)
-        state.lane = lane
+        state.lane, state.log_end.queue = lane, None
         self.move(state, state.node)

@@ -11,6 +11,7 @@ from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.connectors.rights import on_topic, user_at
 from mirror_connect.kafka_io.consumer.leader_epochs import LeaderEpochs, divergence
+from mirror_connect.kafka_io.consumer.log_ends import LogEnd
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, error_name
 from mirror_connect.kafka_io.protocol.fetch import NO_TOPIC_ID, FetchPartition
 
@@ -77,6 +78,7 @@ class PartitionFetchState:
     is None, if not as auto.offset.reset says. `topic_id`: of the topic to which `position` belongs.
     `unreleased`, `released`: bytes that were passed on, see completed_fetch.CompletedFetch.release.
     `lane`: in which queue of the broker it is, see fetch_queues.py; `records_at`: when it last had records.
+    `log_end`: see log_ends.py.
     `made_again`: the topic is new under its name, and nothing of it has been read yet; `rewound`: the log was truncated, and
     nothing after that has been read yet. Times are those of time.monotonic().
 
@@ -97,6 +99,7 @@ class PartitionFetchState:
         "high_watermark",
         "key",
         "lane",
+        "log_end",
         "log_start",
         "lost",
         "made_again",
@@ -125,9 +128,12 @@ class PartitionFetchState:
         topic_id: bytes | None = None,
         epoch: int = NO_EPOCH,
         side: str = "source",
+        *,
+        log_end: LogEnd | None = None,
     ) -> None:
         self.key = key
         self.side = side
+        self.log_end = log_end or LogEnd(key)
         self.position = position
         self.node = NOWHERE
         self.preferred = NOWHERE
@@ -248,6 +254,7 @@ class PartitionFetchState:
         self.without_epochs = False
         self.position, self.lost, self.timestamp = 0, None, None
         self.high_watermark = self.log_start = -1
+        self.log_end.forget()
 
     def _forget_epochs(self) -> None:
         self.epochs.clear()
@@ -272,6 +279,7 @@ class PartitionFetchState:
         self.position, self.rewound = position, True
         self.suspected, self.out_of_range = None, False
         self.high_watermark = -1
+        self.log_end.forget()
         return Problem(
             str(self),
             ProblemCode.PARTITION_TRUNCATED,

@@ -44,6 +44,7 @@ from mirror_connect.kafka_io.consumer.fetch_session import LOST, FetchSession
 from mirror_connect.kafka_io.consumer.fetch_settings import FetchSettings
 from mirror_connect.kafka_io.consumer.fetch_state import NOWHERE, FetchStatus, Lane, PartitionFetchState
 from mirror_connect.kafka_io.consumer.fetch_upkeep import FetchUpkeep
+from mirror_connect.kafka_io.consumer.log_ends import LogEnds
 from mirror_connect.kafka_io.protocol.error_codes import ErrorCode, error_name
 from mirror_connect.kafka_io.protocol.fetch import NO_TOPIC_ID, Fetch, FetchedPartition, FetchResponse
 
@@ -88,6 +89,7 @@ class Fetcher:
         self._side = side
         self._budget = FetchBudget(buffer_limit_bytes, self._settings.max_bytes, self._settings.partition_max_bytes)
         self._states: dict[TopicPartition, PartitionFetchState] = {}
+        self.log_ends = LogEnds(cluster, self.position, read_committed=self._settings.read_committed)
         unreachable = unreachable or cluster_unreachable(f"{side} cluster", settings.get("bootstrap.servers"))
         self._queues = FetchQueues(cluster, self._settings.metadata_max_age_s, self._opened)
         self._distances = (
@@ -125,7 +127,12 @@ class Fetcher:
         """
         self.remove(partition)
         state = PartitionFetchState(
-            partition, position, None if position is None else topic_id, leader_epoch, self._side
+            partition,
+            position,
+            None if position is None else topic_id,
+            leader_epoch,
+            self._side,
+            log_end=self.log_ends.of(partition),
         )
         self._states[partition] = state
         self._upkeep.begin(state)
@@ -136,10 +143,21 @@ class Fetcher:
         if state is not None:
             self._problems.resolve(str(state))
             self._queues.move(state, NOWHERE)
+            state.log_end.queue = None
 
     def state(self, partition: TopicPartition) -> FetchStatus:
         """The status of an added partition. KeyError for any other."""
         return self._states[partition].view
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """The next offset to fetch; None if it isn't known, or the partition isn't fetched at present."""
+        state = self._states.get(partition)
+        return None if state is None else state.position
+
+    @property
+    def buffered(self) -> tuple[int, int]:
+        """Bytes that were passed on and not released, and the most of them."""
+        return self._budget.used, self._budget.limit
 
     def unreachable(self) -> list[Problem]:
         """The problem of the cluster if it doesn't answer, or else of each such broker that partitions are read from."""
@@ -218,6 +236,15 @@ class Fetcher:
         budget = self._budget
 
         def judge(key: TopicPartition) -> Judged:
+            found = decide(key)
+            if found.wanted is None:
+                state = self._states.get(key)
+                # The session drops it, so answers say nothing about it until the broker has named it again.
+                if state is not None and state.log_end.queue is queue:
+                    state.log_end.queue = None
+            return found
+
+        def decide(key: TopicPartition) -> Judged:
             state = at_node.get(key)
             if state is None or state.lane is not lane:
                 return NOTHING
@@ -298,6 +325,11 @@ class Fetcher:
             state.checked = asked.leader_epoch
             state.high_watermark = max(part.high_watermark, -1)
             state.log_start = part.log_start if part.log_start >= 0 else state.log_start
+            stable = part.last_stable_offset
+            end = stable if self._settings.read_committed and stable >= 0 else state.high_watermark
+            if end >= 0:
+                state.log_end.told(end, state.position, now)
+                state.log_end.queue = queue
             self._upkeep.answered(state)
             if part.preferred_replica >= 0 and part.preferred_replica != node:
                 self._queues.prefer(state, part.preferred_replica)
@@ -306,5 +338,7 @@ class Fetcher:
                 if lane is Lane.QUIET:
                     self._queues.has_records(state, now)
                 state.records_at = now
+        if answer.throttle_ms == 0:
+            queue.answered_at = now
         if fresh:
             self._handover.give(fresh, answer.size)

@@ -24,6 +24,7 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem, Problems, cluster_unreachable
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.copier_settings import ProducerSettings
+from mirror_connect.kafka_io.producer.batch_counts import BatchCounts
 from mirror_connect.kafka_io.producer.producer_identity import RESTART_TASK, ProducerIdentity
 from mirror_connect.kafka_io.producer.sender import Sender
 from mirror_connect.kafka_io.producer.target_partition import (
@@ -40,6 +41,7 @@ class BatchProducer:
 
     `lease()`: whether the target may be written to. `problems` gets what a user should know; `unreachable` is the problem of
     the whole target, without its cause. `restart`: how a user restarts its owner. `failed` gets what ends the producer.
+    `counts`: of the batches of data so far.
     """
 
     def __init__(
@@ -67,6 +69,8 @@ class BatchProducer:
             unreachable=unreachable or cluster_unreachable("target cluster", None),
         )
         self._loop = asyncio.get_running_loop()
+        # Of data alone.
+        self.counts = BatchCounts()
         self.failed = self._sender.failed
 
     async def start(self) -> None:
@@ -91,7 +95,8 @@ class BatchProducer:
         if known is not None and not known.closing:
             raise ValueError(f"{key} already has a feed in this task")
         window = self._settings.window if self._sender.producer.idempotent else 1
-        target = TargetPartition(topic, partition, feed, window, MERGE_LIMIT, ahead)
+        counts = BatchCounts() if ahead else self.counts
+        target = TargetPartition(topic, partition, feed, window, MERGE_LIMIT, ahead, counts)
         if known is not None:
             target.next_sequence = known.next_sequence
             target.limit, target.largest = known.limit, known.largest

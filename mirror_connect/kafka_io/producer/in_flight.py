@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from mirror_connect.kafka_io.records.record_batch import ProducerBatch
+from mirror_connect.kafka_io.records.record_batch import NO_TIMESTAMP, ProducerBatch
 
 
 class NotInFlightError(Exception):
@@ -21,7 +21,7 @@ class InFlight:
     __slots__ = ("_covered",)
 
     def __init__(self) -> None:
-        # [lowest offset that is not acknowledged, last offset] of each batch.
+        # [lowest offset that is not acknowledged, last offset, about the timestamp of the lowest] of each batch.
         self._covered: deque[list[int]] = deque()
 
     def __bool__(self) -> bool:
@@ -32,9 +32,14 @@ class InFlight:
         """The lowest offset that is not acknowledged; None when nothing is in flight."""
         return self._covered[0][0] if self._covered else None
 
+    @property
+    def oldest_ms(self) -> int:
+        """About the timestamp of the record there; NO_TIMESTAMP when nothing is in flight."""
+        return self._covered[0][2] if self._covered else NO_TIMESTAMP
+
     def given(self, batch: ProducerBatch) -> None:
         """The feed's `take` returns this batch."""
-        self._covered.append([batch.first_offset, batch.last_offset])
+        self._covered.append([batch.first_offset, batch.last_offset, batch.base_timestamp])
 
     def merged(self, batch: ProducerBatch) -> None:
         """The last batch is replaced by this one, which may cover later offsets too."""
@@ -45,14 +50,14 @@ class InFlight:
         if not self._covered:
             raise NotInFlightError(f"offsets {batch.first_offset} to {batch.last_offset}: nothing is in flight")
         head = self._covered[0]
-        lowest, last = head
+        lowest, last, _ = head
         # A piece begins at its first record. So offsets without a record, between two pieces, belong to neither.
         if not lowest <= batch.first_offset <= batch.last_offset <= last:
             raise NotInFlightError(
                 f"offsets {batch.first_offset} to {batch.last_offset}: {lowest} to {last} are to come next"
             )
         if batch.last_offset < last:
-            head[0] = batch.last_offset + 1
+            head[0], head[2] = batch.last_offset + 1, batch.max_timestamp
             return False
         self._covered.popleft()
         return True

@@ -25,6 +25,7 @@ from itertools import islice
 from typing import Final, Protocol
 
 from mirror_connect.connectors.problems import Problem
+from mirror_connect.kafka_io.producer.batch_counts import BatchCounts
 from mirror_connect.kafka_io.producer.produce_outcome import Outcome, OversizeRecordError, PartitionRefusedError
 from mirror_connect.kafka_io.records.record_batch import (
     CorruptBatchError,
@@ -110,8 +111,8 @@ class TargetPartition:
     """One target partition of a producer. `limit`: the largest size of a merged batch, in bytes.
 
     `largest`: the largest size of any batch, from refusals or the topic's config; None while nothing was refused.
-    `ahead`: its batches go over a connection of their own. `remembered_until`: until then (ms since the epoch) the broker
-    keeps its state of this producer, by the newest record that it has acknowledged.
+    `counts`: of its batches. `ahead`: they go over a connection of their own. `remembered_until`: until then (ms since the
+    epoch) the broker keeps its state of this producer, by the newest record that it has acknowledged.
     `append_time_until`: until then (ms since the epoch) the newest answer counts, which told of LogAppendTime.
     `split_tried`: the last `next_batch` split a batch or tried to, which takes up to a second.
     `problem`: why the target doesn't accept its batches; None while it does. `failing_since`: a try failed then (loop time),
@@ -126,6 +127,7 @@ class TargetPartition:
     window: int
     limit: int
     ahead: bool = False
+    counts: BatchCounts = field(default_factory=BatchCounts)
     largest: int | None = None
     next_sequence: int = 0
     unacked: deque[InFlightBatch] = field(default_factory=deque)
@@ -210,7 +212,9 @@ class TargetPartition:
             return [batch]
         self.split_tried = True
         try:
-            return split(batch, self.largest)
+            pieces = split(batch, self.largest)
+            self._count_split(batch)
+            return pieces
         except (CorruptBatchError, TooMuchToSplitError):
             return [batch]  # if the target refuses it, `split` reports the reason
 
@@ -277,6 +281,8 @@ class TargetPartition:
         self.again = deque(batches)
         for sent in self.again:
             sent.repeated = sent.repeated or not sent.absent
+            self.counts.repeated += 1
+            self.counts.repeated_bytes += sent.size
 
     def is_head(self, sent: InFlightBatch) -> bool:
         """Whether nothing older is unacknowledged."""
@@ -309,6 +315,7 @@ class TargetPartition:
                 f"{sent.batch.size} bytes, more than the target takes, and can't be split: {reason}; raise "
                 f"max.message.bytes of topic {self.topic} on the target (or message.max.bytes of its brokers)"
             ) from None
+        self._count_split(sent.batch)
         self._learn(limit)
         sequence, replacement = sent.sequence, []
         for piece in pieces:
@@ -320,6 +327,10 @@ class TargetPartition:
         del self.unacked[at]
         for offset, piece_sent in enumerate(replacement):
             self.unacked.insert(at + offset, piece_sent)
+
+    def _count_split(self, batch: ProducerBatch) -> None:
+        self.counts.split += 1
+        self.counts.split_bytes += batch.size
 
     def set_largest(self, largest: int) -> None:
         """Notes the limit of the topic's config, which is more exact than one learned from refusals."""

@@ -55,3 +55,8 @@ class TaskLease:
     def valid(self) -> bool:
         """Whether the target may be written to at this moment."""
         return self._clock() < self._until
+
+    @property
+    def left_s(self) -> float:
+        """For how many seconds it is still valid; 0 without one."""
+        return max(0.0, self._until - self._clock())

@@ -31,11 +31,16 @@ _CRC_FROM: Final = 21
 # The lower byte of the attributes; the upper one is not used.
 ATTRIBUTES_AT: Final = 22
 _CHECKED: Final = struct.Struct(">hiqqqhii")
+_TIMES: Final = struct.Struct(">hiqq")
+_TIMES_END: Final = _CRC_FROM + _TIMES.size
+_V1_TIME: Final = struct.Struct(">q")
+_V1_TIME_AT: Final = 18
 _COUNT: Final = struct.Struct(">i")
 _COUNT_AT: Final = 57
 SEQUENCES: Final = 1 << 31
 # Of the end of a log; the records are below it.
 LARGEST_OFFSET: Final = (1 << 63) - 1
+NO_TIMESTAMP: Final = -1
 
 CODEC_MASK: Final = 0x07
 LOG_APPEND_TIME: Final = 0x08
@@ -232,6 +237,21 @@ class BatchReader:
             return None
         self.at = following
         return BatchView(data[at:following])
+
+
+def first_timestamp(data: bytes | memoryview, at: int = 0) -> int:
+    """About the timestamp of the first record in the batch that begins there, from its header; NO_TIMESTAMP if unknown.
+
+    The batch may be cut off behind its header. Under LogAppendTime, and where a compaction has removed records, it is the
+    newest record's: other timestamps are not in the header.
+    """
+    if at < 0 or len(data) - at < _TIMES_END:
+        return NO_TIMESTAMP
+    magic = data[at + _MAGIC_AT]
+    if magic == _MAGIC:
+        attributes, _, first, newest = _TIMES.unpack_from(data, at + _CRC_FROM)
+        return int(newest if attributes & (LOG_APPEND_TIME | DELETE_HORIZON) else first)
+    return int(_V1_TIME.unpack_from(data, at + _V1_TIME_AT)[0]) if magic == 1 else NO_TIMESTAMP
 
 
 def split_fetch(buffer: bytes | bytearray | memoryview, *, whole: bool = False) -> Iterator[BatchView]:

@@ -40,13 +40,13 @@ def test_only_whole_batches_count(records: bytes, size: int, after: int) -> None
 @pytest.mark.parametrize("magic", [0, 1])
 def test_single_old_messages_count_one_by_one(magic: int) -> None:
     records = legacy(magic, 0)
-    assert whole_batches(memoryview(records)) == (len(records), 4, [(0, -1)])
+    assert whole_batches(memoryview(records))[:3] == (len(records), 4, [(0, -1)])
 
 
 def test_a_compressed_old_set_has_the_offset_of_its_last_message() -> None:
     records = bytearray(legacy(1, 1))
     struct.pack_into(">q", records, 0, 3)
-    assert whole_batches(memoryview(records)) == (len(records), 4, [(3, -1)])
+    assert whole_batches(memoryview(records))[:3] == (len(records), 4, [(3, -1)])
 
 
 @pytest.mark.parametrize(("offset", "count"), [(LAST - 1, 1), (LAST, 1), (LAST, 9)])
