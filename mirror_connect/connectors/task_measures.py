@@ -1,7 +1,7 @@
 """What a task measures of its copying, as it travels in the task's reports. Definitions: docs/metrics.md.
 
-A report has what changed since the report before, at most MOST_ROWS partitions; the others come with the next reports. So a
-partition that is not in a report is as it was told last. Each partition comes once at the beginning, mostly with unknown lag.
+A report has what changed since the report before, at most MOST_ROWS partitions; the others come with the next reports. So
+a partition that is not in a report is as it was told last. Each comes once at the beginning, mostly with unknown lag.
 
 Counts are cumulative: they only grow within an attempt (TaskReport.attempt), and begin at 0 with the next one. A `Window`
 covers the time since the last report that had the same row: the reader adds windows up. Times end with `_ms`. Points in time
@@ -11,8 +11,8 @@ None is unknown; it is never told as 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 # The most partitions in one report, and the most partitions of groups: a report must not block the task's loop for 2 ms.
@@ -44,7 +44,7 @@ class Window(NamedTuple):
     least: int
     most: int
     total: int
-    count: int
+    count: int  # type: ignore[assignment]
 
     def plus(self, other: Window | None) -> Window:
         """Both windows as one."""
@@ -90,7 +90,7 @@ class PartitionMeasures(NamedTuple):
     def of_row(cls, row: list[Any]) -> PartitionMeasures:
         """From a JSON list."""
         *values, age, latency, counts = row
-        return cls(*values, _window(age), _window(latency), tuple(counts))
+        return cls._make((*values, _window(age), _window(latency), tuple(counts)))
 
 
 class RequestMeasures(NamedTuple):
@@ -153,7 +153,7 @@ class GroupMeasures:
     def from_json(cls, body: list[Any]) -> GroupMeasures:
         """The inverse of `to_json`."""
         group, checked_ms, synced_ms, rows = body
-        partitions = tuple(GroupPartition(*values, _window(latency)) for *values, latency in rows)
+        partitions = tuple(GroupPartition._make((*values, _window(latency))) for *values, latency in rows)
         return cls(group, checked_ms, synced_ms, partitions)
 
 
@@ -161,14 +161,16 @@ class GroupMeasures:
 class TaskMeasures:
     """What a task measured by `at_ms`.
 
-    `partitions`: those that changed; `more_partitions`: how many changed ones come with the next reports. `gone`: (topic,
-    partition) of those that the task does not have any more.
+    `partitions`: those that changed; `more_partitions`: how many changed ones come with the next reports. If one comes
+    twice, the later row is newer, and the windows of both count; the same holds for `groups`.
+    `gone`: (topic, partition) of those that the task does not have any more. They have no row.
     `latency_counts`: end-to-end latency of all acknowledged records: records in each of BUCKETS buckets, cumulative;
     empty if the task copies no records. `latency_total_ms`: their sum.
     `batches`: (batches, bytes) by what was done, cumulative, see DONE_WITH_BATCHES.
     `compressed_bytes`: acknowledged bytes of batches that stayed compressed, cumulative. `sampled`: of a few of them, bytes
     compressed and uncompressed, cumulative. The bytes that keeping the compression saved are estimated from these two.
-    `requests`: one row for each side and kind.
+    `requests`: a row for each side and kind. `connections`: how many are open, to the source and to the target.
+    `lease_ms`: for how long the task may still write, when it sent the report.
     `buffered_bytes`: fetched and not released, `buffer_bytes`: the most of them.
     `commits`, `failed_commits`: of source offsets, cumulative; `commit`: how long they took.
     `committed_ms`: all that the target had acknowledged by then is committed. None before the first commit; for a task that
@@ -186,6 +188,8 @@ class TaskMeasures:
     compressed_bytes: int = 0
     sampled: tuple[int, int] = (0, 0)
     requests: tuple[RequestMeasures, ...] = ()
+    connections: tuple[int, int] = (0, 0)
+    lease_ms: int | None = None
     buffered_bytes: int = 0
     buffer_bytes: int = 0
     commits: int = 0
@@ -200,6 +204,18 @@ class TaskMeasures:
         """About how many bytes less went to the target because batches stayed compressed. An estimate from samples."""
         compressed, uncompressed = self.sampled
         return 0 if compressed <= 0 else int(self.compressed_bytes * max(0.0, uncompressed / compressed - 1))
+
+    def followed_by(self, newer: TaskMeasures) -> TaskMeasures:
+        """Both, for one report. A row may come twice then: the later one is newer, and windows of both count."""
+        gone, back = set(newer.gone), {row[:2] for row in newer.partitions}
+        rows = tuple(row for row in self.partitions if row[:2] not in gone) if gone else self.partitions
+        return replace(
+            newer,
+            partitions=rows + newer.partitions,
+            gone=tuple(each for each in self.gone if each not in back) + newer.gone,
+            commit=self.commit if newer.commit is None else newer.commit.plus(self.commit),
+            groups=self.groups + newer.groups,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object. The rows stay tuples: JSON has them as lists, and a copy would take longer than the text."""
@@ -219,8 +235,13 @@ class TaskMeasures:
             "commit": _window(body.get("commit")),
             "groups": tuple(map(GroupMeasures.from_json, body.get("groups", ()))),
         }
-        compressed, uncompressed = body.get("sampled", (0, 0))
-        return cls(**{**values, "sampled": (compressed, uncompressed)})
+        pairs = {name: _pair(body.get(name, (0, 0))) for name in ("sampled", "connections")}
+        return cls(**{**values, **pairs})
+
+
+def _pair(pair: Sequence[int]) -> tuple[int, int]:
+    one, other = pair
+    return one, other
 
 
 def _window(row: list[int] | None) -> Window | None:

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
+from mirror_connect.connectors.task_measures import TaskMeasures
 from mirror_connect.connectors.task_protocol import SourceOffset, TaskOrders, TaskPartition, TaskSpec
 
 # How long an epoch lasts at most.
@@ -108,3 +109,10 @@ class WorkerLink(Protocol):
 
     def wrote_to(self, topic: str) -> None:
         """Reports that a target topic got a record."""
+
+    @property
+    def measures_wanted(self) -> bool:
+        """Whether the measures before are on their way to the worker. If not, what changes is told together later."""
+
+    def measured(self, measures: TaskMeasures) -> None:
+        """Sends these with the next report. Not counting the last ones of a task, only when they are wanted."""

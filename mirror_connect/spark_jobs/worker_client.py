@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from mirror_connect.connectors.clock import boot_clock
 from mirror_connect.connectors.problems import MOST_SHOWN, Problem
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
+from mirror_connect.connectors.task_measures import TaskMeasures
 from mirror_connect.connectors.task_protocol import (
     STARTING,
     SourceOffset,
@@ -126,6 +127,7 @@ class WorkerClient(UnderOrders):
         self._reports = InternalHttp(handle.url, handle.token)
         self._lease = TaskLease(boot_clock)
         self._topics: set[str] = set()
+        self._measures: TaskMeasures | None = None
         self._log_lines: list[str] = []
         self._events: list[Problem] = []
         self._copied: dict[tuple[str, int], tuple[Any, ...]] = {}
@@ -196,6 +198,16 @@ class WorkerClient(UnderOrders):
         with self._noting:
             self._topics.add(topic)
 
+    @property
+    def measures_wanted(self) -> bool:
+        """See WorkerLink."""
+        return self._measures is None
+
+    def measured(self, measures: TaskMeasures) -> None:
+        """See WorkerLink."""
+        with self._noting:
+            self._measures = measures if self._measures is None else self._measures.followed_by(measures)
+
     # Orders.
 
     def lease_valid(self) -> bool:
@@ -244,6 +256,7 @@ class WorkerClient(UnderOrders):
             topics, self._topics = self._topics, set()
             log_lines, self._log_lines = self._log_lines, []
             events, self._events = self._events, []
+            measures, self._measures = self._measures, None
         problems = self.problems
         report = TaskReport(
             attempt=self.attempt,
@@ -262,6 +275,7 @@ class WorkerClient(UnderOrders):
             loop_silent_s=self._loop_silence(),
             source_offsets=tuple((*partition, *offset) for partition, offset in copied.items()),
             offset_keys=tuple(offset_keys),
+            measures=None if measures is None else replace(measures, lease_ms=int(self._lease.left_s * 1000)),
         )
         sent = boot_clock()
         path = f"/runs/{self._handle.run_id}/report?hold={int(hold)}&known={self.orders.assignment_version}"
@@ -274,6 +288,9 @@ class WorkerClient(UnderOrders):
                 self._topics |= topics
                 self._log_lines[:0] = log_lines
                 self._events[:0] = events
+                if measures is not None:
+                    newer = self._measures
+                    self._measures = measures if newer is None else measures.followed_by(newer)
             if self._stores_nothing:
                 # Nobody notes what is copied from now on: after a kill of the worker all of it would be repeated.
                 self._lease.end()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
+from mirror_connect.connectors.task_measures import TaskMeasures
 from mirror_connect.connectors.task_protocol import (
     STARTING,
     SourceOffset,
@@ -36,6 +37,7 @@ class FakeWorkerLink(UnderOrders):
         self.counters: dict[str, int] = {}
         self.log_lines: list[str] = []
         self.events: list[Problem] = []
+        self.measures: list[TaskMeasures] = []
         self.topics: set[str] = set()
         self.copied_to: dict[TopicPartition, int] = {}
         self.origins: dict[TopicPartition, tuple[str | None, int]] = {}
@@ -80,6 +82,13 @@ class FakeWorkerLink(UnderOrders):
 
     def wrote_to(self, topic: str) -> None:
         self.topics.add(topic)
+
+    @property
+    def measures_wanted(self) -> bool:
+        return True
+
+    def measured(self, measures: TaskMeasures) -> None:
+        self.measures.append(measures)
 
     @property
     def problem_lines(self) -> tuple[str, ...]:

@@ -32,16 +32,19 @@ from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedErr
 from mirror_connect.kafka_io.records.aborted import AbortedFilter
 from mirror_connect.kafka_io.records.compiled import merge_plain, merges_plain
 from mirror_connect.kafka_io.records.record_batch import (
+    NO_TIMESTAMP,
     BatchReader,
     BatchView,
     CorruptBatchError,
     ProducerBatch,
     as_is,
+    first_timestamp,
     needs_rewrite,
     verify,
 )
 from mirror_connect.kafka_io.records.record_rewrite import merge, with_append_time
 from mirror_connect.kafka_io.records.single_records import merge_singles
+from mirror_connect.spark_jobs.copy.flow_measures import CopyTotals, FlowMeasures
 from mirror_connect.spark_jobs.copy.rewritten_pieces import InThread, RewrittenPieces
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
 
@@ -64,6 +67,7 @@ class PartitionFlow:
     `on_others(flow, offset, count)`: the target partition has `count` records from `offset` on that are not ours.
     `on_lost(flow, offset)`: the target partition is shorter than it was; copies of offsets below `offset` may be gone.
     `on_placed(batch, base_offset)`: see Feed.acked.
+    `measures`: gets what there is to measure.
     `in_thread`: see RewrittenPieces; `on_ready(flow)`: a thread has made what `take` now returns.
     """
 
@@ -85,6 +89,7 @@ class PartitionFlow:
         on_placed: Callable[[ProducerBatch, int], None] = lambda _batch, _base_offset: None,
         in_thread: InThread | None = None,
         on_ready: Callable[[PartitionFlow], None] = lambda _flow: None,
+        measures: FlowMeasures | None = None,
     ) -> None:
         self.partition = partition
         # Offsets below are done; None until the first fetch shows where auto.offset.reset leads.
@@ -123,6 +128,9 @@ class PartitionFlow:
         # See TargetPartition; as of the last `take`.
         self._append_time = False
         self._looked_at = LastOffset(NOTHING_YET, None)
+        self.measures = measures or FlowMeasures(CopyTotals())
+        # An offset that is not copied and not held here at present, and about the timestamp of its record.
+        self._after = NOTHING_YET, NO_TIMESTAMP
 
     def __str__(self) -> str:
         return str(self.partition.source)
@@ -146,8 +154,31 @@ class PartitionFlow:
         self._looked_at = LastOffset(offset, topic_id, epoch)
         return self._looked_at
 
+    @property
+    def begins_at(self) -> int | None:
+        """The lowest source offset that is not copied; None while the start is not known."""
+        if self.next_offset is None:
+            return self._fetched[0].fetch_offset if self._fetched else None
+        return self.source_offset + 1
+
+    def oldest_ms(self) -> int:
+        """About the timestamp of the record there; NO_TIMESTAMP if it isn't known, or there is none."""
+        if self._in_flight:
+            return self._in_flight.oldest_ms
+        if self._held:
+            return self._held[0].base_timestamp
+        if self._pieces is not None:
+            return self._pieces.oldest_ms
+        if not self._reader.ended:
+            return first_timestamp(self._reader.data, self._reader.at)
+        if self._fetched:
+            return self._fetched[0].oldest_ms
+        offset, after = self._after
+        return after if offset == self.begins_at else NO_TIMESTAMP
+
     def put(self, fetched: CompletedFetch) -> None:
         """Takes the next fetch from the source."""
+        self.measures.fetched(fetched)
         if self.stopped:
             fetched.release()
             return
@@ -179,6 +210,9 @@ class PartitionFlow:
 
     def clear(self) -> None:
         """Releases what was fetched and not sent, and takes nothing more until `restart`."""
+        self.measures.touch()
+        if (oldest := self.oldest_ms()) >= 0:
+            self._after = self.source_offset + 1, oldest
         self.stopped = True
         if self._held:
             # These are read again after a restart.
@@ -243,6 +277,7 @@ class PartitionFlow:
         self._held.extendleft(reversed(group[used:]))
         if used > 1:
             self._counters["merged"] = self._counters.get("merged", 0) + used
+            self.measures.merged(used, merged.size)
         return merged
 
     def acked(self, batch: ProducerBatch, base_offset: int) -> None:
@@ -252,6 +287,7 @@ class PartitionFlow:
         counters["records"] = counters.get("records", 0) + batch.count
         counters["bytes"] = counters.get("bytes", 0) + batch.size
         counters["batches"] = counters.get("batches", 0) + 1
+        self.measures.acked(batch)
         if self._target_end is not None and base_offset != self._target_end and base_offset >= 0:
             if base_offset > self._target_end:
                 self._on_others(self, self._target_end, base_offset - self._target_end)
@@ -290,6 +326,7 @@ class PartitionFlow:
         if merged is not None:
             self.next_offset = merged.last_offset + 1
             self._counters["merged"] = self._counters.get("merged", 0) + batches
+            self.measures.merged(batches, merged.size)
         return merged
 
     def _next(self) -> ProducerBatch | None:
@@ -357,6 +394,7 @@ class PartitionFlow:
         if self._current is not None:
             # Offsets up to the end of the fetch are done too, as compaction has removed their records.
             self.next_offset = self._current.next_offset
+            self._after = self.next_offset, self._current.following_ms
             self._current.release()
             # Else the reader would keep the whole frame alive, which nobody counts any more.
             self._current, self._reader = None, BatchReader(b"")
@@ -393,12 +431,15 @@ class PartitionFlow:
         # The filter follows transactions through control batches, so it sees every batch, in order.
         aborted = self._aborted is not None and self._aborted.drops(view)
         if view.last_offset < wanted:
+            self.measures.dropped(view.size)
             return None
         if aborted or view.is_control:
+            self.measures.dropped(view.size)
             batch = None
         elif needs_rewrite(view, wanted, append_time=self._append_time):
             self._pieces = RewrittenPieces(view, wanted, self._in_thread, self._made)
             self._counters["reencoded"] = self._counters.get("reencoded", 0) + 1
+            self.measures.reencoded(view.size)
             return self._next_piece()
         else:
             batch = as_is(view)

@@ -13,6 +13,7 @@ from typing import Final
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.records.topic_ids import topic_id_text
 from mirror_connect.connectors.task_protocol import TaskPartition
+from mirror_connect.spark_jobs.copy.commit_measures import CommitMeasures
 from mirror_connect.spark_jobs.copy.partition_flow import NOTHING_YET
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset
 from mirror_connect.spark_jobs.task_context import WorkerLink
@@ -26,6 +27,7 @@ class ReportedSourceOffsets:
     def __init__(self, link: WorkerLink) -> None:
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.commits = 0
+        self.measures = CommitMeasures()
         self._link = link
         self._reported: dict[TaskPartition, LastOffset] = {}
         self._noted: dict[TaskPartition, LastOffset] = {}
@@ -44,6 +46,7 @@ class ReportedSourceOffsets:
             self._link.copied(partition, offset, None if topic_id is None else topic_id_text(topic_id), epoch)
         self._reported |= changed
         self.commits += bool(changed)
+        self.measures.done(self.measures.noted_ms, 0.0 if changed else None)
         return True
 
     async def flush(self, seconds: float) -> bool:

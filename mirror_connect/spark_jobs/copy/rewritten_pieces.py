@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from mirror_connect.kafka_io.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
-from mirror_connect.kafka_io.records.record_batch import BatchView, ProducerBatch
+from mirror_connect.kafka_io.records.record_batch import BatchView, ProducerBatch, first_timestamp
 from mirror_connect.kafka_io.records.record_rewrite import rewrite
 
 # Runs a function in a thread. The future belongs to the event loop.
@@ -24,6 +24,8 @@ _LONG: Final[Mapping[int, int]] = {NONE: 2 << 20, GZIP: 16 << 10, SNAPPY: 256 <<
 class RewrittenPieces:
     """The pieces of one batch, see record_rewrite.rewrite. `last_offset`: that of the batch.
 
+    `oldest_ms`: about the timestamp of its first record.
+
     `in_thread`: None makes each piece at once. `on_made` is called in the event loop when a thread has made a piece.
     """
 
@@ -31,6 +33,7 @@ class RewrittenPieces:
         self, view: BatchView, from_offset: int, in_thread: InThread | None, on_made: Callable[[RewrittenPieces], None]
     ) -> None:
         self.last_offset = view.last_offset
+        self.oldest_ms = first_timestamp(view.data)
         self._pieces = rewrite(view, from_offset)
         self._in_thread = in_thread if view.size >= _LONG.get(view.codec, 0) else None
         self._on_made = on_made

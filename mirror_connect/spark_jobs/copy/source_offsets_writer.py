@@ -27,6 +27,7 @@ from mirror_connect.kafka_io.producer.batch_producer import BatchProducer
 from mirror_connect.kafka_io.producer.own_records import OwnRecords
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.records.record_batch import NewRecord
+from mirror_connect.spark_jobs.copy.commit_measures import CommitMeasures
 
 
 class LastOffset(NamedTuple):
@@ -46,6 +47,7 @@ class SourceOffsetsWriter:
     def __init__(self, producer: BatchProducer, spec: TaskSpec) -> None:
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.commits = 0
+        self.measures = CommitMeasures()
         self._producer = producer
         self._spec = spec
         # The first commit must not wait for the leaders: until it is done, a kill repeats everything.
@@ -72,6 +74,8 @@ class SourceOffsetsWriter:
         self._written = {p: each for p, each in noted.items() if each.offset >= 0 and self._committed.get(p) != each}
         if self._written:
             self._writing = asyncio.create_task(self._write(self._records()), name="positions")
+        else:
+            self.measures.done(self.measures.noted_ms, None)
         return True
 
     def _records(self) -> dict[int, list[NewRecord]]:
@@ -86,15 +90,18 @@ class SourceOffsetsWriter:
         return records
 
     async def _write(self, records: dict[int, list[NewRecord]]) -> None:
+        noted_ms, began = self.measures.noted_ms, time.monotonic()
         try:
             await asyncio.gather(*(self._partition(number).write(each) for number, each in records.items()))
         except PartitionRefusedError as error:
+            self.measures.failed += 1
             if not self.failure.done():
                 self.failure.set_exception(error)
             return
         self._committed.update(self._written)
         self._written = {}
         self.commits += 1
+        self.measures.done(noted_ms, time.monotonic() - began)
 
     def _partition(self, number: int) -> OwnRecords:
         if number not in self._offsets_topic:
@@ -123,6 +130,7 @@ class SourceOffsetsWriter:
         if self._writing is None or self._writing.done():
             return
         self._writing.cancel()
+        self.measures.failed += 1
         await asyncio.gather(self._writing, return_exceptions=True)
         await self._producer.release([each.target for each in self._offsets_topic.values()], 0.0)
         self._offsets_topic.clear()

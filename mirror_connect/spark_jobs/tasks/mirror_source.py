@@ -34,6 +34,7 @@ from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.problems import status_lines
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.connectors.records.topic_ids import parse_topic_id
+from mirror_connect.connectors.task_measures import SOURCE, TARGET
 from mirror_connect.connectors.task_protocol import MIRROR_MAKER_1, TaskPartition, TaskSpec
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.client.copier_settings import consumer_settings
@@ -41,9 +42,11 @@ from mirror_connect.kafka_io.consumer.fetcher import CompletedFetch, Fetcher
 from mirror_connect.kafka_io.producer.produce_outcome import PartitionRefusedError
 from mirror_connect.kafka_io.producer.target_partition import TargetPartition
 from mirror_connect.kafka_io.records.record_batch import ProducerBatch
+from mirror_connect.spark_jobs.copy.copy_measures import CopyMeasures
 from mirror_connect.spark_jobs.copy.partition_flow import PartitionFlow
 from mirror_connect.spark_jobs.copy.remote_topic_events import RemoteTopicEvents
 from mirror_connect.spark_jobs.copy.reported_source_offsets import ReportedSourceOffsets
+from mirror_connect.spark_jobs.copy.request_rows import RequestRows
 from mirror_connect.spark_jobs.copy.source_offsets_writer import LastOffset, SourceOffsetsWriter
 from mirror_connect.spark_jobs.copy.stalled_partitions import StalledPartitions
 from mirror_connect.spark_jobs.mapping.offset_mapping import offset_mapping
@@ -52,6 +55,7 @@ from mirror_connect.spark_jobs.tasks.advice import RESTART, SET_OFFSETS
 from mirror_connect.spark_jobs.tasks.task_frame import Running, TaskFrame, cancelled
 
 COMMIT_S: Final = 0.5
+MEASURE_S: Final = 0.5
 # A task that is ordered to finish ends within two seconds: 1.5 for acknowledgements, the rest for the commit.
 SETTLE_S: Final = 1.5
 # For an epoch's end: longer than any request may take, so that only an unreachable target leaves batches unacknowledged.
@@ -126,6 +130,16 @@ class SourceTask:
             skips_oversize=settings.text(OVERSIZE_RECORDS) == SKIP,
         )
         self._remote_topics = RemoteTopicEvents(frame.problems, set_offsets)
+        self._unmeasured = False
+        self._measures = CopyMeasures(
+            self._flows,
+            self._fetcher.log_ends,
+            self._fetcher.position,
+            RequestRows([(SOURCE, self._source), (TARGET, frame.target)]),
+            counts=frame.producer.counts,
+            commits=self._source_offsets.measures,
+            buffered=lambda: self._fetcher.buffered,
+        )
         # One: more would take memory for batches that the producer does not ask for yet.
         self._thread = ThreadPoolExecutor(1, "re-encode")
 
@@ -152,6 +166,8 @@ class SourceTask:
             "fetch": self._fetcher.run(),
             "commit": self._commit_for_ever(),
             "stalled": self._stalled.all_stalled.wait(),
+            "log ends": self._fetcher.log_ends.run(),
+            "measures": self._measure_for_ever(),
         }
 
     async def finish(self, works: Running) -> None:
@@ -160,7 +176,9 @@ class SourceTask:
         # Source offsets are committed meanwhile: a kill must not repeat more than at any other time.
         await self._settle()
         works["commit"].cancel()
+        works["measures"].cancel()
         await self._commit_last()
+        self._measure(last=True)
 
     async def close(self) -> None:
         """Ends connections and tasks, without a commit."""
@@ -269,6 +287,8 @@ class SourceTask:
         for partition in leaving:
             flow = self._flows.pop(partition)
             flow.clear()
+            self._measures.forget(partition, flow.measures)
+            self._fetcher.log_ends.forget(partition)
             del self._targets[partition]
             self._stalled.forget(partition)
             self._source_offsets.forget(flow.partition)
@@ -309,6 +329,7 @@ class SourceTask:
                 on_placed=self._mapping.on_placed(partition, position),
                 in_thread=self._in_thread,
                 on_ready=self._ready,
+                measures=self._measures.add(source),
             )
             self._flows[source] = flow
             self._targets[source] = self._producer.partition(*partition.target, flow)
@@ -344,6 +365,7 @@ class SourceTask:
         return None if flow is None else flow.topic_id
 
     def _note_source_offsets(self) -> None:
+        self._source_offsets.measures.note()
         for source, flow in self._flows.items():
             if flow.topic_id is None:
                 # Kafka's workers or a user wrote this offset. It is taken as one of the topic that exists now.
@@ -371,6 +393,20 @@ class SourceTask:
                 self._source_offsets.commit()
             self._mapping.committed()
             self._link.counters["commits"] = self._source_offsets.commits
+
+    async def _measure_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(MEASURE_S)
+            if self._link.measures_wanted:
+                self._measure()
+
+    def _measure(self, *, last: bool = False) -> None:
+        try:
+            self._link.measured(self._measures.take(last=last))
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong in measuring, copying continues
+            if not self._unmeasured:
+                self._unmeasured = True
+                self._link.log(f"Its metrics are missing or old: {type(error).__name__}: {error}. Report this fault")
 
     def _report_passed(self) -> None:
         """Reports how far partitions are. Their former owner may have copied records that are copied again."""

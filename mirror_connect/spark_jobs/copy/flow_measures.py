@@ -1,0 +1,149 @@
+"""Measures one partition's way to the target: what was acknowledged, how old it was, how long it took.
+
+This runs for every batch, so it only adds up. Latencies are those of a batch's newest and of its first record, as nothing
+else is in a header. Half of the batch's records count for each.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+
+from mirror_connect.connectors.task_measures import BUCKETS, LATENCY_BUCKETS_MS, Window
+from mirror_connect.kafka_io.consumer.completed_fetch import CompletedFetch
+from mirror_connect.kafka_io.records.compression import NONE
+from mirror_connect.kafka_io.records.compression_sample import CompressionSample
+from mirror_connect.kafka_io.records.record_batch import NO_TIMESTAMP, ProducerBatch
+
+
+class CopyTotals:
+    """Sums of one task, see TaskMeasures. `touched`: partitions of which something may have changed."""
+
+    __slots__ = (
+        "compressed_bytes",
+        "copied",
+        "copied_bytes",
+        "dropped",
+        "dropped_bytes",
+        "latency_counts",
+        "latency_total_ms",
+        "merged",
+        "merged_bytes",
+        "reencoded",
+        "reencoded_bytes",
+        "sample",
+        "touched",
+    )
+
+    def __init__(self) -> None:
+        self.touched: dict[FlowMeasures, None] = {}
+        self.latency_counts = [0] * BUCKETS
+        self.latency_total_ms = 0
+        self.copied = self.copied_bytes = self.merged = self.merged_bytes = 0
+        self.reencoded = self.reencoded_bytes = self.dropped = self.dropped_bytes = 0
+        self.compressed_bytes = 0
+        self.sample = CompressionSample()
+
+
+class DurationSum:
+    """Sums durations until they are taken as a Window."""
+
+    __slots__ = ("count", "least", "most", "total")
+
+    def __init__(self) -> None:
+        self.least = self.most = self.total = self.count = 0
+
+    def add(self, least: int, most: int, count: int) -> None:
+        """So many durations between these two."""
+        if self.count == 0:
+            self.least, self.most = least, most
+        elif least < self.least:
+            self.least = least
+        if most > self.most:  # noqa: PLR1730 - twice as fast, and this is for every batch
+            self.most = most
+        self.total += (least + most) * count >> 1
+        self.count += count
+
+    def take(self) -> Window | None:
+        """All since the last call; None if there were none."""
+        if self.count == 0:
+            return None
+        found = Window(self.least, self.most, self.total, self.count)
+        self.least = self.most = self.total = self.count = 0
+        return found
+
+
+class FlowMeasures:
+    """Of one partition. `records`, `bytes`: acknowledged by the target.
+
+    `newest_ms`: the newest timestamp in the last fetch. `age`, `latency`, `latency_counts`: since they were last taken; see
+    PartitionMeasures.
+    """
+
+    __slots__ = ("age", "bytes", "latency", "latency_counts", "newest_ms", "records", "totals")
+
+    def __init__(self, totals: CopyTotals) -> None:
+        self.totals = totals
+        self.records = self.bytes = 0
+        self.newest_ms = NO_TIMESTAMP
+        self.age, self.latency = DurationSum(), DurationSum()
+        self.latency_counts: dict[int, int] = {}
+
+    def touch(self) -> None:
+        """Something has changed that is not told here."""
+        self.totals.touched[self] = None
+
+    def fetched(self, fetch: CompletedFetch) -> None:
+        """The source sent these batches."""
+        self.totals.touched[self] = None
+        self.newest_ms = newest = fetch.newest_ms
+        if newest >= 0:
+            least = max(0, fetch.arrived_ms - newest)
+            self.age.add(least, max(least, fetch.arrived_ms - fetch.oldest_ms), fetch.next_offset - fetch.fetch_offset)
+
+    def acked(self, batch: ProducerBatch) -> None:
+        """The target has acknowledged this batch."""
+        totals, count, size = self.totals, batch.count, batch.size
+        totals.touched[self] = None
+        self.records += count
+        self.bytes += size
+        now = time.time()
+        if not batch.rewritten:
+            totals.copied += 1
+            totals.copied_bytes += size
+            if batch.codec != NONE:
+                totals.compressed_bytes += size
+                totals.sample.take(batch, now)
+        newest = batch.max_timestamp
+        if newest < 0:
+            return
+        # A clock that is ahead of ours is no reason for a negative latency.
+        now_ms = int(now * 1000)
+        least = now_ms - newest if newest < now_ms else 0
+        most = max(least, now_ms - batch.base_timestamp)
+        self.latency.add(least, most, count)
+        totals.latency_total_ms += (least + most) * count >> 1
+        low, counts, all_counts = bisect_left(LATENCY_BUCKETS_MS, least), self.latency_counts, totals.latency_counts
+        if count > 1 and (high := bisect_left(LATENCY_BUCKETS_MS, most)) != low:
+            older = count >> 1
+            count -= older
+            counts[high] = counts.get(high, 0) + older
+            all_counts[high] += older
+        counts[low] = counts.get(low, 0) + count
+        all_counts[low] += count
+
+    def merged(self, batches: int, size: int) -> None:
+        """So many batches became one of this size."""
+        self.totals.merged += batches
+        self.totals.merged_bytes += size
+
+    def reencoded(self, size: int) -> None:
+        """A batch of this size is re-encoded."""
+        self.totals.reencoded += 1
+        self.totals.reencoded_bytes += size
+
+    def dropped(self, size: int) -> None:
+        """A batch of this size is not copied."""
+        self.totals.touched[self] = None
+        self.totals.dropped += 1
+        self.totals.dropped_bytes += size
