@@ -44,6 +44,7 @@ class RestListeners:
             admin=config.admin_listeners is None,
             docs=config.rest_docs_enabled,
             refuses_writes=config.rest_read_only,
+            ui=config.rest_ui_enabled,
             header_rules=config.response_headers,
             cross_origins=config.cross_origins,
             budget=BodyBudget(),

@@ -86,6 +86,7 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
     ),
     ours("rest.docs.enabled", note="`/docs` and `/openapi.json`; Connect has nothing of the kind"),
     ours("rest.read.only", note="REST only reads and validates; Connect has nothing of the kind"),
+    ours("rest.ui.enabled", note="`/ui`, a page for browsers; Connect has nothing of the kind"),
     yes(
         "ssl.client.auth", "listeners.https.*", "admin.listeners.https.*",
         note="all with the prefix or all without; without providers, engines and algorithms of a Java VM",

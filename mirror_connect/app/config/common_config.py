@@ -54,6 +54,7 @@ class CommonConfig:
     rest_extension_classes: tuple[str, ...]
     rest_docs_enabled: bool
     rest_read_only: bool
+    rest_ui_enabled: bool
     cross_origins: CrossOrigins | None
     response_headers: tuple[HeaderRule, ...]
     offset_flush_interval_ms: int
@@ -158,6 +159,7 @@ def common_config(settings: Settings, resolver: Resolver, resolved: Resolved) ->
         rest_extension_classes=tuple(settings.texts("rest.extension.classes")),
         rest_docs_enabled=settings.boolean("rest.docs.enabled"),
         rest_read_only=settings.boolean("rest.read.only"),
+        rest_ui_enabled=settings.boolean("rest.ui.enabled"),
         cross_origins=CrossOrigins.of(
             settings.text("access.control.allow.origin"), settings.text("access.control.allow.methods")
         ),

@@ -138,6 +138,8 @@ _REST_KEYS: Final = ConfigTable(
         "Whether /docs shows the REST contract to try out, and /openapi.json the contract. Of our own."),
     Key("rest.read.only", BOOLEAN, False, LOW,
         "Whether REST refuses every request that changes something, with 403. Of our own."),
+    Key("rest.ui.enabled", BOOLEAN, True, LOW,
+        "Whether /ui shows links and connectors in a browser, and manages them. Of our own."),
 )
 
 _SPARK_KEYS: Final = ConfigTable(

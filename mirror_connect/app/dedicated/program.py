@@ -131,6 +131,6 @@ class _ApplicationOf:
         if worker is None:
             return None
         if self._made is None or self._made[0] is not worker:
-            surface = Surface(admin=False, docs=False, read_only=True, budget=self._listeners.surface.budget)
+            surface = Surface(admin=False, docs=False, ui=False, read_only=True, budget=self._listeners.surface.budget)
             self._made = (worker, create_application(worker.herder, self._listeners.checks, surface))
         return self._made[1]

@@ -29,11 +29,13 @@ from mirror_connect.app.rest.admin import add_admin_routes
 from mirror_connect.app.rest.basic_auth import Authenticator
 from mirror_connect.app.rest.body_budget import BodyBudget
 from mirror_connect.app.rest.connectors import add_connector_routes
-from mirror_connect.app.rest.docs import add_docs_routes
+from mirror_connect.app.rest.docs import add_contract_route
+from mirror_connect.app.rest.foreign_pages import ForeignPages
 from mirror_connect.app.rest.jetty_errors import bad_header
 from mirror_connect.app.rest.links import Links, add_link_routes
 from mirror_connect.app.rest.media_types import BadMediaType, accepted, negotiate
 from mirror_connect.app.rest.offsets import add_offset_routes
+from mirror_connect.app.rest.pages import add_page_routes
 from mirror_connect.app.rest.plugins import add_plugin_routes
 from mirror_connect.app.rest.server import add_server_routes
 from mirror_connect.app.rest.uris import UriGate, whole_names
@@ -65,6 +67,7 @@ class Surface:
 
     admin: bool = True
     docs: bool = True
+    ui: bool = True
     read_only: bool = False
     refuses_writes: bool = False
     header_rules: tuple[HeaderRule, ...] = ()
@@ -78,9 +81,8 @@ def create_application(
 ) -> ASGIApp:
     """The REST interface. Every one of `authenticators` must accept the credentials (app/rest/basic_auth.py)."""
     budget = BodyBudget() if surface.budget is None else surface.budget
-    return with_headers(
-        budget.guard(UriGate(create_api(herder, authenticators, surface), herder.connectors.has)), surface
-    )
+    application = UriGate(create_api(herder, authenticators, surface), herder.connectors.has)
+    return with_headers(budget.guard(ForeignPages(application, surface.cross_origins)), surface)
 
 
 def with_headers(application: ASGIApp, surface: Surface) -> ASGIApp:
@@ -97,7 +99,8 @@ def create_admin_application(
     application = _without_routes(authenticators, refuses_writes=surface.refuses_writes)
     add_admin_routes(application, herder)
     add_link_routes(application, lambda: herder.links, read_only=surface.refuses_writes)
-    return (surface.budget or BodyBudget()).guard(UriGate(application, herder.connectors.has))
+    gate = UriGate(application, herder.connectors.has)
+    return (surface.budget or BodyBudget()).guard(ForeignPages(gate, None))
 
 
 def create_links_application(
@@ -112,6 +115,10 @@ def create_links_application(
 def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), surface: Surface = Surface()) -> FastAPI:
     """The routes, without the gate before them; openapi.yaml is made from this."""
     left_out: list[BaseRoute] = []
+
+    async def authenticate(request: Request) -> None:
+        await _authenticate(authenticators, request)
+
     application = _without_routes(authenticators, left_out, refuses_writes=surface.refuses_writes)
     add_server_routes(application, herder)
     add_connector_routes(application, herder)
@@ -124,7 +131,8 @@ def create_api(herder: Herder, authenticators: Sequence[Authenticator] = (), sur
     if surface.admin:
         add_admin_routes(application, herder)
     if surface.docs:
-        add_docs_routes(application, lambda request: _authenticate(authenticators, request))
+        add_contract_route(application, authenticate)
+    add_page_routes(application, authenticate, ui=surface.ui, docs=surface.docs)
     if surface.read_only:
         left_out += [each for each in application.routes if not _changes_nothing(each)]
         application.router.routes[:] = [each for each in application.routes if each not in left_out]

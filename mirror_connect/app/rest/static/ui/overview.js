@@ -1,0 +1,73 @@
+// All links: the picture, what needs attention, and the figures side by side.
+
+import { h } from "./dom.js";
+import * as f from "./format.js";
+import { picture } from "./picture.js";
+import { problemList } from "./problems.js";
+import { table } from "./table.js";
+
+export function overview(app) {
+  return { title: () => "Links", content: () => content(app) };
+}
+
+const problemsOf = (link) => link.problems.length + link.more_problems;
+export const linkHref = (name, tab) => `#/links/${encodeURIComponent(name)}${tab ? `/${tab}` : ""}`;
+
+function content(app) {
+  const { links } = app;
+  if (!links.length) return empty(app);
+  return [
+    h("div", { class: "lead", key: "lead" }, h("h1", {}, "Links"), h("p", { class: "quiet" }, summary(app))),
+    h("section", { class: "card center", key: "picture" }, picture(links)),
+    problemList(links.flatMap((link) => link.problems.map((problem) => ({ ...problem, link: link.name }))), app.now(), {
+      more: links.reduce((sum, link) => sum + link.more_problems, 0),
+    }),
+    h("section", { class: "card", key: "links" }, linkTable(links)),
+  ];
+}
+
+function empty(app) {
+  return h(
+    "section",
+    { class: "card empty", key: "empty" },
+    h("h1", {}, "No links yet"),
+    h("p", {}, "A link begins with a connector that copies topics from one cluster to another."),
+    app.readOnly ? null : h("a", { class: "button primary", href: "#/create" }, "Create a connector"),
+  );
+}
+
+function summary({ links, figures }) {
+  const troubled = links.filter((link) => link.state !== "RUNNING" || problemsOf(link));
+  const well = links.length - troubled.length;
+  const said = troubled.length
+    ? `${well || "None"} of ${f.plural(links.length, "link")} ${well > 1 ? "are" : "is"} running without problems.`
+    : `${f.plural(links.length, "link")}, running without problems.`;
+  if (!figures) return `${said} This address tells no figures: /admin/links is not served here.`;
+  const ages = links.map((link) => link.lag.seconds);
+  const unknown = ages.filter((age) => !f.known(age)).length;
+  const oldest = Math.max(0, ...ages.filter(f.known));
+  if (unknown === links.length) return `${said} How far they are behind is unknown.`;
+  return `${said} The farthest is ${f.seconds(oldest)} behind${unknown ? `; of ${unknown} that is unknown` : ""}.`;
+}
+
+function linkTable(links) {
+  return table({
+    label: "Links",
+    columns: [
+      { head: "Link", cell: (link) => h("a", { class: "strong", href: linkHref(link.name) }, `${link.source} → ${link.target}`) },
+      { head: "State", cell: (link) => f.pill(link.state, problemsOf(link)) },
+      { head: "Behind", number: true, cell: (link) => f.or(link.lag.seconds, f.seconds) },
+      { head: "Records behind", number: true, cell: (link) => f.or(link.lag.records, f.count) },
+      { head: "Rate", number: true, cell: (link) => f.or(link.rate.records, f.rate) },
+      { head: "Bytes", number: true, cell: (link) => f.or(link.rate.bytes, f.bytesRate) },
+      { head: "Latency p99", number: true, cell: (link) => latency(link.latency_ms) },
+      { head: "Topics", number: true, cell: (link) => f.or(link.topics, f.count) },
+      { head: "Groups", number: true, cell: (link) => f.or(link.groups, f.count) },
+    ],
+    rows: links,
+    key: (link) => link.name,
+  });
+}
+
+/** Without records there is no latency: that is not unknown. */
+export const latency = (figures, which = "p99") => f.or(figures?.[which], f.millis, "no records");
