@@ -65,8 +65,10 @@ class ConnectorMetrics:
             self.latencies.add_most(most, now)
         if records or bytes_:
             self.growth.add(records, bytes_, now)
-        for topic, partition in measures.gone:
-            gone = self.partitions.get(TopicPartition(topic, partition))
+        for each in measures.gone:
+            # If the task gets it again, its counts begin anew.
+            task.counted.pop(TopicPartition(*each), None)
+            gone = self.partitions.get(TopicPartition(*each))
             if gone is not None and gone.task == number:
                 gone.task = -1
         for group in measures.groups:
@@ -85,7 +87,7 @@ class ConnectorMetrics:
         known.told, known.task, known.attempt = row, number, task.attempt
         records, bytes_ = grown = row.records, row.bytes
         before = task.counted.get(key)
-        # Less than before: the task gave the partition away and has it again, so its counts have begun anew.
+        # Less than before: the task gave it away and has it again, all since its last report.
         if before is not None and before[0] <= records and before[1] <= bytes_:
             grown = records - before[0], bytes_ - before[1]
         if before != (records, bytes_):
