@@ -26,6 +26,7 @@ class MappedWorld(SourceTaskWorld):
             for topic in topics:
                 broker.topic(topic)
         self.source.ids["orders"], self.target.ids["A.orders"] = b"s" * 16, b"t" * 16
+        self.target.ids[RANGES] = b"r" * 16
 
     def patch(self, monkeypatch: pytest.MonkeyPatch, pace_s: float = 0.02) -> None:
         super().patch(monkeypatch, pace_s)

@@ -34,6 +34,7 @@ class SourceTaskWorld:
         clusters = FakeClusters({"a": self.source, "b": self.target})
         for module in (mirror_source, task_frame, offset_syncs_writer, offset_ranges_reader):
             monkeypatch.setattr(module, "Cluster", clusters)
+        monkeypatch.setattr(offset_ranges_reader, "_topics", {})
         monkeypatch.setattr(mirror_source, "COMMIT_S", pace_s)
 
     def spec_of(

@@ -17,6 +17,7 @@ async def test_ranges_that_may_not_be_read_are_a_matter_of_the_targets_user(monk
     target, notices = FakeBroker(), list[str]()
     target.topic(RANGES).errors = [29] * 1000
     monkeypatch.setattr(offset_ranges_reader, "Cluster", FakeClusters({"b": target}))
+    monkeypatch.setattr(offset_ranges_reader, "_topics", {})
     properties = {"bootstrap.servers": "b", "retry.backoff.ms": "2", "fetch.max.wait.ms": "10"}
     async with asyncio.timeout(30):
         with pytest.raises(MissingRight, match=f"grant READ on topic {RANGES} to the target user$"):

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from mirror_connect.connectors.task_protocol import TaskSpec
+from mirror_connect.connectors.translation.offset_range_index import Kind, Translation
+from mirror_connect.kafka_io.protocol.fetch import FetchPartition
 from mirror_connect.kafka_io.protocol.produce import Produce
+from mirror_connect.spark_jobs.mapping import offset_ranges_reader
 from mirror_connect.spark_jobs.tasks import mirror_source
 from tests.fakes.mapped_task import RANGES, MappedWorld
 from tests.fakes.source_task import OFFSETS
+from tests.fakes.target_cluster import Batch
+from tests.fakes.whole_cluster import FakeCluster
 
 
 @pytest.fixture
@@ -65,6 +71,39 @@ async def test_the_next_task_goes_on_in_the_range_that_the_former_one_left(world
         0,
         [(0, 0, 30, False, False, False)],
     )
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["in_this_process", "once_in_another_process"])
+async def test_an_epoch_reads_only_new_ranges_and_translations_stay_exact(
+    world: MappedWorld, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+) -> None:
+    """Another task writes in between, with a gap between what lies where: here only what it wrote shows that."""
+    asked: list[int] = []
+    given = FakeCluster._read
+
+    def read(self: FakeCluster, node: int, key: tuple[str, int], wanted: FetchPartition, room: int) -> Any:
+        if key[0] == RANGES and not any(request.session_epoch > 0 for _, request in self.fetches):
+            asked.append(wanted.offset)
+        return given(self, node, key, wanted, room)
+
+    monkeypatch.setattr(FakeCluster, "_read", read)
+    ends = [0]
+    for epoch in range(4):
+        process = {} if elsewhere and epoch == 2 else offset_ranges_reader._topics
+        with monkeypatch.context() as patch:
+            patch.setattr(offset_ranges_reader, "_topics", process)
+            # Somebody else writes to the remote topic: so each epoch has a range of its own.
+            world.target.producers.log("A.orders", 0).batches.append(Batch(-1, -1, -1, 1, b""))
+            async with world.copying(world.spec()):
+                world.records(10)
+                await world.copied(10)
+                await world.finish()
+        ends.append(world.target.logs[RANGES, 0].end)
+    positions = range(0, 40, 3)
+    found = [world.index.translate(at) for at in positions]
+    assert found == [Translation(at + at // 10 + 1, Kind.EXACT) for at in positions]
+    # The first reading found nothing, and the second began there. The other process knew nothing; this one then read both.
+    assert asked == [0, 0, 0 if elsewhere else ends[1], ends[1] if elsewhere else ends[2]]
 
 
 async def test_what_is_acknowledged_before_the_former_ranges_are_known_is_recorded_too(world: MappedWorld) -> None:
