@@ -18,7 +18,7 @@ from mirror_connect.app.foreground import (
     set_up_environment,
     unknown_option,
 )
-from mirror_connect.app.standalone.connector_files import read_connector_file
+from mirror_connect.app.standalone.connector_files import read_connector_files
 from mirror_connect.app.standalone.standalone_config import load_standalone_config
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.version import API_VERSION
@@ -41,7 +41,7 @@ def prepare(arguments: Sequence[str], hiding: RedactingFilter) -> Prepared:
         raise unknown_option(USAGE, arguments) or WrongUsage(USAGE)
     config = load_standalone_config(arguments[0])
     # Before anything starts: a slip of the pen in a name must not wait for the cluster.
-    files = [read_connector_file(path) for path in arguments[1:]]
+    files = read_connector_files(arguments[1:])
     hide_secrets_of(config, hiding)
     set_up_environment(config, CONNECT)
     log.info(

@@ -6,7 +6,7 @@ settings, a JSON object with name, config and initial_state, or properties. Each
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,18 @@ class ConnectorFile:
     name: str
     config: Mapping[str, str | None] = field(repr=False)
     initial_state: TargetState | None = None
+
+
+def read_connector_files(paths: Sequence[str]) -> list[ConnectorFile]:
+    """All files of the command line, in their order. ConnectorFileRefused, also for a second one of a name."""
+    found: dict[str, ConnectorFile] = {}
+    for path in paths:
+        file = read_connector_file(path)
+        if file.name in found:
+            first = found[file.name].path
+            raise ConnectorFileRefused(path, f"its name {file.name} is that of {first}; each connector needs its own")
+        found[file.name] = file
+    return list(found.values())
 
 
 def read_connector_file(path: str) -> ConnectorFile:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -87,3 +89,12 @@ def test_an_absent_file_is_refused(tmp_path: Path) -> None:
 def test_a_file_without_an_end_is_refused() -> None:
     with pytest.raises(ConnectorFileRefused, match="Connector file /dev/zero: it has more than 16 MiB"):
         read_connector_file("/dev/zero")
+
+
+def test_a_file_may_come_by_a_named_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=("name=c\n",))
+    writer.start()
+    assert read_connector_file(str(path)).name == "c"
+    writer.join()

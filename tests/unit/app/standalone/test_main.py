@@ -19,6 +19,7 @@ BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
     [
         pytest.param(None, "No such file or directory", id="absent"),
         pytest.param("tasks.max=1\n", "it has no name", id="nameless"),
+        pytest.param("name=good\n", "its name good is that of {good}; each connector needs its own", id="a_name_twice"),
         pytest.param('{"name": "copy"', "Expecting ',' delimiter at line 1", id="cut_off"),
     ],
 )
@@ -36,4 +37,4 @@ def test_a_connectors_file_that_cannot_be_used_ends_the_start_before_anything_el
     with pytest.raises(ConnectorFileRefused) as raised:
         prepare([str(worker), str(good), str(bad)], RedactingFilter())
     assert str(raised.value).startswith(f"Connector file {bad}: ")
-    assert said in str(raised.value)
+    assert said.format(good=good) in str(raised.value)
