@@ -172,13 +172,17 @@ def _idle(environment: Mapping[str, str]) -> list[str]:
 def properties_text(properties: Mapping[str, str]) -> str:
     """The properties as a file in ISO-8859-1. Values stay as those images write them: a backslash escapes in them.
 
-    Only what would break the file is escaped: a line break that nothing continues, and other characters.
+    Only what would break the file is escaped: a line break that nothing continues, a backslash at a value's end, which
+    would make the next property a part of this one, and other characters.
     """
     return "".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in properties.items())
 
 
 def _escaped(text: str) -> str:
-    text = re.sub(r"(?<!\\)\r?\n", r"\\n", text)
+    # A file of variables with Windows' line ends leaves one behind each value.
+    text = re.sub(r"(?<!\\)(\r\n?|\n)", r"\\n", text.removesuffix("\r"))
+    if (len(text) - len(text.rstrip("\\"))) % 2:
+        text += "\\"
     return "".join(each if ord(each) < 0x7F else _unicode(each) for each in text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from mirror_connect.check.document import CONNECTOR, Document, UnknownDocument
 from mirror_connect.check.judgement import Setting
 
 TIMEOUT_S: Final = 30.0
+# Ten thousand connectors with long configs. Compressed, an answer of some MiB could fill the memory.
+MOST_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,8 @@ class _Rest:
         """The body of the answer; None if there is no such resource. UnknownDocument."""
         try:
             # One limit for all: a name server may hang, and an answer may come one byte at a time.
-            async with asyncio.timeout(TIMEOUT_S):
-                answer = await self.client.get(self.url + path)
+            async with asyncio.timeout(TIMEOUT_S), self.client.stream("GET", self.url + path) as answer:
+                content = await self._content(answer)
         except (httpx.HTTPError, TimeoutError) as error:
             raise UnknownDocument(self.url, _reason(error)) from None
         if answer.status_code == httpx.codes.NOT_FOUND:
@@ -58,9 +61,17 @@ class _Rest:
         if answer.status_code != httpx.codes.OK:
             raise UnknownDocument(self.url, f"it answered {answer.status_code} to GET {path}")
         try:
-            return answer.json()
+            return json.loads(content)
         except (ValueError, RecursionError):
             raise UnknownDocument(self.url, "it is no Connect worker: its answer is not JSON") from None
+
+    async def _content(self, answer: httpx.Response) -> bytes:
+        content = bytearray()
+        async for piece in answer.aiter_bytes():
+            content += piece
+            if len(content) > MOST_BYTES:
+                raise UnknownDocument(self.url, f"it answered with more than {MOST_BYTES >> 20} MiB")
+        return bytes(content)
 
     async def configs(self) -> dict[str, dict[str, Any]]:
         """The config of each connector. UnknownDocument."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import socket
 import ssl
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -41,7 +43,13 @@ def _server(answer: Answer, context: ssl.SSLContext | None = None) -> Iterator[s
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with _served(Handler, context) as url:
+        yield url
+
+
+@contextmanager
+def _served(handler: type[BaseHTTPRequestHandler], context: ssl.SSLContext | None = None) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     # A client that has given up is no error.
     server.handle_error = lambda *_: None  # type: ignore[method-assign]
     if context is not None:
@@ -179,3 +187,25 @@ def test_a_worker_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPat
         with pytest.raises(UnknownDocument, match=r"it did not answer within 0\.2 s"):
             ask(url)
         release.set()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_answer_without_an_end_is_given_up(packed: bool) -> None:
+    piece = b" " * (1 << 20)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            if packed:
+                self.send_header("Content-Encoding", "gzip")
+            self.end_headers()
+            packer = zlib.compressobj(wbits=31)
+            with contextlib.suppress(OSError):
+                while True:
+                    self.wfile.write(packer.compress(piece) if packed else piece)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with _served(Handler) as url, pytest.raises(UnknownDocument, match=r"it answered with more than 64 MiB"):
+        ask(url)

@@ -160,8 +160,18 @@ def test_the_file_says_what_the_variables_say(tmp_path: Path) -> None:
         "pem": "-----BEGIN\nabc\n-----END",
         "continued": "first,\\\n  second",
         "escape": r"C:\\dir",
+        "last": "a password\\",
+        "behind": "its own",
+        "windows": "value\r",
+        "mac": "a\rinjected=1",
     }
     write_private(tmp_path / "made" / "worker.properties", properties_text(values))
     found = read_properties(tmp_path / "made" / "worker.properties")
-    assert found == {**values, "continued": "first,second", "escape": r"C:\dir"}
+    assert found == {
+        **values,
+        "continued": "first,second",
+        "escape": r"C:\dir",
+        "windows": "value",
+        "mac": "a\ninjected=1",
+    }
     assert stat.S_IMODE((tmp_path / "made" / "worker.properties").stat().st_mode) == 0o600
