@@ -20,7 +20,10 @@ class TopicChoice:
         try:
             self._pattern = BoundedPattern(expression)
         except JavaRegexError as error:
-            raise WrongOption(f"{expression} is an invalid regex: {error}") from None
+            remedy = (
+                "write .* for all topics" if expression == "*" else "correct it: a Java regular expression is needed"
+            )
+            raise WrongOption(f"{expression} is an invalid regex: {error}; {remedy}") from None
         self._excludes = excludes
 
     def chosen(self, topics: Collection[str]) -> frozenset[str]:

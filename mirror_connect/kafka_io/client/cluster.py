@@ -183,7 +183,8 @@ class Cluster:
                 right = on_transactional_id(key) if kind == "transaction" else on_group("DESCRIBE", key)
                 raise MissingRight(f"not authorized to use {what}", right, user)
             if found.error not in COORDINATOR_MOVED or time.monotonic() > deadline:
-                raise ClusterUnreachable(f"no coordinator for {what}: {found.message or error_name(found.error)}")
+                reason = (found.message or error_name(found.error)).rstrip(".")
+                raise ClusterUnreachable(f"no coordinator for {what}: {reason}")
             await asyncio.sleep(self._settings.retry_backoff_ms / 1000)
 
     async def _ask(self, host: str, port: int, request: Request[T]) -> T:

@@ -25,8 +25,12 @@ def test_an_expression_chooses_topics(expression: str, excludes: bool, chosen: s
     assert TopicChoice(expression, excludes=excludes).chosen(TOPICS) == chosen
 
 
-@pytest.mark.parametrize("expression", ["*", "(a"])
-def test_what_is_no_expression_is_refused_with_its_text(expression: str) -> None:
+@pytest.mark.parametrize(
+    ("expression", "remedy"),
+    [("*", "write .* for all topics"), ("(a", "correct it: a Java regular expression is needed")],
+)
+def test_what_is_no_expression_is_refused_with_its_text_and_what_to_do(expression: str, remedy: str) -> None:
     with pytest.raises(WrongOption) as caught:
         TopicChoice(expression, excludes=False)
-    assert expression in str(caught.value)
+    assert str(caught.value).startswith(f"{expression} is an invalid regex: ")
+    assert str(caught.value).endswith(f"; {remedy}")
