@@ -6,7 +6,7 @@ The leader runs all tasks. So on other workers figures and problems are unknown.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final
 
 from mirror_connect.app.errors import LinkNotFound, NotFound
@@ -31,7 +31,6 @@ from mirror_connect.app.metrics.link_history import HistoryPoint
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.version import API_VERSION
-from mirror_connect.connectors.partitions import TopicPartition
 
 # After so many partitions other requests and the tasks' reports have their turn.
 PARTITIONS_AT_ONCE: Final = 500
@@ -83,38 +82,28 @@ class LinkReads:
         """How many topics of a link have this text in their name or in that of their remote topic, and one page of them."""
         found = await self._link(link)
         reading = self._reading(found)
-        of_topics: dict[str, list[tuple[Member, Sequence[TopicPartition]]]] = {}
-        for member in found.copying:
-            for topic, partitions in member.assigned.topics.items():
-                of_topics.setdefault(topic, []).append((member, partitions))
-        rows, seen = [], 0
-        for topic, parts in of_topics.items():
-            row = reading.topic(topic, parts)
-            if search.lower() in topic.lower() or search.lower() in (row.remote_topic or "").lower():
-                rows.append(row)
-            seen += row.partitions
-            if seen >= PARTITIONS_AT_ONCE:
-                seen = 0
-                await asyncio.sleep(0)
-        rows.sort(key=lambda row: row.topic)
+        names = reading.topics(search)
         if order is not TopicOrder.NAME:
-            rows.sort(key=_ORDERS[order])
-        return len(rows), rows[offset : offset + limit]
+            keys = {}
+            async for name in _in_turns(names, reading):
+                keys[name] = reading.rank(name, order)
+            names.sort(key=keys.__getitem__)
+        rows = [reading.topic(name) async for name in _in_turns(names[offset : offset + limit], reading)]
+        return len(names), rows
 
     async def topic(self, link: str, topic: str) -> tuple[str | None, list[PartitionView]]:
         """The remote topic and the partitions of a source topic. NotFound."""
         found = await self._link(link)
         reading = self._reading(found)
-        remote_topic, rows = None, []
+        rows = []
         for member in found.copying:
             for place, partition in enumerate(member.assigned.topics.get(topic, ())):
-                remote_topic = reading.remote_topic(member, partition) or remote_topic
                 rows.append(reading.partition(member, partition))
                 if place % PARTITIONS_AT_ONCE == 0:
                     await asyncio.sleep(0)
         if not rows:
             raise NotFound(f"Link {link} copies no topic {topic}")
-        return remote_topic, sorted(rows, key=lambda row: row.partition)
+        return reading.remote_topic(topic), sorted(rows, key=lambda row: row.partition)
 
     async def groups(self, link: str, *, search: str = "", limit: int, offset: int = 0) -> tuple[int, list[GroupView]]:
         """How many groups of a link have this text in their names, and one page of them, by name."""
@@ -152,8 +141,10 @@ class LinkReads:
         for member in (each for link in links for each in link.members):
             metrics = self.metrics.connectors.get(member.view.name)
             count = snapshot.task_count(member.view.name)
+            if metrics is None or metrics.keeps(member.assigned, count):
+                continue
             # One that is stopped has no tasks. It may go on, and then its counters do so, too.
-            if metrics is not None and count:
+            if count:
                 metrics.keep(member.assigned.partitions, member.assigned.groups, count)
 
     @property
@@ -227,18 +218,15 @@ class LinkReads:
         return found
 
 
-def _by(value: float | None) -> tuple[int, float]:
-    """The largest first; what is unknown comes before what is 0."""
-    if value is None:
-        return 1, 0.0
-    return (0, -value) if value else (2, 0.0)
-
-
-_ORDERS: Final[Mapping[TopicOrder, Callable[[TopicView], tuple[int, float]]]] = {
-    TopicOrder.LAG: lambda row: _by(row.lag.records),
-    TopicOrder.SECONDS: lambda row: _by(row.lag.seconds),
-    TopicOrder.RATE: lambda row: _by(None if row.rate is None else row.rate.records),
-}
+async def _in_turns(topics: Sequence[str], reading: TopicReading) -> AsyncIterator[str]:
+    """These topics. After some partitions the loop gets its turn."""
+    seen = 0
+    for topic in topics:
+        yield topic
+        seen += reading.partitions(topic)
+        if seen >= PARTITIONS_AT_ONCE:
+            seen = 0
+            await asyncio.sleep(0)
 
 
 def _group_view(name: str, member: Member, now: float) -> GroupView:

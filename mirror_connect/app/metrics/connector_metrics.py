@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -28,13 +28,15 @@ class ConnectorMetrics:
     def __init__(self, name: str, now: float) -> None:
         self.name = name
         self.tasks: dict[int, TaskMetrics] = {}
-        self.partitions: dict[TopicPartition, PartitionMetrics] = {}
+        # The keys are TopicPartitions; a tuple with the same members finds them, and is made faster.
+        self.partitions: dict[tuple[str, int], PartitionMetrics] = {}
         self.groups: dict[str, GroupMetrics] = {}
         self.growth = Growth(now)
         self.latencies = RecentLatencies()
         self.latency_counts: tuple[int, ...] = _NO_COUNTS
         self.problems = PresentProblems()
         self._of_topics: dict[str, RecentLatencies] = {}
+        self._kept: tuple[object, tuple[int, ...]] = (None, ())
 
     # --- what a task tells ------------------------------------------------------------------------------------------
 
@@ -55,20 +57,11 @@ class ConnectorMetrics:
             more = tuple(max(0, new - old) for new, old in zip(measures.latency_counts, before, strict=True))
             self.latency_counts = added(self.latency_counts, more)
             self.latencies.add(more, now)
-        most = records = bytes_ = 0
-        for row in measures.partitions:
-            grown = self._take_partition(row, number, task, now)
-            records, bytes_ = records + grown[0], bytes_ + grown[1]
-            if row.latency is not None:
-                most = max(most, row.latency.most)
-        if most:
-            self.latencies.add_most(most, now)
-        if records or bytes_:
-            self.growth.add(records, bytes_, now)
+        self._take_partitions(measures.partitions, number, task, now)
         for each in measures.gone:
             # If the task gets it again, its counts begin anew.
-            task.counted.pop(TopicPartition(*each), None)
-            gone = self.partitions.get(TopicPartition(*each))
+            task.counted.pop(each, None)
+            gone = self.partitions.get(each)
             if gone is not None and gone.task == number:
                 gone.task = -1
         for group in measures.groups:
@@ -78,31 +71,38 @@ class ConnectorMetrics:
             found.take(group, number, task.attempt)
         task.told = replace(measures, partitions=(), gone=(), groups=())
 
-    def _take_partition(self, row: PartitionMeasures, number: int, task: TaskMetrics, now: float) -> tuple[int, int]:
-        """Returns how many records and bytes are new."""
-        key = TopicPartition(row.topic, row.partition)
-        known = self.partitions.get(key)
-        if known is None:
-            known = self.partitions[key] = PartitionMetrics(row, now)
-        known.told, known.task, known.attempt = row, number, task.attempt
-        records, bytes_ = grown = row.records, row.bytes
-        before = task.counted.get(key)
-        # Less than before: the task gave it away and has it again, all since its last report.
-        if before is not None and before[0] <= records and before[1] <= bytes_:
-            grown = records - before[0], bytes_ - before[1]
-        if before != (records, bytes_):
-            task.counted[key] = (records, bytes_)
-        if grown != (0, 0):
-            known.growth.add(*grown, now)
-        if row.age is not None:
-            known.age.add(row.age, now)
-        if row.latency is not None:
-            known.latency.add(row.latency, now)
-            of_topic = self._of_topics.get(row.topic)
-            if of_topic is None:
-                of_topic = self._of_topics[row.topic] = RecentLatencies()
-            of_topic.add_pairs(row.latency_counts, row.latency.most, now)
-        return grown
+    def _take_partitions(self, rows: Sequence[PartitionMeasures], number: int, task: TaskMetrics, now: float) -> None:
+        attempt, counted = task.attempt, task.counted
+        all_records = all_bytes = most = 0
+        for row in rows:
+            topic, partition, *_, records, bytes_, age, latency, counts = row
+            key = row[:2]
+            known = self.partitions.get(key)
+            if known is None:
+                known = self.partitions[TopicPartition(topic, partition)] = PartitionMetrics(row, now)
+            known.told, known.task, known.attempt = row, number, attempt
+            before = counted.get(key)
+            more_records, more_bytes = records, bytes_
+            # Less than before: the task gave it away and has it again, all since its last report.
+            if before is not None and before[0] <= records and before[1] <= bytes_:
+                more_records, more_bytes = records - before[0], bytes_ - before[1]
+            if more_records or more_bytes:
+                counted[key] = (records, bytes_)
+                known.growth.add(more_records, more_bytes, now)
+                all_records, all_bytes = all_records + more_records, all_bytes + more_bytes
+            if age is not None:
+                known.age.add(age, now)
+            if latency is not None:
+                known.latency.add(latency, now)
+                of_topic = self._of_topics.get(topic)
+                if of_topic is None:
+                    of_topic = self._of_topics[topic] = RecentLatencies()
+                of_topic.add_pairs(counts, latency.most, now)
+                most = max(most, latency.most)
+        if most:
+            self.latencies.add_most(most, now)
+        if all_records or all_bytes:
+            self.growth.add(all_records, all_bytes, now)
 
     # --- figures ----------------------------------------------------------------------------------------------------
 
@@ -173,6 +173,12 @@ class ConnectorMetrics:
         return self.problems.more + sum(task.problems.more for task in self.tasks.values() if task.is_heard(now))
 
     # --- what is forgotten ------------------------------------------------------------------------------------------
+
+    def keeps(self, what: object, tasks: int) -> bool:
+        """Whether it has forgotten all but this already, and nothing has come since."""
+        now = (what, (tasks, len(self.partitions), len(self.groups), len(self.tasks)))
+        (kept, counts), self._kept = self._kept, now
+        return kept is what and counts == now[1]
 
     def keep(self, partitions: Iterable[TopicPartition], groups: Iterable[str], tasks: int) -> None:
         """Forgets all other partitions and groups, and tasks from this number on. Its own sums stay."""

@@ -8,7 +8,6 @@ from typing import Final
 
 from mirror_connect.app.metrics.figures import UNKNOWN_AFTER_S
 from mirror_connect.app.metrics.shown_problem import PresentProblems
-from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.task_measures import RequestMeasures, TaskMeasures
 
 NOTHING: Final = TaskMeasures(0)
@@ -30,7 +29,7 @@ class TaskMetrics:
         self.heard = -math.inf
         self.heard_ms: int | None = None
         self.told = NOTHING
-        self.counted: dict[TopicPartition, tuple[int, int]] = {}
+        self.counted: dict[tuple[str, int], tuple[int, int]] = {}
         self.problems = PresentProblems()
         self._former = NOTHING
 

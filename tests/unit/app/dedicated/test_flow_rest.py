@@ -125,6 +125,24 @@ async def test_a_path_that_connect_does_not_have_either_is_only_not_found() -> N
     assert await Recorded().answer("GET", "/A/B/nope") == (404, {"error_code": 404, "message": "HTTP 404 Not Found"})
 
 
+async def test_the_links_of_all_flows_are_at_the_root(client: httpx.AsyncClient) -> None:
+    async def links(scope: Scope, receive: Receive, send: Send) -> None:
+        await JSONResponse({"path": scope["path"]})(scope, receive, send)
+
+    flows = {"A->B": (flow_path("A", "B"), lambda: None), "admin->links": (flow_path("admin", "links"), lambda: echo)}
+    transport = httpx.ASGITransport(FlowsApplication(flows, (), links))
+    async with httpx.AsyncClient(transport=transport, base_url="http://node") as made:
+        assert (await made.get("/admin/links/x/topics")).json()[
+            "path"
+        ] == "/x/topics"  # a flow of that name comes first
+        assert (await made.get("/admin/linksx")).status_code == 404
+    transport = httpx.ASGITransport(FlowsApplication({}, (), links))
+    async with httpx.AsyncClient(transport=transport, base_url="http://node") as made:
+        for path in ("/admin/links", "/admin/links/A-%3EB/topics"):
+            assert (await made.get(path)).json()["path"] == path.replace("%3E", ">")
+        assert (await made.get("/admin/loggers")).status_code == 404
+
+
 async def test_the_root_changes_nothing(client: httpx.AsyncClient) -> None:
     answer = await client.post("/")
     assert (answer.status_code, BY_THE_FILE in answer.json()["message"]) == (405, True)
