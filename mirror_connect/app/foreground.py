@@ -9,13 +9,15 @@ The last line on standard error says what went wrong; stack traces are logged on
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from logging.handlers import MemoryHandler
 from typing import Final, NoReturn, Protocol
 
 import uvloop
@@ -25,9 +27,10 @@ from mirror_connect.app.config.kafka_environment import notices
 from mirror_connect.app.end_signals import end_on_signals, keep_signals
 from mirror_connect.app.environment import allow_open_files, check_java, check_scratch, leave_no_core
 from mirror_connect.app.errors import ConnectorFileRefused, RecordsRefused, StartupError, first_cause
+from mirror_connect.app.json_log import JsonFormatter, SubjectFilter, json_line
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, GroupRefusedError, NotAuthorized
-from mirror_connect.connectors.log_format import LineFormatter, asked_level, one_line
+from mirror_connect.connectors.log_format import JSON, TEXT, LineFormatter, asked_format, asked_level, one_line
 from mirror_connect.connectors.secrets import RedactingFilter
 from mirror_connect.connectors.user_code.hidden_memory import hide_memory
 from mirror_connect.connectors.user_code.user_class import PLUGIN_MODULES, PLUGIN_PATH
@@ -40,6 +43,8 @@ OK, MISTAKE, WRONG_SETTINGS, MACHINE, CLUSTER = range(5)
 LAST_RESORT_S: Final = 9.0
 # mirror-connect-start.sh reads these, up to the first argument that is none of them.
 _OF_THE_SCRIPTS: Final = ("-daemon", "-name", "-loggc")
+# Lines of the start that wait for the settings.
+_MOST_HELD: Final = 1_000
 _HELP: Final = ("-h", "--help")
 EXIT_CODES: Final[Mapping[type[Exception], int]] = {
     ConfigError: WRONG_SETTINGS,
@@ -92,11 +97,14 @@ class WrongSettings(Exception):
 class Prepared:
     """The settings are read: `spark` are those of Spark, which is launched next. Then `make` makes the program, on the loop.
 
+    `log_format`: what the settings say; MIRROR_CONNECT_LOG_FORMAT wins.
+
     `make` imports most of the program. Spark comes up meanwhile.
     """
 
     spark: Mapping[str, str]
     make: Callable[[LaunchedSpark], Program]
+    log_format: str = TEXT
 
 
 # Reads the program's arguments and settings.
@@ -133,10 +141,13 @@ def set_up_environment(config: CommonConfig, program: str) -> None:
 
 def _run_to_the_end(prepare: Prepare, hiding: RedactingFilter) -> int:
     launched: LaunchedSpark | None = None
+    log_format = TEXT
     try:
-        _log_to_standard_error(hiding)
-        leave_no_core()
-        prepared = prepare(sys.argv[1:], hiding)
+        log_format = asked_format(os.environ)
+        with _held_lines(hiding) as held:
+            leave_no_core()
+            prepared = prepare(sys.argv[1:], hiding)
+            log_format = held.log_format = asked_format(os.environ, prepared.log_format)
         allow_open_files()
         check_scratch()
         log.debug("Start: the settings are read")
@@ -150,14 +161,14 @@ def _run_to_the_end(prepare: Prepare, hiding: RedactingFilter) -> int:
         return WRONG_SETTINGS
     except WrongSettings as wrong:
         for line in wrong.lines:
-            _say(line, hiding)
+            _say(line, hiding, log_format)
         return WRONG_SETTINGS
     except Exception as error:
         cause = first_cause(error)
         code = next((code for kind, code in EXIT_CODES.items() if isinstance(cause, kind)), MISTAKE)
         if code == MISTAKE:
             log.exception("The worker ends because of an unexpected error")
-        _say(" ".join(str(cause).split()) or type(cause).__name__, hiding)
+        _say(" ".join(str(cause).split()) or type(cause).__name__, hiding, log_format)
         return code
     finally:
         if launched is not None:
@@ -165,19 +176,49 @@ def _run_to_the_end(prepare: Prepare, hiding: RedactingFilter) -> int:
     return OK
 
 
-def _say(line: str, hiding: RedactingFilter) -> None:
-    print(f"mirror-connect: {one_line(hiding.clean(line))}", file=sys.stderr, flush=True)
+def _say(line: str, hiding: RedactingFilter, log_format: str) -> None:
+    clean = hiding.clean(line)
+    shown = f"mirror-connect: {one_line(clean)}" if log_format == TEXT else json_line(logging.CRITICAL, log.name, clean)
+    print(shown, file=sys.stderr, flush=True)
 
 
-def _log_to_standard_error(hiding: RedactingFilter) -> None:
-    level = asked_level(os.environ, "INFO")
-    handler = logging.StreamHandler(sys.stderr)
-    # On the handler, not on a logger: the filter of a logger does not see what its children log.
-    handler.addFilter(hiding)
-    handler.setFormatter(LineFormatter("[%(asctime)s] %(levelname)s %(message)s (%(name)s)"))
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+@dataclass(slots=True)
+class _Held:
+    """The format of the lines that are held, and of all later ones."""
+
+    log_format: str
+
+
+@contextlib.contextmanager
+def _held_lines(hiding: RedactingFilter) -> Iterator[_Held]:
+    """Lines from inside wait until the settings are read, which say in which format they are written."""
+    held = _Held(asked_format(os.environ))
+    waiting = MemoryHandler(_MOST_HELD, logging.CRITICAL + 1)
+    _log_to(waiting)
+    try:
+        yield held
+    finally:
+        handler = _standard_error(hiding, held.log_format)
+        waiting.setTarget(handler)
+        waiting.flush()
+        logging.basicConfig(level=logging.getLogger().level, handlers=[handler], force=True)
+
+
+def _log_to(handler: logging.Handler) -> None:
+    logging.basicConfig(level=asked_level(os.environ, "INFO"), handlers=[handler], force=True)
     for noisy in ("httpx", "httpcore", "asyncio", "uvicorn"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def _standard_error(hiding: RedactingFilter, log_format: str) -> logging.Handler:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter("[%(asctime)s] %(levelname)s %(message)s (%(name)s)"))
+    if log_format == JSON:
+        handler.addFilter(SubjectFilter())
+        handler.setFormatter(JsonFormatter())
+    # On the handler, not on a logger: the filter of a logger does not see what its children log.
+    handler.addFilter(hiding)
+    return handler
 
 
 async def _run(make: Callable[[], Program]) -> None:

@@ -15,6 +15,10 @@ from typing import Final
 from mirror_connect.connectors.errors import ConfigError
 
 LOG_LEVEL: Final = "MIRROR_CONNECT_LOG_LEVEL"
+LOG_FORMAT: Final = "MIRROR_CONNECT_LOG_FORMAT"
+TEXT: Final = "text"
+JSON: Final = "json"
+FORMATS: Final = (TEXT, JSON)
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 # Control characters of ASCII and Latin-1, line and paragraph separators, and marks that change the text direction.
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -30,6 +34,29 @@ def asked_level(environment: Mapping[str, str], default: str) -> str:
     if level not in LEVELS:
         raise ConfigError(LOG_LEVEL, level, f"it has to be one of {', '.join(LEVELS)}")
     return level
+
+
+def asked_format(environment: Mapping[str, str], default: str = TEXT) -> str:
+    """The format that MIRROR_CONNECT_LOG_FORMAT asks for. ConfigError: there is no such format."""
+    asked = environment.get(LOG_FORMAT, default).lower()
+    if asked not in FORMATS:
+        raise ConfigError(LOG_FORMAT, asked, f"it has to be one of {', '.join(FORMATS)}")
+    return asked
+
+
+# Of a log call's `extra`: the code of the problem that the line is about.
+PROBLEM: Final = "problem"
+
+
+class ConnectorName(str):
+    """A connector's name as an argument of a log call: a log in JSON has it as a member, too."""
+
+    __slots__ = ()
+
+
+def present_flow() -> str:
+    """The flow that the running code works for; empty in a process with one worker."""
+    return _flow.get()
 
 
 @contextlib.contextmanager

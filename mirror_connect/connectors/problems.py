@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from mirror_connect.connectors.clock import utc
 
@@ -119,6 +119,24 @@ class Problem:
         return cls(**{**body, "code": ProblemCode(body["code"])})
 
 
+class ProblemLine(str):
+    """A line for the log about a problem with this code."""
+
+    code: ProblemCode
+
+    @classmethod
+    def of(cls, text: str, code: ProblemCode) -> Self:
+        """The text as such a line."""
+        line = cls(text)
+        line.code = code
+        return line
+
+
+def code_of(line: str) -> str:
+    """The code of the problem that a line is about; empty for any other line."""
+    return line.code.value if isinstance(line, ProblemLine) else ""
+
+
 def cluster_unreachable(name: str, bootstrap: str | None, cause: str = "") -> Problem:
     """The problem of an unreachable cluster. `name`: such as `source cluster A`; `bootstrap`: its bootstrap.servers."""
     return Problem(
@@ -166,7 +184,7 @@ class Problems:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.log = log
-        self._on_event = on_event or (lambda event: log(event.line))
+        self._on_event = on_event or (lambda event: log(ProblemLine.of(event.line, event.code)))
         self._run = run
         self._clock = clock
         self._open: dict[str, dict[ProblemCode, _Open]] = {}
@@ -217,7 +235,7 @@ class Problems:
             if line and many:
                 self._log_in_burst((each, "resolved"), line, many)
             elif line:
-                self.log(line)
+                self.log(ProblemLine.of(line, each))
         if not of_subject:
             self._open.pop(subject, None)
 
@@ -262,17 +280,18 @@ class Problems:
     def _log_while_few(self, problem: Problem) -> None:
         count = self._lasting[problem.code, problem.error]
         if count <= MOST_LOGGED:
-            self.log(problem.line)
+            self.log(ProblemLine.of(problem.line, problem.code))
         elif count == MOST_LOGGED + 1:
-            self.log(f"{problem.line}. There are more of these: no further line before some of them are over")
+            more = "There are more of these: no further line before some of them are over"
+            self.log(ProblemLine.of(f"{problem.line}. {more}", problem.code))
 
     def _log_in_burst(self, kind: tuple[ProblemCode, str], line: str, many: str) -> None:
         def count(more: int) -> None:
             if more > 0:
-                self.log(f"{more} more {many}")
+                self.log(ProblemLine.of(f"{more} more {many}", kind[0]))
 
         if self._begins_or_joins_burst(kind, count):
-            self.log(line)
+            self.log(ProblemLine.of(line, kind[0]))
 
     def _begins_or_joins_burst(self, kind: Hashable, count: Callable[[int], None]) -> bool:
         """Whether this one of its kind gets a line. `count` gets the number of the others at the burst's end."""

@@ -146,6 +146,7 @@ class TaskReport:
     `counters` only grow within an attempt: records, bytes, batches, reencoded, merged, commits,
     syncs, runs (segments), skipped (records given up as too large).
     `topics`: target topics written to since the last report. `log_lines`: for the worker's log.
+    `log_codes`: the code of the problem that each of these lines is about; empty for any other line.
     `problems`: the present problems of a running task, like stalled partitions; `more_problems`: how many others there are.
     `events`: what has happened since the last report and stays true, like records that are gone.
     `committed`: in the last report, whether everything that was acknowledged is committed.
@@ -169,6 +170,7 @@ class TaskReport:
     counters: Mapping[str, int] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
     log_lines: tuple[str, ...] = ()
+    log_codes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     more_problems: int = 0
     events: tuple[Problem, ...] = ()
@@ -188,7 +190,7 @@ class TaskReport:
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TaskReport:
         """The inverse of `to_json`; TypeError for unknown members, or if one without a default is missing."""
-        lists = {name: tuple(body.get(name, ())) for name in ("topics", "log_lines", "offset_keys")}
+        lists = {name: tuple(body.get(name, ())) for name in ("topics", "log_lines", "log_codes", "offset_keys")}
         values = {name: tuple(map(Problem.from_json, body.get(name, ()))) for name in ("problems", "events")}
         offsets = tuple(tuple(each) for each in body.get("source_offsets", ()))
         measures = None if body.get("measures") is None else TaskMeasures.from_json(body["measures"])

@@ -21,7 +21,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from mirror_connect.connectors.clock import boot_clock
-from mirror_connect.connectors.problems import MOST_SHOWN, Problem
+from mirror_connect.connectors.problems import MOST_SHOWN, Problem, code_of
 from mirror_connect.connectors.records.source_offsets import NO_EPOCH
 from mirror_connect.connectors.task_measures import TaskMeasures
 from mirror_connect.connectors.task_protocol import (
@@ -267,6 +267,7 @@ class WorkerClient(UnderOrders):
             counters=dict(self.counters),
             topics=tuple(topics),
             log_lines=tuple(log_lines),
+            log_codes=tuple(map(code_of, log_lines)),
             problems=problems[:MOST_SHOWN],
             more_problems=max(0, len(problems) - MOST_SHOWN),
             events=tuple(events),

@@ -67,6 +67,7 @@ class CommonConfig:
     client_id: str
     plugin_path: tuple[str, ...]
     plugin_modules: tuple[str, ...]
+    log_format: str
     spark: Mapping[str, str] = field(repr=False)
     resolver: Resolver = field(repr=False)
     resolved: Resolved = field(repr=False)
@@ -160,6 +161,7 @@ def common_config(settings: Settings, resolver: Resolver, resolved: Resolved) ->
         rest_docs_enabled=settings.boolean("rest.docs.enabled"),
         rest_read_only=settings.boolean("rest.read.only"),
         rest_ui_enabled=settings.boolean("rest.ui.enabled"),
+        log_format=settings.text("log.format"),
         cross_origins=CrossOrigins.of(
             settings.text("access.control.allow.origin"), settings.text("access.control.allow.methods")
         ),

@@ -28,6 +28,7 @@ from mirror_connect.connectors.config.table import (
     Validator,
 )
 from mirror_connect.connectors.config.validators import between, distinct, one_of, one_of_in_any_case, stands_for
+from mirror_connect.connectors.log_format import FORMATS, TEXT
 from mirror_connect.connectors.user_code.known_classes import CONVERTER, HEADER_CONVERTER
 from mirror_connect.connectors.wording import likely_name
 
@@ -112,6 +113,9 @@ _OWN_KEYS: Final = ConfigTable(
         "Names of other packages and modules of this Python that filters and policies may be of; * for any.",
         validator=distinct()),
     Key("plugin.discovery", STRING, "hybrid_warn", LOW, _JAVA),
+    Key("log.format", STRING, TEXT, LOW,
+        "The log on standard error: text, or json with one object a line. MIRROR_CONNECT_LOG_FORMAT wins. Of our own.",
+        validator=one_of(*FORMATS)),
 )
 
 _REST_KEYS: Final = ConfigTable(

@@ -28,7 +28,7 @@ from mirror_connect.app.storage.config_view import Change, ConnectorUpdated
 from mirror_connect.app.supervisor.spark_host import SparkHost
 from mirror_connect.app.worker import Worker
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, GroupRefusedError, NotAuthorized
-from mirror_connect.connectors.log_format import log_flow
+from mirror_connect.connectors.log_format import ConnectorName, log_flow
 
 log = logging.getLogger(__name__)
 
@@ -207,7 +207,7 @@ class FlowRunner:
         try:
             for name in superfluous_connectors(self.flow, stored):
                 await worker.herder.configs.delete(name)
-                log.info("Connector %s was removed: only an earlier file has it", name)
+                log.info("Connector %s was removed: only an earlier file has it", ConnectorName(name))
         except (NotLeader, ConnectorNotFound):
             return False
         for name in different_connectors(self.flow, stored):
@@ -218,7 +218,9 @@ class FlowRunner:
             except (ConnectError, ConfigError) as error:
                 refused[name] = error.line if isinstance(error, ConnectError) else str(error)
                 if self._refused.get(name) != refused[name]:
-                    log.error("Connector %s can't be configured, and is tried again: %s", name, refused[name])
+                    log.error(
+                        "Connector %s can't be configured, and is tried again: %s", ConnectorName(name), refused[name]
+                    )
         self._refused = refused
         return not refused
 

@@ -12,6 +12,7 @@ from mirror_connect.connectors import DEFINITIONS
 from mirror_connect.connectors.config.converter_settings import unapplied_converters
 from mirror_connect.connectors.config.security_settings import CLUSTER_CLIENT_NAMES
 from mirror_connect.connectors.definition import ConnectorDefinition
+from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS
 from mirror_connect.connectors.secrets import redact
 from mirror_connect.connectors.wording import unknown_names_line
@@ -98,7 +99,7 @@ class ConfigNotices:
         lines = dict.fromkeys(redact(line, provided) for line in found)
         for line in lines:
             if line not in self._logged.get(name, ()):
-                log.warning("Connector %s: %s", name, line)
+                log.warning("Connector %s: %s", ConnectorName(name), line)
         self._logged[name] = frozenset(lines)
 
     def _lines(self, config: Mapping[str, str]) -> Iterator[str]:

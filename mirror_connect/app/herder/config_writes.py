@@ -18,6 +18,7 @@ from mirror_connect.app.storage.config_records import connector_entry
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.connectors.config.validators import plain_name
 from mirror_connect.connectors.config.values import trim
+from mirror_connect.connectors.log_format import ConnectorName
 
 log = logging.getLogger(__name__)
 
@@ -126,12 +127,17 @@ class ConfigWrites:
 @contextlib.contextmanager
 def logged(name: str, line: str) -> Iterator[None]:
     """Logs a request before it is written, because its effects may be in the log a moment later; and a failed write."""
-    log.info("Connector %s: %s", name, line)
+    log.info("Connector %s: %s", ConnectorName(name), line)
     try:
         yield
     except Exception as error:
         why = str(error) or type(error).__name__
-        log.warning("Connector %s: it is unknown whether the config topic has this change (%s): %s", name, line, why)
+        log.warning(
+            "Connector %s: it is unknown whether the config topic has this change (%s): %s",
+            ConnectorName(name),
+            line,
+            why,
+        )
         raise
 
 

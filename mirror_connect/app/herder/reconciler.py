@@ -32,6 +32,7 @@ from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
 from mirror_connect.app.supervisor.interfaces import STARTING, WantedTask
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.problems import Problem
 from mirror_connect.connectors.task_protocol import TaskId
 
@@ -109,7 +110,7 @@ class Reconciler:
                 self._take_over(name, snapshot)
             except Exception as error:
                 # Only this connector fails: the others run.
-                log.exception("Connector %s can't be taken over", name)
+                log.exception("Connector %s can't be taken over", ConnectorName(name))
                 self.connector_failed(name, f"{type(error).__name__}: {error}")
         self._want_all()
 
@@ -307,14 +308,14 @@ class Reconciler:
         """See ConnectorEvents."""
         if self._leading:
             if self._book.state(name) is not State.RUNNING:
-                log.info("Connector %s is RUNNING", name)
+                log.info("Connector %s is RUNNING", ConnectorName(name))
             self._book.put(name, State.RUNNING)
             self._answer(name, True)
 
     def connector_failed(self, name: str, trace: str) -> None:
         """See ConnectorEvents."""
         if self._leading:
-            log.error("Connector %s is FAILED: %s", name, (trace.splitlines() or [""])[0])
+            log.error("Connector %s is FAILED: %s", ConnectorName(name), (trace.splitlines() or [""])[0])
             self._book.put(name, State.FAILED, trace if trace.endswith("\n") else trace + "\n")
             self._answer(name, False)
 
@@ -356,7 +357,11 @@ class Reconciler:
                     await self._configs.put_task_configs(name, task_configs)
                     return
                 except (ClusterUnreachable, NotAuthorized) as error:
-                    log.warning("The task configs of connector %s cannot be written yet; trying again: %s", name, error)
+                    log.warning(
+                        "The task configs of connector %s cannot be written yet; trying again: %s",
+                        ConnectorName(name),
+                        error,
+                    )
             await asyncio.sleep(RETRY_S)
 
     # --- TaskEvents -------------------------------------------------------------------------------------------------

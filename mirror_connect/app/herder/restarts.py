@@ -26,6 +26,7 @@ from mirror_connect.app.herder.views import ConnectorStatus, StateInfo
 from mirror_connect.app.storage.config_records import RestartRequest
 from mirror_connect.app.storage.configs import ConfigStore
 from mirror_connect.app.storage.status import StatusStore
+from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.task_protocol import TaskId
 
 log = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ class Restarts:
             if not snapshot.contains(name):
                 raise RestartOfUnknownConnector(name)
             runs = self._reconciler.expect(name)
-            log.info("Connector %s: restarted, without its tasks", name)
+            log.info("Connector %s: restarted, without its tasks", ConnectorName(name))
             self._reconciler.restart_connector(name)
         await _until_started(runs, f"Failed to start connector: {name}")
 

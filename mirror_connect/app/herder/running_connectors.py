@@ -19,6 +19,7 @@ from mirror_connect.app.worker_connectors.connector_context import ConnectorCont
 from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.definition import UnknownConnectorClass
 from mirror_connect.connectors.errors import ConfigError
+from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.secrets import resolved_secrets
 
 log = logging.getLogger(__name__)
@@ -121,4 +122,4 @@ class RunningConnectors:
         try:
             await connector.stop()
         except Exception:
-            log.exception("Connector %s did not stop cleanly", name)
+            log.exception("Connector %s did not stop cleanly", ConnectorName(name))

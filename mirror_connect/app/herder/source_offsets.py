@@ -27,6 +27,7 @@ from mirror_connect.connectors import connector_definition
 from mirror_connect.connectors.config.java_maps import in_hash_order
 from mirror_connect.connectors.definition import UnknownConnectorClass
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.checks import RefusedOffset
 from mirror_connect.connectors.secrets import redact
 from mirror_connect.connectors.wording import counted
@@ -104,15 +105,20 @@ class SourceOffsets:
         removed = sum(offset is None for _, offset in ordered)
         done = ((len(ordered) - removed, "set"), (removed, "removed"))
         parts = [f"{counted(count, 'source offset')} {what}" for count, what in done if count]
-        log.info("Connector %s: %s", name, ", ".join(parts) or "no source offset changed")
+        log.info("Connector %s: %s", ConnectorName(name), ", ".join(parts) or "no source offset changed")
         # Connect's connectors take it, too, and REST has no place to say it.
         for why, count in Counter(idle).items():
-            log.warning("Connector %s: no task will read %s of those: %s", name, counted(count, "source offset"), why)
+            log.warning(
+                "Connector %s: no task will read %s of those: %s",
+                ConnectorName(name),
+                counted(count, "source offset"),
+                why,
+            )
 
     async def reset(self, name: str) -> None:
         """Removes every offset of a connector."""
         await self._change(name, lambda *_: None, lambda store: store.forget(name))
-        log.info("Connector %s: all source offsets removed", name)
+        log.info("Connector %s: all source offsets removed", ConnectorName(name))
 
     async def _change(
         self,

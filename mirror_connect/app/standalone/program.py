@@ -18,6 +18,7 @@ from mirror_connect.app.standalone.file_lock import OffsetFileLock
 from mirror_connect.app.standalone.standalone_config import StandaloneConfig
 from mirror_connect.app.supervisor.launched_spark import LaunchedSpark
 from mirror_connect.app.worker import Worker
+from mirror_connect.connectors.log_format import ConnectorName
 
 log = logging.getLogger(__name__)
 
@@ -83,4 +84,4 @@ class StandaloneWorker:
             await self.worker.herder.configs.create(file.name, file.config, file.initial_state)
         except ConnectError as error:
             raise ConnectorFileRefused(file.path, error.line) from error
-        log.info("Created connector %s of %s", file.name, file.path)
+        log.info("Created connector %s of %s", ConnectorName(file.name), file.path)

@@ -8,6 +8,7 @@ import logging
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Final
 
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
@@ -19,6 +20,7 @@ from mirror_connect.app.supervisor.task_restarts import TaskRestarts
 from mirror_connect.app.supervisor.task_run import Phase, TaskRun
 from mirror_connect.app.supervisor.task_runs import TaskRuns
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.log_format import PROBLEM
 from mirror_connect.connectors.mirror.assignment import ASSIGNED_PARTITIONS, assigned_partitions_text
 from mirror_connect.connectors.partitions import TopicPartition
 from mirror_connect.connectors.secrets import redact, resolved_secrets, secrets_of
@@ -209,10 +211,11 @@ class TaskRequests:
         # A thread reports while the task's loop hangs: the process lives, but copies nothing.
         run.heard, run.report = now - report.loop_silent_s, report
         self._metrics.take(run.task, report, run.secrets)
-        for line in report.log_lines:
-            log.warning("Task %s: %s", run.task, redact(line, run.secrets))
+        for line, code in zip_longest(report.log_lines, report.log_codes[: len(report.log_lines)], fillvalue=""):
+            log.warning("Task %s: %s", run.task, redact(line, run.secrets), extra={PROBLEM: code} if code else None)
         for event in report.events:
-            log.warning("Task %s: %s", run.task, run.events.add(event, run.secrets, time.time()))
+            added = run.events.add(event, run.secrets, time.time())
+            log.warning("Task %s: %s", run.task, added, extra={PROBLEM: event.code.value})
         if report.topics and self._runs.events:
             self._runs.events.topics_written(run.task, report.topics)
         if run.may_write:

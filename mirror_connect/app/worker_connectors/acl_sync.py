@@ -17,6 +17,7 @@ from mirror_connect.app.worker_connectors.config_sync import Links
 from mirror_connect.connectors.acls import AclBinding, Resource
 from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import ClusterUnreachable, NotAuthorized
+from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.acl_rules import Copies, SeenBindings, remote_bindings, to_add, to_remove
 from mirror_connect.connectors.mirror.mirror_source import PREFIXED_ACLS, REMOVE_ACLS, topic_selection
 from mirror_connect.kafka_io.admin.acl_admin import binding_text, create_acls, delete_acls, topic_acls
@@ -147,10 +148,15 @@ class AclSync:
 
     def _log_bindings(self, what: str, bindings: Collection[AclBinding]) -> None:
         for binding in bindings:
-            log.info("Connector %s: %s ACL %s", self._connector, what, binding_text(binding))
+            log.info("Connector %s: %s ACL %s", ConnectorName(self._connector), what, binding_text(binding))
 
     def _log_once(self, line: str) -> None:
-        log.log(logging.DEBUG if line in self._logged else logging.INFO, "Connector %s: %s", self._connector, line)
+        log.log(
+            logging.DEBUG if line in self._logged else logging.INFO,
+            "Connector %s: %s",
+            ConnectorName(self._connector),
+            line,
+        )
         self._logged.add(line)
 
 

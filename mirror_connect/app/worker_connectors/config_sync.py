@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mirror_connect.connectors.config.table import Settings
+from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.topic_configs import (
     ConfigChange,
     TopicConfig,
@@ -102,7 +103,9 @@ class ConfigSync:
         refused = change_configs(target, decided)
         for topic, steps in decided.changes.items():
             if topic not in refused:
-                log.info("Connector %s: configs of topic %s: %s", self._connector, topic, _changes_text(steps))
+                log.info(
+                    "Connector %s: configs of topic %s: %s", ConnectorName(self._connector), topic, _changes_text(steps)
+                )
         return [*decided.unreadable, *refused.values()]
 
     def _log_unknown(self, topic: str, configs: Mapping[str, str]) -> None:
@@ -111,7 +114,7 @@ class ConfigSync:
             log.warning(
                 "Connector %s: topic %s does not get %s=%s from its source: the brokers of the target do not know this "
                 "config (logged once for all topics)",
-                *(self._connector, topic, name, configs[name]),
+                *(ConnectorName(self._connector), topic, name, configs[name]),
             )
 
     def _judge(self, topics: Collection[Sequence[TopicConfig]]) -> None:

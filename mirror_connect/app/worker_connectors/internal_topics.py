@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import NotAuthorized
+from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.records.heartbeats import HEARTBEATS_TOPIC
 from mirror_connect.connectors.records.offset_syncs import offset_syncs_place
 from mirror_connect.connectors.replication_policy import replication_policy
@@ -71,11 +72,13 @@ def make_internal_topic(admin: ClusterAdmin, connector: str, topic: str, setting
     outcome = create_internal_topic(admin, topic, replicas)
     if outcome.left_to_others is not None:
         why = outcome.left_to_others
-        log.info("Connector %s: topic %s is not created, as others may create it: %s", connector, topic, why)
+        log.info(
+            "Connector %s: topic %s is not created, as others may create it: %s", ConnectorName(connector), topic, why
+        )
     elif outcome.replicas is not None and outcome.replicas != replicas:
         log.warning(
             "Connector %s: topic %s is created with %d replica%s instead of %d (%s): the cluster has no more brokers",
-            connector,
+            ConnectorName(connector),
             topic,
             outcome.replicas,
             "" if outcome.replicas == 1 else "s",
@@ -83,7 +86,7 @@ def make_internal_topic(admin: ClusterAdmin, connector: str, topic: str, setting
             setting,
         )
     elif outcome.replicas is not None:
-        log.info("Connector %s: created topic %s", connector, topic)
+        log.info("Connector %s: created topic %s", ConnectorName(connector), topic)
     return outcome.refused
 
 

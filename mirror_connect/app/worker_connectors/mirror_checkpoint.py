@@ -17,6 +17,7 @@ from mirror_connect.app.worker_connectors.scheduler import RefreshScheduler
 from mirror_connect.app.worker_connectors.source_groups import SeenGroups, groups_to_assign, see_groups
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.connectors.config.table import Settings
+from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.mirror_checkpoint import (
     assign_groups,
     checkpoint_selection,
@@ -86,13 +87,13 @@ class MirrorCheckpointConnector:
         if found.nothing is not None and self._nothing is None:
             # A cluster without groups is usually new, and nothing is wrong with it.
             level = logging.WARNING if seen.listed else logging.INFO
-            log.log(level, "Connector %s: %s", self._context.name, found.nothing)
+            log.log(level, "Connector %s: %s", ConnectorName(self._context.name), found.nothing)
         self._nothing = found.nothing
         gone = [group for group in self._assigned if group not in seen.listed]
         if gone:
             log.warning(
                 "Connector %s: %s gone from the source; what was translated for %s stays on the target: %s",
-                self._context.name,
+                ConnectorName(self._context.name),
                 "a group is" if len(gone) == 1 else f"{len(gone)} groups are",
                 "it" if len(gone) == 1 else "them",
                 _names(gone),
@@ -108,7 +109,7 @@ class MirrorCheckpointConnector:
                 self._named.update(names)
                 log.warning(
                     "Connector %s: no offsets of %s groups are translated, as they are not those of a consumer group: %s",
-                    self._context.name,
+                    ConnectorName(self._context.name),
                     kind,
                     _names(names),
                 )

@@ -18,6 +18,7 @@ from mirror_connect.app.worker_connectors.stored_acls import StoredAcls
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.app.worker_connectors.topic_syncs import Known, TopicSyncs
 from mirror_connect.connectors.config.table import Settings
+from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.assignment import Assignment, reassign, task_configs
 from mirror_connect.connectors.mirror.mirror_source import SAMPLING_ENABLED, topic_selection
 from mirror_connect.connectors.mirror.settings import admin_timeout_s, required_source_admin
@@ -103,10 +104,10 @@ class MirrorSourceConnector:
     def _assign(self, found: Found) -> None:
         # Only in the log: Connect's status does not show it, and scripts take a trace for a problem.
         if found.nothing is not None and self._nothing is None:
-            log.warning("Connector %s: %s", self._context.name, found.nothing)
+            log.warning("Connector %s: %s", ConnectorName(self._context.name), found.nothing)
         self._nothing = found.nothing
         if found.reserved is not None and found.reserved != self._reserved:
-            log.warning("Connector %s: %s", self._context.name, found.reserved)
+            log.warning("Connector %s: %s", ConnectorName(self._context.name), found.reserved)
         self._reserved = found.reserved
         self._assignment = reassign(self._assignment, found.partitions, self._config.settings.integer("tasks.max"))
         self._context.request_task_reconfiguration(task_configs(self._config.raw, self._assignment))
@@ -139,7 +140,7 @@ class MirrorSourceConnector:
         changes = make_changes(self._target, topics.changes)
         self._fresh.made({topic: count for topic, count in changes.there.items() if count > existing.get(topic, 0)})
         for line in changes.made:
-            log.info("Connector %s: %s", self._context.name, line)
+            log.info("Connector %s: %s", ConnectorName(self._context.name), line)
         partitions, links = topics.partitions(changes.there), topics.links(changes.there)
         nothing = nothing_copied(settings, self._selection, found)
         reserved = _reserved_line(self._selection.reserved_topics(found))

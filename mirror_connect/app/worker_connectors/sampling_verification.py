@@ -19,6 +19,7 @@ from mirror_connect.app.worker_connectors.connector_context import ConnectorCont
 from mirror_connect.app.worker_connectors.target_choice import TargetChooser
 from mirror_connect.connectors.config.table import Settings
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.mirror_source import SAMPLING_CPU_SHARE
 from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.connectors.secrets import redact, secrets_of
@@ -80,7 +81,7 @@ class SamplingVerification:
             except (ClusterUnreachable, ConfigError, NotAuthorized, OSError) as error:
                 self._absence = str(error)
             except Exception as error:  # any error concerns only this process
-                log.exception("Connector %s: a bug in its sampling verification", self._name)
+                log.exception("Connector %s: a bug in its sampling verification", ConnectorName(self._name))
                 self._absence = f"{type(error).__name__}: {error}"
             self._former_faults, self._faults = self._former_faults + self._faults, 0
             failures = 1 if time.monotonic() - began > STEADY_S else failures + 1
@@ -153,7 +154,7 @@ class SamplingVerification:
                 self._logged += 1
                 self._faults += not self._faults
                 if self._logged <= FAULTS_LOGGED:
-                    log.error("Connector %s: the copy differs from its source: %s", self._name, text)
+                    log.error("Connector %s: the copy differs from its source: %s", ConnectorName(self._name), text)
                 self._show()
             case "progress":
                 self._absence = self._logged_absence = ""
@@ -161,15 +162,19 @@ class SamplingVerification:
                 self._show()
                 if time.monotonic() - self._logged_progress >= PROGRESS_S:
                     self._logged_progress = time.monotonic()
-                    log.info("Connector %s: sampling verification: %s", self._name, text)
+                    log.info("Connector %s: sampling verification: %s", ConnectorName(self._name), text)
             case _:
-                log.info("Connector %s: sampling verification: %s", self._name, text)
+                log.info("Connector %s: sampling verification: %s", ConnectorName(self._name), text)
 
     def _log_absence(self) -> None:
         # One line for a cluster that is unreachable for hours, not one for each try.
         if self._absence != self._logged_absence:
             self._logged_absence = self._absence
-            log.warning("Connector %s: its copy is not being verified: %s", self._name, self._clean(self._absence))
+            log.warning(
+                "Connector %s: its copy is not being verified: %s",
+                ConnectorName(self._name),
+                self._clean(self._absence),
+            )
 
     def _show(self) -> None:
         problems = []

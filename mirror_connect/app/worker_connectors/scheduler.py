@@ -18,6 +18,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from mirror_connect.app.worker_connectors.connector_context import ConnectorContext, in_one_line
 from mirror_connect.connectors.errors import AddressUnknown, ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.log_format import PROBLEM, ConnectorName
 from mirror_connect.connectors.problems import Problem, ProblemCode
 from mirror_connect.kafka_io.admin.admin_errors import AdminError
 
@@ -102,7 +103,7 @@ class RefreshScheduler(Generic[Found]):
                 self._context.raise_error(str(error))
                 return
             except Exception as error:  # any error concerns only this connector
-                log.exception("Connector %s", self._context.name)
+                log.exception("Connector %s", ConnectorName(self._context.name))
                 self._context.raise_error(f"{type(error).__name__}: {error}")
                 return
             else:
@@ -130,9 +131,10 @@ class RefreshScheduler(Generic[Found]):
             return
         self._problems = found
         if found:
-            log.warning("Connector %s: %s", self._context.name, in_one_line(found))
+            about = {PROBLEM: found[0].code.value}
+            log.warning("Connector %s: %s", ConnectorName(self._context.name), in_one_line(found), extra=about)
         else:
-            log.info("Connector %s: its problems are resolved", self._context.name)
+            log.info("Connector %s: its problems are resolved", ConnectorName(self._context.name))
         self._show(found)
 
 

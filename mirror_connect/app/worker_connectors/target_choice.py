@@ -20,6 +20,7 @@ from typing import Final
 
 from mirror_connect.app.config.common_config import CommonConfig
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
+from mirror_connect.connectors.log_format import ConnectorName
 from mirror_connect.connectors.mirror.settings import (
     PRODUCER_OVERRIDE,
     producer_overrides,
@@ -147,7 +148,7 @@ class TargetChooser:
         log.warning(
             "Connector %s: %s is not the worker's own cluster; %s go there, with target.producer.* "
             "(Kafka Connect would write them to the worker's own cluster)",
-            connector,
+            ConnectorName(connector),
             address,
             both,
         )

@@ -16,7 +16,7 @@ from typing import Final
 
 from mirror_connect.connectors.mirror.mirror_source import CORRUPT_BATCHES, OVERSIZE_RECORDS, SKIP
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.problems import Problem, ProblemCode, Problems, different
+from mirror_connect.connectors.problems import Problem, ProblemCode, ProblemLine, Problems, different
 from mirror_connect.connectors.wording import counted
 from mirror_connect.kafka_io.client.cluster import Cluster
 from mirror_connect.kafka_io.consumer.fetcher import Fetcher
@@ -230,7 +230,7 @@ class StalledPartitions:
         again = before is not None and before.offset == offset
         wait = min(before.wait * 2, RETRY_MAX_S) if before and again else RETRY_S
         if before is None or not again or before.problem != problem:
-            self._link.log(problem.line)
+            self._link.log(ProblemLine.of(problem.line, problem.code))
         self._stalled[source] = StalledPartition(problem, offset, wait, for_good, flow.topic_id)
         self._fetcher.remove(source)
         self._later(wait, lambda: self._try_again(source, flow))
