@@ -17,6 +17,7 @@ from mirror_connect.app.config.common_config import CommonConfig
 from mirror_connect.app.herder.active_topics import TopicTracking
 from mirror_connect.app.herder.client_properties import OverridePolicy
 from mirror_connect.app.herder.herder import Herder
+from mirror_connect.app.herder.log_levels import LogLevels
 from mirror_connect.app.herder.validation import ConfigRules
 from mirror_connect.app.metrics.worker_metrics import WorkerMetrics
 from mirror_connect.app.planning.planner import Planner
@@ -97,6 +98,7 @@ class Worker:
                 derived=bool(flow),
             ),
             standalone=standalone,
+            log_levels=LogLevels(tell_spark=spark.set_log_levels),
             metrics=metrics,
             planner=Planner(targets, specs.offsets_of, config.offset_topic),
         )

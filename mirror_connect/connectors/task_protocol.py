@@ -198,12 +198,21 @@ class TaskReport:
 
 
 @dataclass(frozen=True, slots=True)
+class LogLevels:
+    """The levels of loggers that users have set, by name, as Python's numbers. `version`: 0 if nobody has set any."""
+
+    version: int = 0
+    levels: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class TaskOrders:
     """The worker's answer to a report.
 
     `lease_ms`: how long the task may continue to write, from the moment it *sent* the report; 0 = stop writing now.
     `finish`: commit and return; later epochs of this run do nothing. `abandon`: return at once without a commit.
     `end_epoch`: commit and return; the next epoch begins in another process.
+    `log_levels`: those of the process, if it does not know this version; None if it does.
     """
 
     lease_ms: int
@@ -211,6 +220,7 @@ class TaskOrders:
     abandon: bool = False
     end_epoch: bool = False
     assignment_version: int = 0
+    log_levels: LogLevels | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""
@@ -219,4 +229,5 @@ class TaskOrders:
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> TaskOrders:
         """The inverse of `to_json`."""
-        return cls(**body)
+        levels = body.get("log_levels")
+        return cls(**{**body, "log_levels": None if levels is None else LogLevels(**levels)})

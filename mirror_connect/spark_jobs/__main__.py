@@ -25,6 +25,7 @@ import psutil
 
 from mirror_connect.connectors.user_code.hidden_memory import hide_memory
 from mirror_connect.spark_jobs.jvm import JvmEndedError
+from mirror_connect.spark_jobs.log_levels import log_to_standard_error
 from mirror_connect.spark_jobs.session import Opening
 from mirror_connect.spark_jobs.spark_settings import archive_option
 
@@ -120,9 +121,8 @@ def _is_rest(process: psutil.Process, own_session: bool) -> bool:
 def main() -> None:
     """Entry point of `python -m mirror_connect.spark_jobs`."""
     hide_memory()
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
     milestones = os.environ.get("MIRROR_CONNECT_LOG_LEVEL", "").upper() == "DEBUG"
-    logging.getLogger("mirror_connect").setLevel(logging.DEBUG if milestones else logging.INFO)
+    log_to_standard_error(logging.DEBUG if milestones else logging.INFO)
     for noisy in ("py4j", "pyspark"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     first_line = sys.stdin.readline()

@@ -11,6 +11,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from mirror_connect.connectors.task_protocol import LogLevels
+from mirror_connect.spark_jobs.jvm_log import set_jvm_level
+from mirror_connect.spark_jobs.log_levels import apply
 from mirror_connect.spark_jobs.query import start_query, warm_up
 from mirror_connect.spark_jobs.worker_client import InternalHttp, RunHandle, RunOverError, WorkerUnreachableError
 
@@ -46,10 +49,17 @@ class Application:
                 time.sleep(REPORT_S)
                 continue
             version = plan["version"]
+            self._set_log_levels(LogLevels(**plan["log_levels"]))
             if cold and not plan["runs"]:
                 threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
             cold = False
             self._apply({run["run_id"]: run for run in plan["runs"]})
+
+    def _set_log_levels(self, told: LogLevels) -> None:
+        try:
+            apply(told, lambda name, level: set_jvm_level(self._session, name, level))
+        except Exception:  # tasks must run whatever the log does
+            log.exception("log levels were not set")
 
     def _warm_up(self) -> None:
         """Nobody waits for this session's first query, so it is one that does nothing."""

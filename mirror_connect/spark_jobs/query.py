@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import traceback
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mirror_connect.connectors.errors import ClusterUnreachable, ConfigError, NotAuthorized
 from mirror_connect.connectors.task_protocol import ABANDONED, EPOCH_ENDED, FAILED, FENCED, FINISHED
 from mirror_connect.kafka_io.producer.produce_outcome import FencedError, PartitionRefusedError
+from mirror_connect.spark_jobs.log_levels import log_of_a_task
 from mirror_connect.spark_jobs.task_context import EPOCH_SECONDS
 from mirror_connect.spark_jobs.worker_client import RunHandle, RunOverError, WorkerClient
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     ArrowFunction = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
 
+log = logging.getLogger(__name__)
 # The pause of an epoch without work: its run is over, and the query not stopped yet.
 IDLE_EPOCH_SECONDS: Final = 0.2
 # What a task in the shared process has to return when it is ordered to abandon. The worker's patience is longer.
@@ -126,6 +129,7 @@ def run_shared_epoch(handle: RunHandle) -> None:
 def _run(work: Coroutine[Any, Any, None]) -> None:
     import uvloop  # noqa: PLC0415 — only task processes need it
 
+    log_of_a_task()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(work)
 
@@ -149,6 +153,7 @@ async def epoch_of(
         await asyncio.sleep(IDLE_EPOCH_SECONDS)
         return
     client.start()
+    log.debug("An epoch of task %s-%d begins, attempt %s", spec.connector, spec.task, client.attempt)
     timer = loop.call_later(seconds, client.end_epoch)
     state, trace = EPOCH_ENDED, None
     abandoning: asyncio.Task[None] | None = None
@@ -174,6 +179,7 @@ async def epoch_of(
         if client.orders.abandon:
             state, trace = ABANDONED, None
         await asyncio.to_thread(client.report_now, state, trace)
+        log.debug("An epoch of task %s-%d has ended: %s", spec.connector, spec.task, state)
         client.close()
 
 

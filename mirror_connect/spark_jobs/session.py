@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mirror_connect.spark_jobs.jvm import StartedJvm, gateway_of, start_jvm
+from mirror_connect.spark_jobs.jvm_log import quieten
 from mirror_connect.spark_jobs.spark_settings import settings, without_secrets
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Opening:
         threading.Thread(target=_start_python, args=(context,), name="first-job", daemon=True).start()
         session: SparkSession = SparkSession.builder.config(conf=_conf(self._chosen)).getOrCreate()
         session.sparkContext.setLogLevel(self._chosen["spark.log.level"])
-        _quieten(session)
+        quieten(session)
         return session
 
 
@@ -73,10 +74,3 @@ def _start_python(context: SparkContext) -> None:
 
 def _nothing(_number: int) -> None:
     pass
-
-
-def _quieten(session: SparkSession) -> None:
-    """Hides an error line. Spark logs it when a query is stopped whose task has returned, and it is no error."""
-    log4j = session.sparkContext._jvm.org.apache.logging.log4j
-    noisy = "org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec"
-    log4j.core.config.Configurator.setLevel(noisy, log4j.Level.OFF)

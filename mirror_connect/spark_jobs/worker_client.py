@@ -33,6 +33,7 @@ from mirror_connect.connectors.task_protocol import (
     TaskSpec,
 )
 from mirror_connect.kafka_io.producer.task_lease import TaskLease
+from mirror_connect.spark_jobs.log_levels import apply, known_version
 from mirror_connect.spark_jobs.task_context import UnderOrders
 
 REQUEST_TIMEOUT_S: Final = 5.0
@@ -280,6 +281,7 @@ class WorkerClient(UnderOrders):
         )
         sent = boot_clock()
         path = f"/runs/{self._handle.run_id}/report?hold={int(hold)}&known={self.orders.assignment_version}"
+        path += f"&levels={known_version()}"
         try:
             orders = TaskOrders.from_json(self._reports.call("POST", path, report.to_json()))
         except WorkerUnreachableError:
@@ -298,6 +300,10 @@ class WorkerClient(UnderOrders):
             raise
         self._heard = time.monotonic()
         self._lease.renew(sent, orders.lease_ms)
+        if orders.log_levels is not None:
+            apply(orders.log_levels)
+            # Of the process, and no reason to wake the task.
+            orders = replace(orders, log_levels=None)
         # The lease is new in every answer, and no reason to wake the task.
         if replace(orders, lease_ms=self.orders.lease_ms) != self.orders:
             self._obey(orders)

@@ -5,7 +5,9 @@ All tests share one application, in the order written; those that kill its JVM o
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 import os
 import signal
 import tempfile
@@ -202,6 +204,40 @@ async def test_what_is_killed_at_the_top_is_replaced_with_all_that_was_below(rig
     assert (first, set(between), len(between) >= 2, last) == ("RUNNING", {"UNASSIGNED"}, True, "RUNNING")
     assert "was ended by signal 9 (SIGKILL)" in (rig.events.states[1][2] or "")
     await rig.until(lambda: not any(lives(process) for process in tree), "nothing of the former one is left")
+
+
+async def test_log_levels_reach_spark_and_a_running_task_and_outlive_a_restart(rig: SparkRig) -> None:
+    async def quietly_ends() -> bool:
+        """Whether a task's debugging lines are silent until its end."""
+        rig.notices.lines.clear()
+        rig.supervisor.want({})
+        await rig.until(lambda: not list(rig.supervisor.runs), "it has ended")
+        return not any("An epoch of task c-0 has ended" in line for line in rig.notices.lines)
+
+    async def shows(text: str) -> None:
+        await rig.until(lambda: any(text in line for line in rig.notices.lines), f"{text} is logged")
+
+    rig.supervisor.want({A: wanted("obedient", "t-0")})
+    await rig.runs(A)
+    assert await quietly_ends()
+    assert not any("MicroBatchExecution: " in line for line in rig.notices.lines)
+    rig.supervisor.want({A: wanted("obedient", "t-0")})
+    await rig.runs(A)
+    # Of a task that runs already, and of a JVM that runs already.
+    rig.spark.set_log_levels({"mirror_connect.spark_jobs": logging.DEBUG, "org.apache.spark": logging.INFO})
+    # A task hears of the levels in the answer to a report, twice a second.
+    await asyncio.sleep(1.5)
+    assert not await quietly_ends()
+    rig.supervisor.want({A: wanted("obedient", "t-0")})
+    await rig.runs(A)
+    await shows("MicroBatchExecution: ")
+    before = rig.pid(A)
+    rig.tree()[0].kill()
+    rig.notices.lines.clear()
+    await rig.until(lambda: rig.is_running(A) and rig.pid(A) != before, "it runs on another application")
+    await shows("MicroBatchExecution: ")
+    await asyncio.sleep(1.5)
+    assert not await quietly_ends()
 
 
 async def test_the_end_of_the_pipe_ends_the_whole_tree_and_its_files(rig: SparkRig, scratch: Path) -> None:

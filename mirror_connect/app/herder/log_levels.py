@@ -24,6 +24,11 @@ log = logging.getLogger(__name__)
 
 ROOT: Final = "root"
 OFF: Final = "OFF"
+OURS: Final = "mirror_connect"
+# What Spark's processes log, too.
+_OF_SPARK: Final = tuple(f"{OURS}.{room}." for room in ("connectors", "kafka_io", "spark_jobs"))
+# log4j's name of all that Spark itself logs.
+JVM: Final = "org.apache.spark"
 # log4j's levels, from the one that logs everything to the one that logs nothing.
 LEVELS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -40,13 +45,18 @@ LEVELS: Final[Mapping[str, int]] = MappingProxyType(
 STANDS_FOR: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "org.apache.kafka.clients": ("mirror_connect.kafka_io",),
-        "org.apache.kafka.connect": ("mirror_connect.app", "mirror_connect.connectors", "mirror_connect.spark"),
-        "org.apache.kafka.connect.mirror": ("mirror_connect.app.worker_connectors", "mirror_connect.spark"),
+        "org.apache.kafka.connect": (
+            *("mirror_connect.app", "mirror_connect.connectors"),
+            *("mirror_connect.spark", "mirror_connect.spark_jobs"),
+        ),
+        "org.apache.kafka.connect.mirror": (
+            *("mirror_connect.app.worker_connectors", "mirror_connect.spark", "mirror_connect.spark_jobs"),
+        ),
         "org.apache.kafka.connect.runtime": ("mirror_connect.app.herder", "mirror_connect.app.supervisor"),
         "org.apache.kafka.connect.runtime.distributed": ("mirror_connect.app.herder",),
         "org.apache.kafka.connect.runtime.rest": ("mirror_connect.app.rest",),
         "org.apache.kafka.connect.storage": ("mirror_connect.app.storage",),
-        "org.apache.spark": ("mirror_connect.spark",),
+        JVM: ("mirror_connect.spark",),
     }
 )
 
@@ -71,9 +81,15 @@ def level_named(text: str) -> str | None:
 
 
 class LogLevels:
-    """The loggers of this process, or of `manager`."""
+    """The loggers of this process, or of `manager`. `tell_spark` gets the levels that Spark's processes have to set."""
 
-    def __init__(self, manager: logging.Manager | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        manager: logging.Manager | None = None,
+        clock: Callable[[], float] = time.time,
+        tell_spark: Callable[[Mapping[str, int]], None] = lambda _: None,
+    ) -> None:
+        self._tell_spark = tell_spark
         self._manager = logging.root.manager if manager is None else manager
         self._clock = clock
         self._modified: dict[str, int] = {}
@@ -113,6 +129,14 @@ class LogLevels:
         self._modified |= dict.fromkeys(changed, now)
         for name in chosen - STANDS_FOR.keys():
             self._logger(name).setLevel(LEVELS[level])
+        theirs = {
+            name for name in chosen - STANDS_FOR.keys() if name in (ROOT, OURS) or f"{name}.".startswith(_OF_SPARK)
+        }
+        if namespace == JVM:
+            # Only on request for it: with any other name nobody means the JVM, which logs thousands of lines a second.
+            theirs.add(JVM)
+        if theirs:
+            self._tell_spark(dict.fromkeys(theirs, LEVELS[level]))
         return changed
 
     def _room_for(self, name: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -98,6 +99,8 @@ def create_internal_application(spark: SparkHost) -> Starlette:
         hold = REPORT_HOLD_S if request.query_params.get("hold") == "1" else 0.0
         known = int(request.query_params.get("known", "0"))
         orders = await requests.report(run, received, hold_s=hold, known_version=known)
+        if int(request.query_params.get("levels", "0")) != spark.log_levels.version:
+            orders = replace(orders, log_levels=spark.log_levels)
         return JSONResponse(orders.to_json())
 
     return Starlette(

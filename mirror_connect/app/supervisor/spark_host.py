@@ -14,7 +14,7 @@ import secrets
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
 from mirror_connect.app.supervisor.interfaces import Application
@@ -24,7 +24,7 @@ from mirror_connect.app.supervisor.spark_keeper import SparkKeeper
 from mirror_connect.app.supervisor.task_run import TaskRun
 from mirror_connect.connectors.log_format import log_flow
 from mirror_connect.connectors.partitions import TopicPartition
-from mirror_connect.connectors.task_protocol import SourceOffset, TaskOrders, TaskReport, TaskSpec
+from mirror_connect.connectors.task_protocol import LogLevels, SourceOffset, TaskOrders, TaskReport, TaskSpec
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +107,8 @@ class SparkHost:
         self._keeper = SparkKeeper(lambda: first.pop() if first else new_application(spark), clock, self._lost)
         self._shared: _SharedProcess | None = None
         self._plan_version = 0
+        # What users have set. It outlives Spark, and the next application gets it with its first plan.
+        self.log_levels = LogLevels()
         self._plan_changed = asyncio.Event()
 
     def add(self, owner: RunOwner) -> None:
@@ -192,6 +194,11 @@ class SparkHost:
         """The other runs in the shared process, of any flow; none for a run that has a process of its own."""
         return (other for other in self._runs() if other is not run and other.shared and run.shared)
 
+    def set_log_levels(self, levels: Mapping[str, int]) -> None:
+        """Sets levels of loggers in Spark's processes, by name as Python's numbers, now and after each restart."""
+        self.log_levels = LogLevels(self.log_levels.version + 1, {**self.log_levels.levels, **levels})
+        self.change_plan()
+
     def change_plan(self) -> None:
         """Makes a new version of the plan, and answers requests that wait for one."""
         self._plan_version += 1
@@ -215,7 +222,7 @@ class SparkHost:
         ]
         if (shared := self._shared_process()) is not None:
             runs.insert(0, {"run_id": shared.process_id, "token": shared.token, "shared": True})
-        return {"version": self._plan_version, "runs": runs}
+        return {"version": self._plan_version, "runs": runs, "log_levels": asdict(self.log_levels)}
 
     async def shared_runs(self, process_id: str, after: int, hold_s: float) -> dict[str, Any] | None:
         """Every run of the shared process; waits like `plan`. None if that process is over."""

@@ -44,6 +44,10 @@ _ENDED_TASK: Final = re.compile(
 )
 _EXCEPTION: Final = re.compile(r"[\w.$]+(Exception|Error)\b")
 _OUR_DRIVER: Final = "mirror_connect.spark_jobs "
+# Its lines show under the name of Spark, unless that logs less.
+_driver_log: Final = logging.getLogger(_OUR_DRIVER.strip())
+_NAMED: Final = re.compile(r"(mirror_connect\.(?:connectors|kafka_io|spark_jobs)(?:\.\w{1,40}){0,4}) (.*)")
+_MOST_NAMES: Final = 200
 # Lines about a JVM that does not start, without the reason: from the JVM after its reason, and from its waiting parent.
 _NO_REASON: Final = re.compile(
     r"Error: (Could not create the Java Virtual Machine|A fatal exception has occurred)|Usage: spark-submit|Options:$"
@@ -77,6 +81,7 @@ class SparkLog:
         # The line before is ignored, so the exception in the next line is, too.
         self._exception_aside = False
         self.signals: dict[int, int] = {}
+        self._named: set[str] = set()
 
     def take(self, line: str) -> None:
         """Logs a line: the first of an event at its own level, the lines below it at DEBUG."""
@@ -84,10 +89,13 @@ class SparkLog:
             self._take_signal(*ended)
             return
         head = _HEAD.match(line)
+        if head is not None and self._take_named(_LEVELS[head[1]], line[head.end() :]):
+            return
         text = line[head.end() :].removeprefix(_OUR_DRIVER) if head else line
         ended_task = _ENDED_TASK.search(line) is not None
         level = _LEVELS[head[1]] if head and not ended_task and not _IDLE.search(line) else logging.DEBUG
-        log.log(level, "%s", text)
+        own = head is not None and line.startswith(_OUR_DRIVER, head.end()) and not log.isEnabledFor(level)
+        (_driver_log if own else log).log(level, "%s", text)
         aside = ended_task or (self._exception_aside and _EXCEPTION.match(line) is not None)
         self._exception_aside = ended_task
         if self._reason_given:
@@ -99,6 +107,18 @@ class SparkLog:
         elif _NOT_STARTED not in line or not self.last_words:
             self._add(text)
         self._reason_given = head is not None and head[1] == "CRITICAL"
+
+    def _take_named(self, level: int, text: str) -> bool:
+        """Logs a line of one of our loggers in a task's process under its own name. Not the driver's: see _OUR_DRIVER."""
+        named = _NAMED.match(text)
+        if named is None or text.startswith(_OUR_DRIVER):
+            return False
+        # A user's class may write anything to standard error, and each name is a logger for ever.
+        if named[1] not in self._named and len(self._named) >= _MOST_NAMES:
+            return False
+        self._named.add(named[1])
+        logging.getLogger(named[1]).log(level, "%s", named[2])
+        return True
 
     def _take_signal(self, pid: int, number: int) -> None:
         # Spark and the worker kill processes as well: whoever misses one says so.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 import pytest
 
 from mirror_connect.app.herder.log_levels import LEVELS, LONGEST_NAME, MOST_NAMED, LoggerLevel, LogLevels, level_named
 
+OF_ALL = {"root", *(f"mirror_connect.{room}" for room in ("connectors", "kafka_io", "spark_jobs"))}
 NOW = 1_700_000_000.25
 
 
@@ -143,3 +145,20 @@ def test_names_that_nobody_logs_by_are_bounded() -> None:
     assert len(manager.loggerDict) <= MOST_NAMED + 10
     # What was named before, and what logs, can be set still.
     assert levels.change("made-up-0", "ERROR") == ["made-up-0"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        pytest.param("mirror_connect.spark_jobs", {"mirror_connect.spark_jobs"}, id="ours"),
+        pytest.param("org.apache.kafka.clients", {"mirror_connect.kafka_io"}, id="an_alias"),
+        pytest.param("org.apache.spark", {"org.apache.spark"}, id="spark_itself"),
+        pytest.param("root", OF_ALL, id="all_but_the_jvm"),
+        pytest.param("demo", None, id="of_nobody"),
+    ],
+)
+def test_spark_is_told_of_what_concerns_it(manager: logging.Manager, name: str, told: set[str] | None) -> None:
+    heard: list[Mapping[str, int]] = []
+    manager.getLogger("mirror_connect.kafka_io")
+    LogLevels(manager, lambda: NOW, heard.append).change(name, "DEBUG")
+    assert heard == ([] if told is None else [dict.fromkeys(told, logging.DEBUG)])

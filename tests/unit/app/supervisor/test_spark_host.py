@@ -137,3 +137,16 @@ async def test_log_lines_name_the_flow(flows: tuple[Flow, Flow], caplog: pytest.
     finally:
         logging.getLogger("mirror_connect.app.supervisor").removeHandler(handler)
     assert "[B->A] Task c-0: its process died (exit 139)" in lines
+
+
+async def test_levels_of_loggers_are_a_new_version_of_the_plan_and_stay(flows: tuple[Flow, Flow]) -> None:
+    spark = flows[0].spark
+    before = await spark.plan(-1, 0.0)
+    spark.set_log_levels({"a": 10})
+    spark.set_log_levels({"b": 20})
+    after = await spark.plan(before["version"], 0.0)
+    assert before["log_levels"] == {"version": 0, "levels": {}}
+    assert (after["version"] > before["version"], after["log_levels"]) == (
+        True,
+        {"version": 2, "levels": {"a": 10, "b": 20}},
+    )

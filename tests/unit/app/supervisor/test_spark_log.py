@@ -233,3 +233,34 @@ def test_signals_that_ended_task_processes_are_kept_and_are_no_last_words() -> N
         9,
         "Exception in thread main",
     )
+
+
+def test_a_line_of_a_tasks_logger_keeps_its_name_and_level(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "mirror_connect"):
+        SparkLog().take("DEBUG mirror_connect.kafka_io.client.cluster connected to b:9092")
+    (record,) = caplog.records
+    assert (record.name, record.levelname, record.getMessage()) == (
+        "mirror_connect.kafka_io.client.cluster",
+        "DEBUG",
+        "connected to b:9092",
+    )
+
+
+def test_the_drivers_lines_show_when_only_its_own_logger_logs_so_much(caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        caplog.at_level(logging.INFO, "mirror_connect.spark"),
+        caplog.at_level(logging.DEBUG, "mirror_connect.spark_jobs"),
+    ):
+        SparkLog().take("DEBUG mirror_connect.spark_jobs Start: the JVM listens")
+        SparkLog().take("26/01/02 03:04:05 DEBUG Utils: it is so")
+    assert [(each.name, each.getMessage()) for each in caplog.records] == [
+        ("mirror_connect.spark_jobs", "Start: the JVM listens")
+    ]
+
+
+def test_no_more_than_some_names_become_loggers() -> None:
+    spark = SparkLog()
+    for number in range(300):
+        spark.take(f"ERROR mirror_connect.spark_jobs.x{number} a user's class wrote this")
+    known = logging.root.manager.loggerDict
+    assert sum(f"mirror_connect.spark_jobs.x{number}" in known for number in range(300)) == 200

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from unittest.mock import ANY
 
 import pytest
 
@@ -49,7 +48,7 @@ async def test_a_task_that_was_fenced_is_started_anew_and_not_failed(world: Worl
         "UNASSIGNED",
         f"{FENCED_TRACE.strip()} It restarts in {FENCED_PAUSES_S[0]:g} s.",
     )
-    assert await world.spark.plan(-1, 0) == {"version": ANY, "runs": []}
+    assert (await world.spark.plan(-1, 0))["runs"] == []
     world.later(FENCED_PAUSES_S[0] + 1)
     await world.running(A)
     assert world.events.of(A) == ["RUNNING", "UNASSIGNED", "RUNNING"]
