@@ -62,7 +62,7 @@ The environment:
 
 - `MIRROR_CONNECT_LOG_LEVEL`: DEBUG, INFO (the default), WARNING, ERROR or CRITICAL.
 - `MIRROR_CONNECT_LOG_FORMAT`: text (the default) or json, over `log.format` of the worker's file
-  ([troubles.md](troubles.md#the-log-as-json)).
+  ([install.md](install.md#the-log-as-json)).
 - `JAVA_HOME`: which Java to use. `TMPDIR`: where Spark puts scratch files.
 - `KAFKA_OPTS`: `-Djava.security.auth.login.config=FILE` names the login file of Basic auth.
   `-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=URL,URL` lists the token endpoints that OAUTHBEARER logins may ask;

@@ -84,7 +84,7 @@ OF_WORKERS: Final[tuple[Row, ...]] = (
         "access.control.allow.origin", "access.control.allow.methods", "response.http.headers.config",
         note="see above",
     ),
-    ours("log.format", note="`json`: the log has one JSON object a line ([troubles.md](troubles.md#the-log-as-json))"),
+    ours("log.format", note="`json`: the log has one JSON object a line ([install.md](install.md#the-log-as-json))"),
     ours("rest.docs.enabled", note="`/docs` and `/openapi.json`; Connect has nothing of the kind"),
     ours("rest.read.only", note="REST only reads and validates; Connect has nothing of the kind"),
     ours("rest.ui.enabled", note="`/ui`, a page for browsers; Connect has nothing of the kind"),

@@ -207,37 +207,40 @@ async def test_what_is_killed_at_the_top_is_replaced_with_all_that_was_below(rig
 
 
 async def test_log_levels_reach_spark_and_a_running_task_and_outlive_a_restart(rig: SparkRig) -> None:
-    async def quietly_ends() -> bool:
-        """Whether a task's debugging lines are silent until its end."""
-        rig.notices.lines.clear()
+    ended, started = "An epoch of task c-0 has ended: FINISHED", "MicroBatchExecution: "
+
+    def logged(text: str) -> bool:
+        return any(text in line for line in rig.notices.lines)
+
+    async def runs_and_ends() -> None:
+        rig.supervisor.want({A: wanted("obedient", "t-0")})
+        await rig.runs(A)
+        # A task hears of levels in the answer to a report, twice a second.
+        await asyncio.sleep(1.5)
         rig.supervisor.want({})
         await rig.until(lambda: not list(rig.supervisor.runs), "it has ended")
-        return not any("An epoch of task c-0 has ended" in line for line in rig.notices.lines)
 
-    async def shows(text: str) -> None:
-        await rig.until(lambda: any(text in line for line in rig.notices.lines), f"{text} is logged")
-
+    await runs_and_ends()
+    assert not logged(started)
     rig.supervisor.want({A: wanted("obedient", "t-0")})
     await rig.runs(A)
-    assert await quietly_ends()
-    assert not any("MicroBatchExecution: " in line for line in rig.notices.lines)
-    rig.supervisor.want({A: wanted("obedient", "t-0")})
-    await rig.runs(A)
-    # Of a task that runs already, and of a JVM that runs already.
+    # Lines come a moment after reports: those of the first run would be here by now.
+    assert not logged(ended)
     rig.spark.set_log_levels({"mirror_connect.spark_jobs": logging.DEBUG, "org.apache.spark": logging.INFO})
-    # A task hears of the levels in the answer to a report, twice a second.
-    await asyncio.sleep(1.5)
-    assert not await quietly_ends()
+    await runs_and_ends()
+    await rig.until(lambda: logged(ended), "the task that ran already logs more")
+    await runs_and_ends()
+    await rig.until(lambda: logged(started), "the JVM logs more")
     rig.supervisor.want({A: wanted("obedient", "t-0")})
     await rig.runs(A)
-    await shows("MicroBatchExecution: ")
     before = rig.pid(A)
     rig.tree()[0].kill()
-    rig.notices.lines.clear()
     await rig.until(lambda: rig.is_running(A) and rig.pid(A) != before, "it runs on another application")
-    await shows("MicroBatchExecution: ")
-    await asyncio.sleep(1.5)
-    assert not await quietly_ends()
+    rig.notices.lines.clear()
+    await runs_and_ends()
+    await rig.until(lambda: logged(ended), "a task of the next application logs as much")
+    await runs_and_ends()
+    await rig.until(lambda: logged(started), "and so does its JVM")
 
 
 async def test_the_end_of_the_pipe_ends_the_whole_tree_and_its_files(rig: SparkRig, scratch: Path) -> None:
