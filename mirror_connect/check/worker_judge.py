@@ -6,8 +6,8 @@ nothing is refused.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 from mirror_connect.app.config.common_config import known_properties, policy_alias, unknown_properties
@@ -140,7 +140,7 @@ def _is_security(name: str) -> bool:
 def _missing_file(name: str, value: str) -> bool:
     if not name.endswith(_FILES) or not value.strip():
         return False
-    return not all(Path(path.strip()).exists() for path in value.split(","))
+    return not all(os.path.exists(path.strip()) for path in value.split(","))
 
 
 def _refused(name: str, text: str, properties: Mapping[str, str]) -> Judgement:

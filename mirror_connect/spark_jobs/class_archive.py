@@ -105,7 +105,7 @@ def command() -> NoReturn:
     try:
         wanted = what_it_fits()
         for place in places:
-            if place.is_file() and _fitted(place).is_file() and _fitted(place).read_text() == wanted:
+            if os.path.isfile(place) and os.path.isfile(_fitted(place)) and _fitted(place).read_text() == wanted:
                 print(f"{place} is there, and fits.")
                 sys.exit(0)
         for place in places:

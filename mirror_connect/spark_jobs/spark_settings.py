@@ -113,7 +113,8 @@ def archive_places(environment: Mapping[str, str] = os.environ) -> list[Path]:
 
 def archive_option(places: Iterable[Path] | None = None) -> str:
     """The JVM options that use the newest archive; empty without one. Java ignores one that doesn't fit."""
-    found = [place for place in (archive_places() if places is None else places) if place.is_file()]
+    # Not place.is_file(), which raises in the home directory of another user.
+    found = [place for place in (archive_places() if places is None else places) if os.path.isfile(place)]
     if not found:
         return ""
     return f'-XX:SharedArchiveFile="{max(found, key=lambda place: place.stat().st_mtime)}" {QUIET}'

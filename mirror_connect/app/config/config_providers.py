@@ -55,7 +55,8 @@ class _AllowedPaths:
         for entry in re.split(r"\s*,\s*", value.strip()):
             if not Path(entry).is_absolute():
                 raise ConfigError(name, entry, f"Path {entry} is not absolute")
-            if not Path(entry).exists():
+            # os.path, not Path, whose methods raise for a folder that this user may not look into.
+            if not os.path.exists(entry):
                 raise ConfigError(name, entry, f"Path {entry} does not exist")
             self._allowed.append(os.path.normpath(entry))
 
@@ -115,14 +116,14 @@ class DirectoryProvider:
         folder = self._allowed.permitted(path) if path else None
         if folder is None:
             return {}
-        if not Path(folder).is_dir():
+        if not os.path.isdir(folder):
             log.warning("The path %s is not a directory; references to it stay as they are", path)
             return {}
         found: dict[str, str] = {}
         for key in keys:
             file = Path(folder) / key
             # Only plain names: Kafka lists the directory, so `../x` never names a file in it.
-            if key in ("", ".", "..") or "/" in key or not file.is_file():
+            if key in ("", ".", "..") or "/" in key or not os.path.isfile(file):
                 continue
             content = self._allowed.read(str(file), "file")
             if content is None:

@@ -41,6 +41,13 @@ def test_a_plain_worker_is_the_same() -> None:
     assert _of(Verdict.SAME) == set(WORKER)
 
 
+def test_a_file_that_can_not_be_looked_for_is_not_judged() -> None:
+    # The system refuses to look there, as into a folder of another user.
+    assert _of(Verdict.NOT_JUDGED, ssl_truststore_location="/" + "x" * 300, security_protocol="SSL") == {
+        "ssl.truststore.location"
+    }
+
+
 def test_all_that_is_refused_is_told_although_the_worker_ends_at_the_first() -> None:
     assert _of(
         Verdict.REFUSED,

@@ -166,10 +166,26 @@ def test_a_file_inside_the_allowed_paths_is_read(secrets: Path) -> None:
     assert limited.resolve({"k": f"${{file:{secrets}:user}}"}) == {"k": "connect"}
 
 
-@pytest.mark.parametrize(("path", "reason"), [("relative", "is not absolute"), ("/nowhere-at-all", "does not exist")])
+# The system refuses to look there, as into a folder of another user.
+NOT_TO_BE_SEEN = "/" + "x" * 300
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("relative", "is not absolute"),
+        ("/nowhere-at-all", "does not exist"),
+        (NOT_TO_BE_SEEN, "does not exist"),
+    ],
+)
 def test_a_wrong_allowed_path_is_refused(path: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=f"Path {path} {reason}"):
         resolver(file__allowed_paths=path)
+
+
+@pytest.mark.parametrize("reference", ["${dir:" + NOT_TO_BE_SEEN + ":k}", "${dir:/etc:" + "x" * 300 + "}"])
+def test_a_directory_that_can_not_be_looked_into_leaves_its_references(reference: str) -> None:
+    assert resolver().resolve({"k": reference}) == {"k": reference}
 
 
 def test_only_variables_that_match_the_allowlist_resolve() -> None:
