@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -88,6 +89,23 @@ def test_a_group_that_comes_to_the_target_goes_on_with_the_next_record(link: Lin
         lambda: committed(link.target, link.group, f"A.{link.topic}") == {0: READ},
         "the group goes on with the next record",
     )
+
+
+def test_the_link_shows_what_the_group_would_read_again(link: Link) -> None:
+    path = f"/admin/links/A-%3EB/groups?search={link.group}"
+
+    def shown() -> dict[str, Any] | None:
+        groups = link.product.call("GET", path)["groups"]
+        # The committed offset is read each two seconds, and told with the next report.
+        return next((each for each in groups if each["synced_ms"] is not None), None)
+
+    found = wait_for(shown, "the group is told as equal on the target")
+    assert (found["partitions"], found["read_again"], found["skipped"], found["untranslated"]) == (1, 0, 0, 0)
+    assert found["topics"] == [link.topic]
+    assert found["checkpoint_latency_ms"] >= 0
+    link_view = next(each for each in link.product.call("GET", "/admin/links")["links"] if each["name"] == "A->B")
+    assert link_view["groups"] >= 1
+    assert {each["kind"] for each in link_view["connectors"]} >= {"source", "checkpoint", "heartbeat"}
 
 
 @pytest.mark.kafka_test("MirrorConnectorsIntegrationBaseTest.testReplication")

@@ -6,8 +6,9 @@ One connector, one task: each fixture does the next thing to it, and the tests s
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
@@ -48,6 +49,8 @@ class World:
     source: LocalCluster
     target: LocalCluster
     product: Product
+    # The link while the source was stopped.
+    away: dict[str, Any] = field(default_factory=dict)
 
     def status(self) -> dict[str, Any]:
         return self.product.status(NAME)
@@ -81,6 +84,16 @@ class World:
             self.product.check_alive()
             raise AssertionError(f"{error}; it is {self.status()}\n{self.product.log_tail(40)}") from None
         return seen[0]
+
+    def link(self) -> dict[str, Any]:
+        """What GET /admin/links shows of the link."""
+        (found,) = self.product.call("GET", "/admin/links")["links"]
+        return dict(found)
+
+    def lags(self) -> dict[str, tuple[int | None, str | None]]:
+        """The lag in records of each topic of the link, and its problem."""
+        rows = self.product.call("GET", "/admin/links/A-%3EB/topics")["topics"]
+        return {row["topic"]: (row["lag"]["records"], row["problem"]) for row in rows}
 
     def logged(self, words: str) -> int:
         return sum(words in line for line in self.product.log_text().splitlines())
@@ -214,6 +227,42 @@ def test_the_list_of_connectors_shows_the_same_lines(standing: tuple[World, str]
     wait_for(lambda: shown() == [("RUNNING", trace)] * 2, f"both show {trace}", PATIENCE_S)
 
 
+def test_the_link_shows_them_with_code_beginning_and_what_is_missing(standing: tuple[World, str]) -> None:
+    world, trace = standing
+    link = wait_for(lambda: link if len((link := world.link())["problems"]) == 5 else None, "five problems", PATIENCE_S)
+    assert (link["name"], link["state"], link["partitions"]) == ("A->B", "RUNNING", 7)
+    assert sorted(each["line"] for each in link["problems"]) == sorted(trace.splitlines())
+    assert sorted((each["code"], each["subject"].split()[-1]) for each in link["problems"]) == [
+        ("PARTITION_READ_DENIED", f"{UNREAD}-0"),
+        ("PARTITION_STALLED_BATCH_CORRUPT", f"{CORRUPT}-0"),
+        ("PARTITION_STALLED_BATCH_CORRUPT", f"{SPOILED}-0"),
+        ("PARTITION_STALLED_RECORD_TOO_LARGE", f"{SMALL}-0"),
+        ("PARTITION_WRITE_DENIED", f"A.{UNWRITTEN}"),
+    ]
+    now_ms = time.time() * 1000
+    assert all(now_ms - 600_000 < each["since_ms"] <= now_ms for each in link["problems"])
+    missing = len(ROWS) - AT
+    wanted = {GOOD: 0, NUMBERED: 0, SMALL: missing, CORRUPT: missing, SPOILED: missing, UNWRITTEN: len(ROWS)}
+    # Of a topic that may not be read nobody knows the end.
+    wanted_lags = {**wanted, UNREAD: None}
+    wait_for(
+        lambda: {topic: lag for topic, (lag, _) in world.lags().items()} == wanted_lags,
+        f"the lags are {wanted_lags}, and not {world.lags()}",
+        PATIENCE_S,
+    )
+    assert {topic for topic, (_, problem) in world.lags().items() if problem} == wanted_lags.keys() - {GOOD, NUMBERED}
+    # It grows while nothing is copied.
+    before = world.link()["lag"]
+    time.sleep(1.5)
+    after = world.link()["lag"]
+    assert 1.0 < after["seconds"] - before["seconds"] < 10
+    assert (after["records"], after["partitions_behind"], after["partitions_unknown"]) == (
+        3 * missing + len(ROWS),
+        4,
+        1,
+    )
+
+
 def test_the_log_has_every_line_once(standing: tuple[World, str]) -> None:
     world, trace = standing
     assert [world.logged(line) for line in trace.splitlines()] == [1] * 5
@@ -223,6 +272,11 @@ def test_the_other_partitions_go_on_and_what_is_in_front_of_the_record_is_copied
     world, _ = standing
     produce(world.source, GOOD, ROWS)
     wait_ends(world.target, f"A.{GOOD}", {0: 2 * len(ROWS)}, PATIENCE_S)
+    # The mean of 15 s, in which these thirty records came.
+    rate = wait_for(lambda: rate if (rate := world.link()["rate"])["records"] > 0 else None, "a rate", 10)
+    assert 1 < rate["records"] < 30
+    assert rate["bytes"] > rate["records"]
+    assert world.link()["latency_ms"]["max"] >= 1
     assert [world.copied(topic) for topic in (SMALL, CORRUPT, SPOILED)] == [ROWS[:AT]] * 3
 
 
@@ -248,6 +302,18 @@ def test_what_is_mended_is_copied_whole_and_its_line_is_gone(mended: World) -> N
         wait_ends(mended.target, f"A.{topic}", {0: len(ROWS)}, PATIENCE_S)
     assert mended.copied(SMALL) == LARGE
     assert [mended.copied(topic) for topic in (CORRUPT, UNREAD, UNWRITTEN)] == [ROWS] * 3
+
+
+def test_the_link_shows_no_problem_that_is_over(mended: World) -> None:
+    missing = len(ROWS) - AT
+    wait_for(
+        lambda: {topic: lag for topic, (lag, _) in mended.lags().items() if lag != 0} == {SPOILED: missing},
+        f"only {SPOILED} lags, and not as in {mended.lags()}",
+        PATIENCE_S,
+    )
+    link = mended.link()
+    assert [each["code"] for each in link["problems"]] == ["PARTITION_STALLED_BATCH_CORRUPT"]
+    assert (link["lag"]["records"], link["lag"]["partitions_unknown"]) == (missing, 0)
 
 
 # --- given up ----------------------------------------------------------------------------------------------------------
@@ -290,6 +356,9 @@ def away(skipping: World) -> tuple[World, str, str]:
     world = skipping
     world.source.stop()
     absent = world.wait_trace(lambda trace: "can't be reached" in trace, "the source is named")
+    # Ten seconds after the last answer of the source.
+    wait_for(lambda: world.link()["lag"]["partitions_unknown"] == 7, "no lag is known", PATIENCE_S)
+    world.away = world.link()
     world.source.start()
     return world, absent, world.wait_trace(lambda trace: not trace, "the line goes")
 
@@ -302,6 +371,15 @@ def test_a_source_that_is_away_is_named_with_its_address_the_time_and_the_reason
     assert line.startswith(f"The source cluster A (bootstrap.servers {bootstrap}) can't be reached since 2")
     assert f" UTC: no broker answers at {bootstrap}: " in line
     assert line.endswith("; it is tried again until it answers")
+
+
+def test_the_lag_is_unknown_while_the_source_is_away_and_known_when_it_is_back(away: tuple[World, str, str]) -> None:
+    world = away[0]
+    assert world.away["lag"]["records"] is None
+    assert "CLUSTER_UNREACHABLE" in [each["code"] for each in world.away["problems"]]
+    wait_for(lambda: world.link()["lag"]["partitions_unknown"] == 0, "every lag is known", PATIENCE_S)
+    wait_for(lambda: world.link()["problems"] == [], "no problem is left", PATIENCE_S)
+    assert world.link()["lag"] == {"records": 0, "seconds": 0.0, "partitions_behind": 0, "partitions_unknown": 0}
 
 
 def test_a_source_that_is_back_is_copied_again(away: tuple[World, str, str]) -> None:
